@@ -1,0 +1,63 @@
+"""Tilewright: a tensor compiler that lives in a notebook.
+
+Everything below is loaded when it is first touched, so ``import tilewright`` costs little.
+
+Example
+-------
+>>> import tilewright as tw
+>>> "compile" in dir(tw)
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .codegen import compile
+    from .codegen.export import export
+    from .ir.importers import from_exported_program, from_onnx
+    from .ir.script import parse
+    from .ir.target import Target
+    from .schedules import Schedule
+    from .workbench import Workbench
+
+__all__ = [
+    "Schedule",
+    "Target",
+    "Workbench",
+    "__version__",
+    "compile",
+    "export",
+    "from_exported_program",
+    "from_onnx",
+    "parse",
+]
+
+_HOME = {
+    "Schedule": ".schedules",
+    "Target": ".ir.target",
+    "Workbench": ".workbench",
+    "compile": ".codegen",
+    "export": ".codegen.export",
+    "from_exported_program": ".ir.importers",
+    "from_onnx": ".ir.importers",
+    "parse": ".ir.script",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module it lives in, once."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("tilewright")
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name], __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
