@@ -149,7 +149,6 @@ class JITLibraryBuilder:
 
 class PipelineTuningOptions(ObjectRef):
     speed_level: int
-    size_level: int
     loop_interleaving: bool
     loop_vectorization: bool
     slp_vectorization: bool

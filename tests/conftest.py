@@ -1,0 +1,78 @@
+"""Fixtures and profiles that every test may use."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# CI draws the same examples each time, so that a red run is a change and not a dice roll;
+# `make fuzz` draws new ones.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(
+    "fuzz",
+    deadline=None,
+    max_examples=2000,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile(os.environ.get("TILEWRIGHT_PROFILE", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite goldens instead of comparing"
+    )
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository root, which is the package."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def fuzz_factor() -> int:
+    """Work of a hand-written random loop in units of what CI does: 1, or 4 in `make fuzz`."""
+    return 4 if os.environ.get("TILEWRIGHT_PROFILE") == "fuzz" else 1
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with `goldens/<name>` beside the test; `--update-golden` rewrites it."""
+    folder = request.path.parent / "goldens"
+    update = request.config.getoption("--update-golden")
+
+    def check(name: str, text: str) -> None:
+        path = folder / name
+        text = text.rstrip("\n") + "\n"
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        if not path.exists():
+            pytest.fail(
+                f"no golden {path.relative_to(ROOT)}; write it with --update-golden:\n{text}"
+            )
+        expected = path.read_text()
+        if text != expected:
+            lines = difflib.unified_diff(
+                expected.splitlines(), text.splitlines(), "golden", "now", lineterm=""
+            )
+            pytest.fail(f"{path.relative_to(ROOT)} differs:\n" + "\n".join(lines))
+
+    return check

@@ -1,0 +1,25 @@
+"""Every example in a docstring runs.
+
+pytest's own doctest collection would import the tree by path, under second names.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import tilewright
+
+MODULES = sorted(
+    ["tilewright", *(m.name for m in pkgutil.walk_packages(tilewright.__path__, "tilewright."))]
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of(name: str) -> None:
+    module = importlib.import_module(name)
+    results = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert results.failed == 0
