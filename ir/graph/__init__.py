@@ -1,0 +1,1 @@
+"""Graph-level IR: functions over whole tensors with symbolic shapes (Relax §3)."""

@@ -1,0 +1,228 @@
+"""Write loop-level functions by what they compute; the builder makes loops, blocks and regions.
+
+This is how operators state their loop-level definition: each :meth:`Builder.compute` or
+:meth:`Builder.reduce` becomes one block under loops of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from ..dtype import DType, bool_
+from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
+from ..symbolic import Expr, Facts, SymInt, Var, as_expr, const_value, var
+from .nodes import (
+    Access,
+    Attributes,
+    Binary,
+    Block,
+    Buffer,
+    BufferParam,
+    Element,
+    For,
+    IterKind,
+    IterVar,
+    Load,
+    Number,
+    Param,
+    PrimFunc,
+    Region,
+    ScalarParam,
+    Scope,
+    Stmt,
+    Store,
+)
+from .regions import access_regions
+from .visit import seq
+
+Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+
+
+def identity_of(combiner: Combiner, dtype: DType) -> Number:
+    """Give the neutral element of a combiner.
+
+    Examples
+    --------
+    >>> from ..dtype import f32, i8
+    >>> identity_of("max", f32).value, identity_of("min", i8).value
+    (-inf, 127)
+    """
+    if combiner in ("add", "or"):
+        return Number(False if dtype == bool_ else (0.0 if dtype.is_float else 0), dtype)
+    if combiner in ("mul", "and"):
+        return Number(True if dtype == bool_ else (1.0 if dtype.is_float else 1), dtype)
+    lowest = combiner == "max"
+    if dtype.is_float:
+        return Number(float("-inf") if lowest else float("inf"), dtype)
+    signed = dtype.kind == "int"
+    low = -(1 << (dtype.bits - 1)) if signed else 0
+    high = (1 << (dtype.bits - int(signed))) - 1
+    return Number(low if lowest else high, dtype)
+
+
+class Builder:
+    """Collects parameters, temporaries and blocks, and makes the function of them.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> n = var("n", lower=1)
+    >>> b = Builder("double")
+    >>> x, y = b.param("x", (n,), f32), b.param("y", (n,), f32, "out")
+    >>> b.compute(y, lambda i: Binary("add", b.load(x, i), b.load(x, i)))
+    >>> b.finish().name
+    'double'
+    """
+
+    def __init__(self, name: str, *, facts: Facts | None = None) -> None:
+        """Start an empty function."""
+        self._name = name
+        self._facts = facts or Facts()
+        self._mint = UidSource()
+        self._params: list[Param] = []
+        self._buffers: list[Buffer] = []
+        self._body: list[Stmt] = []
+        self._names: set[str] = {name}
+
+    def _fresh(self, name: str) -> str:
+        chosen = fresh_name(name, self._names)
+        self._names.add(chosen)
+        return chosen
+
+    def _buffer(self, name: str, shape: Sequence[SymInt], dtype: DType, scope: Scope) -> Buffer:
+        dims = tuple(as_expr(d) for d in shape)
+        return Buffer(self._mint(), self._fresh(name), dims, dtype, scope)
+
+    def param(
+        self, name: str, shape: Sequence[SymInt], dtype: DType, access: Access = "in"
+    ) -> Buffer:
+        """Add a buffer parameter."""
+        buffer = self._buffer(name, shape, dtype, "global")
+        self._params.append(BufferParam(buffer, access))
+        return buffer
+
+    def scalar(self, symbol: Var) -> Var:
+        """Add an integer parameter, for a symbol that no parameter's shape determines."""
+        self._params.append(ScalarParam(symbol))
+        return symbol
+
+    def temporary(
+        self, name: str, shape: Sequence[SymInt], dtype: DType, scope: Scope = "global"
+    ) -> Buffer:
+        """Add a buffer that lives during the call."""
+        buffer = self._buffer(name, shape, dtype, scope)
+        self._buffers.append(buffer)
+        return buffer
+
+    @staticmethod
+    def load(buffer: Buffer, *indices: SymInt) -> Load:
+        """Read one element."""
+        return Load(buffer, tuple(as_expr(i) for i in indices))
+
+    def _iters(
+        self, extents: Sequence[SymInt], kind: IterKind, names: Sequence[str]
+    ) -> list[tuple[Var, IterVar]]:
+        made: list[tuple[Var, IterVar]] = []
+        for k, extent in enumerate(extents):
+            dim = as_expr(extent)
+            size = const_value(dim)
+            upper = None if size is None else max(size - 1, 0)
+            base = names[k] if k < len(names) else f"{'r' if kind == 'reduce' else 'i'}{k}"
+            loop = var(self._fresh(base), lower=0, upper=upper)
+            inner = var(self._fresh(f"v{base}"), lower=0, upper=upper)
+            made.append((loop, IterVar(inner, dim, kind, loop)))
+        return made
+
+    def _nest(self, iters: list[tuple[Var, IterVar]], block: Block, origins: Origins) -> None:
+        body: Stmt = block
+        for loop, iter_var in reversed(iters):
+            body = For(self._mint(), loop, iter_var.extent, body, origins=origins)
+        self._body.append(body)
+
+    def _block(
+        self,
+        name: str,
+        iters: list[tuple[Var, IterVar]],
+        body: Stmt,
+        init: Stmt | None,
+        origins: Origins,
+        annotations: Attributes,
+    ) -> None:
+        reads, writes = access_regions(body)
+        block = Block(
+            self._mint(),
+            self._fresh(name),
+            tuple(v for _, v in iters),
+            reads,
+            writes,
+            body,
+            init,
+            annotations=annotations,
+            origins=origins,
+        )
+        self._nest(iters, block, origins)
+
+    def compute(
+        self,
+        out: Buffer,
+        value: Callable[..., Element],
+        *,
+        name: str | None = None,
+        names: Sequence[str] = (),
+        origins: Origins = NO_ORIGIN,
+        annotations: Attributes = (),
+    ) -> None:
+        """Define every element of ``out``: ``value`` is called with one variable a dimension."""
+        iters = self._iters(out.shape, "spatial", names)
+        indices: tuple[Expr, ...] = tuple(v.var for _, v in iters)
+        body = Store(out, indices, value(*indices), origins)
+        self._block(name or out.name, iters, body, None, origins, annotations)
+
+    def reduce(
+        self,
+        out: Buffer,
+        extents: Sequence[SymInt],
+        value: Callable[..., Element],
+        *,
+        combiner: Combiner = "add",
+        init: Number | None = None,
+        name: str | None = None,
+        names: Sequence[str] = (),
+        origins: Origins = NO_ORIGIN,
+        annotations: Attributes = (),
+    ) -> None:
+        """Define every element of ``out`` by combining ``value`` over the reduction ``extents``.
+
+        ``value`` is called with the spatial variables, then the reduction variables.
+        """
+        spatial = self._iters(out.shape, "spatial", names)
+        reduction = self._iters(extents, "reduce", names[len(spatial) :])
+        indices: tuple[Expr, ...] = tuple(v.var for _, v in spatial)
+        new = value(*indices, *(v.var for _, v in reduction))
+        body = Store(out, indices, Binary(combiner, Load(out, indices), new), origins)
+        start = Store(out, indices, init or identity_of(combiner, out.dtype), origins)
+        self._block(
+            name or out.name, [*spatial, *reduction], body, start, origins, annotations
+        )
+
+    def statement(self, statement: Stmt) -> None:
+        """Add a statement written by hand; mint its uids with :attr:`mint`."""
+        self._body.append(statement)
+
+    @property
+    def mint(self) -> UidSource:
+        """The function's source of uids."""
+        return self._mint
+
+    def finish(self, *, attributes: Attributes = (), origins: Origins = NO_ORIGIN) -> PrimFunc:
+        """Make the function."""
+        return PrimFunc(
+            self._name,
+            tuple(self._params),
+            seq(*self._body),
+            tuple(self._buffers),
+            self._facts,
+            attributes=attributes,
+            origins=origins,
+        )

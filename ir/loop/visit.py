@@ -1,0 +1,331 @@
+"""Walk and rebuild loop-level programs.
+
+Every function here shares what it does not change: a rebuilt statement is the old object wherever
+nothing below it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar, assert_never
+
+from ..identity import Uid
+from ..symbolic import Bool, Expr, SymInt, Var, substitute
+from .nodes import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Compare,
+    Condition,
+    Element,
+    For,
+    If,
+    Index,
+    IterVar,
+    Let,
+    Load,
+    Number,
+    Range,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    Unary,
+    Where,
+)
+
+_T = TypeVar("_T")
+
+
+def same(old: tuple[_T, ...], new: tuple[_T, ...]) -> bool:
+    """Whether two tuples hold the same objects."""
+    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+
+
+def seq(*statements: Stmt) -> Stmt:
+    """Put statements one after the other, without nesting and without a sequence of one."""
+    flat: list[Stmt] = []
+    for statement in statements:
+        flat.extend(statement.body if isinstance(statement, Seq) else (statement,))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+# ---------------------------------------------------------------- walking
+
+
+def children(statement: Stmt) -> tuple[Stmt, ...]:
+    """Give the statements directly inside one."""
+    match statement:
+        case Store():
+            return ()
+        case For(body=body) | Let(body=body):
+            return (body,)
+        case Block(init=init, body=body):
+            return (body,) if init is None else (init, body)
+        case Seq(body=parts):
+            return parts
+        case If(then=then, otherwise=otherwise):
+            return (then,) if otherwise is None else (then, otherwise)
+        case _:
+            assert_never(statement)
+
+
+def walk(statement: Stmt) -> Iterator[Stmt]:
+    """Iterate a statement and all below it, outer before inner, in program order."""
+    stack = [statement]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(children(top)))
+
+
+def operands(element: Element) -> tuple[Element, ...]:
+    """Give the elements directly inside one."""
+    match element:
+        case Number() | Index() | Condition() | Load():
+            return ()
+        case Unary(operand=operand) | Cast(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right) | Compare(left=left, right=right):
+            return (left, right)
+        case Where(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case _:
+            assert_never(element)
+
+
+def walk_element(element: Element) -> Iterator[Element]:
+    """Iterate an element and all below it, outer before inner."""
+    stack = [element]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(operands(top)))
+
+
+def loads(statement: Stmt) -> Iterator[Load]:
+    """Iterate all loads below a statement, those of :class:`Let` included."""
+    for inner in walk(statement):
+        if isinstance(inner, Let):
+            yield inner.load
+        if isinstance(inner, Store):
+            yield from (e for e in walk_element(inner.value) if isinstance(e, Load))
+
+
+def stores(statement: Stmt) -> Iterator[Store]:
+    """Iterate all stores below a statement."""
+    return (inner for inner in walk(statement) if isinstance(inner, Store))
+
+
+# ---------------------------------------------------------------- rebuilding
+
+
+def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
+    """Rebuild a statement around new children, as many as :func:`children` gave."""
+    if same(children(statement), new):
+        return statement
+    match statement:
+        case For() | Let():
+            return replace(statement, body=new[0])
+        case Block(init=None):
+            return replace(statement, body=new[0])
+        case Block():
+            return replace(statement, init=new[0], body=new[1])
+        case Seq():
+            return seq(*new)
+        case If(otherwise=None):
+            return replace(statement, then=new[0])
+        case If():
+            return replace(statement, then=new[0], otherwise=new[1])
+        case Store():
+            return statement
+        case _:
+            assert_never(statement)
+
+
+def transform(statement: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    """Rebuild bottom-up: ``change`` sees every statement after its children were changed."""
+    inner = tuple(transform(child, change) for child in children(statement))
+    return change(with_children(statement, inner))
+
+
+def replace_statement(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """Rebuild the path from the root to one statement, which is replaced."""
+    if root is old:
+        return new
+    return with_children(root, tuple(replace_statement(c, old, new) for c in children(root)))
+
+
+def find_loop(root: Stmt, uid: Uid) -> For | None:
+    """Find a loop by its uid."""
+    return next((s for s in walk(root) if isinstance(s, For) and s.uid == uid), None)
+
+
+def find_block(root: Stmt, uid: Uid) -> Block | None:
+    """Find a block by its uid."""
+    return next((s for s in walk(root) if isinstance(s, Block) and s.uid == uid), None)
+
+
+def path_to(root: Stmt, target: Stmt) -> tuple[Stmt, ...]:
+    """Give the statements from the root to the target, both included; empty if it is not there."""
+    if root is target:
+        return (root,)
+    for child in children(root):
+        below = path_to(child, target)
+        if below:
+            return (root, *below)
+    return ()
+
+
+class Rebuilder:
+    """Rebuilds elements and statements with changed terms, predicates, buffers or loads.
+
+    Override what should change; everything else is copied only where something below differs.
+    """
+
+    def expr(self, term: Expr) -> Expr:
+        """Change an index term."""
+        return term
+
+    def predicate(self, claim: Bool) -> Bool:
+        """Change a predicate."""
+        return claim
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """Change which buffer is meant."""
+        return buffer
+
+    def load(self, load: Load) -> Element:
+        """Change a load, whose indices are changed already."""
+        return load
+
+    def store(self, store: Store) -> Stmt:
+        """Change a store, whose parts are changed already."""
+        return store
+
+    def exprs(self, terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Change index terms, keeping the tuple where none differs."""
+        new = tuple(self.expr(t) for t in terms)
+        return terms if same(terms, new) else new
+
+    def region(self, region: Region) -> Region:
+        """Change a region's buffer and ranges."""
+        buffer = self.buffer(region.buffer)
+        ranges = tuple(Range(self.expr(r.start), self.expr(r.extent)) for r in region.ranges)
+        return Region(buffer, ranges)
+
+    def _load(self, load: Load) -> Load:
+        buffer, indices = self.buffer(load.buffer), self.exprs(load.indices)
+        unchanged = buffer is load.buffer and indices is load.indices
+        return load if unchanged else Load(buffer, indices)
+
+    def element(self, element: Element) -> Element:
+        """Rebuild an element."""
+        match element:
+            case Number():
+                return element
+            case Index(value=value, dtype=dtype):
+                return Index(self.expr(value), dtype)
+            case Condition(value=value):
+                return Condition(self.predicate(value))
+            case Load():
+                return self.load(self._load(element))
+            case Unary(op=op, operand=operand):
+                return Unary(op, self.element(operand))
+            case Cast(dtype=dtype, operand=operand):
+                return Cast(dtype, self.element(operand))
+            case Binary(op=op, left=left, right=right):
+                return Binary(op, self.element(left), self.element(right))
+            case Compare(op=op, left=left, right=right):
+                return Compare(op, self.element(left), self.element(right))
+            case Where(condition=condition, then=then, otherwise=otherwise):
+                return Where(self.element(condition), self.element(then), self.element(otherwise))
+            case _:
+                assert_never(element)
+
+    def iter_var(self, iter_var: IterVar) -> IterVar:
+        """Rebuild the extent and binding of an iteration variable."""
+        extent, binding = self.expr(iter_var.extent), self.expr(iter_var.binding)
+        unchanged = extent is iter_var.extent and binding is iter_var.binding
+        return iter_var if unchanged else replace(iter_var, extent=extent, binding=binding)
+
+    def block(self, block: Block) -> Stmt:
+        """Rebuild a block."""
+        return replace(
+            block,
+            iters=tuple(self.iter_var(v) for v in block.iters),
+            reads=tuple(self.region(r) for r in block.reads),
+            writes=tuple(self.region(r) for r in block.writes),
+            predicate=self.predicate(block.predicate),
+            init=None if block.init is None else self.statement(block.init),
+            body=self.statement(block.body),
+        )
+
+    def statement(self, statement: Stmt) -> Stmt:
+        """Rebuild a statement and all below it."""
+        match statement:
+            case Store(buffer=buffer, indices=indices, value=value):
+                new_value = self.element(value)
+                new_buffer, new_indices = self.buffer(buffer), self.exprs(indices)
+                return self.store(
+                    replace(statement, buffer=new_buffer, indices=new_indices, value=new_value)
+                )
+            case For(extent=extent, body=body):
+                return replace(statement, extent=self.expr(extent), body=self.statement(body))
+            case Block():
+                return self.block(statement)
+            case Seq(body=parts):
+                return seq(*(self.statement(p) for p in parts))
+            case If(condition=condition, then=then, otherwise=otherwise):
+                other = None if otherwise is None else self.statement(otherwise)
+                return If(self.predicate(condition), self.statement(then), other)
+            case Let(lower=lower, upper=upper, load=load, body=body):
+                return replace(
+                    statement,
+                    lower=self.expr(lower),
+                    upper=self.expr(upper),
+                    load=self._load(load),
+                    body=self.statement(body),
+                )
+            case _:
+                assert_never(statement)
+
+
+class _Substituter(Rebuilder):
+    def __init__(
+        self, terms: Mapping[Var, SymInt], buffers: Mapping[Buffer, Buffer]
+    ) -> None:
+        self._terms = terms
+        self._buffers = buffers
+
+    def expr(self, term: Expr) -> Expr:
+        return substitute(term, self._terms) if self._terms else term
+
+    def predicate(self, claim: Bool) -> Bool:
+        return substitute(claim, self._terms) if self._terms else claim
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self._buffers.get(buffer, buffer)
+
+
+def substitute_in(
+    statement: Stmt,
+    terms: Mapping[Var, SymInt] | None = None,
+    buffers: Mapping[Buffer, Buffer] | None = None,
+) -> Stmt:
+    """Replace variables by terms and buffers by buffers everywhere in a statement.
+
+    Loop and iteration variables that the statement itself binds are not renamed.
+    """
+    return _Substituter(terms or {}, buffers or {}).statement(statement)
+
+
+def substitute_in_element(
+    element: Element,
+    terms: Mapping[Var, SymInt] | None = None,
+    buffers: Mapping[Buffer, Buffer] | None = None,
+) -> Element:
+    """Replace variables by terms and buffers by buffers everywhere in an element."""
+    return _Substituter(terms or {}, buffers or {}).element(element)

@@ -1,0 +1,124 @@
+"""A module: functions of both levels under unique names, and the constants they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dtype import DType
+from .errors import TilewrightError
+from .graph.nodes import GraphFunc
+from .loop.nodes import PrimFunc
+
+Function: TypeAlias = "GraphFunc | PrimFunc"
+Array: TypeAlias = NDArray[np.generic]
+
+
+class UnknownFunctionError(TilewrightError):
+    """A module has no function of that name, or it is of the other level."""
+
+    title = "Unknown function"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A tensor known before the program runs, loaded only when asked for.
+
+    ``load`` gives the array (a lazily mapped file, or an array in memory); ``digest`` is the
+    sha256 of dtype, shape and bytes where the source states it, or empty until computed.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    load: Callable[[], Array]
+    digest: str = ""
+    source: str = ""
+
+
+def _no_functions() -> Mapping[str, Function]:
+    return MappingProxyType({})
+
+
+def _no_constants() -> Mapping[str, Constant]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """Functions and constants, immutable; changing one shares all the others.
+
+    The function named ``main`` is what runs when no other is asked for. ``attributes`` hold facts
+    about the source, such as the model's name.
+    """
+
+    functions: Mapping[str, Function] = field(default_factory=_no_functions)
+    constants: Mapping[str, Constant] = field(default_factory=_no_constants)
+    attributes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __iter__(self) -> Iterator[Function]:
+        """Iterate the functions in order."""
+        return iter(self.functions.values())
+
+    def graph(self, name: str = "main") -> GraphFunc:
+        """Give the graph-level function of that name.
+
+        Raises
+        ------
+        UnknownFunctionError
+            If there is none; the message lists those there are.
+        """
+        found = self.functions.get(name)
+        if not isinstance(found, GraphFunc):
+            raise self._unknown(name, "graph", [f.name for f in self.graphs])
+        return found
+
+    def prim(self, name: str) -> PrimFunc:
+        """Give the loop-level function of that name.
+
+        Raises
+        ------
+        UnknownFunctionError
+            If there is none; the message lists those there are.
+        """
+        found = self.functions.get(name)
+        if not isinstance(found, PrimFunc):
+            raise self._unknown(name, "loop", [f.name for f in self.prims])
+        return found
+
+    @property
+    def graphs(self) -> tuple[GraphFunc, ...]:
+        """The graph-level functions, in order."""
+        return tuple(f for f in self if isinstance(f, GraphFunc))
+
+    @property
+    def prims(self) -> tuple[PrimFunc, ...]:
+        """The loop-level functions, in order."""
+        return tuple(f for f in self if isinstance(f, PrimFunc))
+
+    def with_functions(self, *functions: Function) -> Module:
+        """Add functions, or replace those of the same name in their place."""
+        merged = dict(self.functions) | {f.name: f for f in functions}
+        return replace(self, functions=MappingProxyType(merged))
+
+    def without(self, *names: str) -> Module:
+        """Drop functions by name."""
+        kept = {k: f for k, f in self.functions.items() if k not in names}
+        return replace(self, functions=MappingProxyType(kept))
+
+    def with_constants(self, constants: Mapping[str, Constant]) -> Module:
+        """Add constants, or replace those of the same key."""
+        merged = dict(self.constants) | dict(constants)
+        return replace(self, constants=MappingProxyType(merged))
+
+    @staticmethod
+    def _unknown(name: str, level: str, known: list[str]) -> UnknownFunctionError:
+        return UnknownFunctionError(
+            f"no {level}-level function {name!r}",
+            hint=f"{level}-level functions are {', '.join(known) or 'none'}",
+        )
