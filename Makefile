@@ -1,0 +1,108 @@
+# Everything a person or CI types. Each target makes what it needs; stamps keep repeats fast.
+#
+#   make workbench             environment, browser assets, JupyterLab on the quickstart
+#   make workbench HEADLESS=1  the same notebook run to its end without a browser
+#   make test                  environment, Chromium, then every check
+#   make fuzz | bench          long random tests | the measured claims
+#   make clean                 what was built; `make distclean` also the environment
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := $(CURDIR)/.venv
+PY := $(VENV)/bin/python
+STAMPS := $(VENV)/.stamps
+EXTRAS := dev,lab,torch,onnx,demo
+NOTEBOOK := notebooks/quickstart.ipynb
+OUT := out
+
+# The environment's tools come first: node lies there only where PATH had none recent enough.
+export PATH := $(VENV)/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+
+WEB := $(wildcard extensions/package.json)
+WEB_SOURCES := $(if $(WEB),$(shell find extensions -type f \
+	-not -path '*/node_modules/*' -not -path '*/dist/*'))
+
+.PHONY: help env assets workbench test lint types web-test python-test fuzz bench clean distclean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# -- environment ---------------------------------------------------------------------------
+
+$(STAMPS)/venv: .ci/venv
+	.ci/venv "$(VENV)"
+	mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/python: pyproject.toml $(STAMPS)/venv
+	$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
+	touch $@
+
+$(STAMPS)/node: .ci/node $(STAMPS)/venv
+	.ci/node "$(PY)"
+	touch $@
+
+env: $(STAMPS)/python $(STAMPS)/node
+
+# -- browser side --------------------------------------------------------------------------
+
+$(STAMPS)/npm: $(wildcard extensions/package.json extensions/package-lock.json) $(STAMPS)/node
+	cd extensions && npm ci --no-audit --no-fund
+	touch $@
+
+$(STAMPS)/assets: $(WEB_SOURCES) $(STAMPS)/npm
+	cd extensions && npm run build
+	touch $@
+
+assets: $(if $(WEB),$(STAMPS)/assets)
+
+# -- what people type ----------------------------------------------------------------------
+
+workbench: env assets
+ifdef HEADLESS
+	$(PY) -m nbconvert --to notebook --execute --output-dir $(OUT) $(NOTEBOOK)
+	$(PY) -m nbconvert --to html --output-dir $(OUT) $(OUT)/$(notdir $(NOTEBOOK))
+	@echo "The notebook ran to its end:"
+	@echo "  $(CURDIR)/$(OUT)/quickstart.ipynb"
+	@echo "  $(CURDIR)/$(OUT)/quickstart.html"
+else
+	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
+endif
+
+test: lint types $(if $(WEB),web-test) python-test
+
+lint: env
+	ruff check .
+	ruff format --check .
+	lint-imports
+
+types: env
+	pyright
+
+web-test: $(STAMPS)/npm
+	cd extensions && npm run lint && npm run typecheck && npm test
+
+# Browser tests measure latencies, so they have the machine to themselves.
+python-test: env assets
+	export CHROMIUM="$$(.ci/chromium)"; \
+	$(PY) -m pytest -q -n 2 --dist loadfile -m "not browser"; \
+	$(PY) -m pytest -q -m browser
+
+fuzz: env assets
+	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
+
+bench: env
+	$(PY) -m tests.benchmarks.spine
+
+clean:
+	rm -rf $(OUT) build dist *.egg-info workbench/static extensions/*/dist
+	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(STAMPS)/assets
+	find . -name __pycache__ -type d -not -path './.venv/*' -not -path '*/node_modules/*' \
+		-prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV) extensions/node_modules
