@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ class UnknownFunctionError(TilewrightError):
     title = "Unknown function"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Constant:
     """A tensor known before the program runs, loaded only when asked for.
 
@@ -49,7 +48,7 @@ def _no_constants() -> Mapping[str, Constant]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Module:
     """Functions and constants, immutable; changing one shares all the others.
 

@@ -76,7 +76,7 @@ Info: TypeAlias = "ObjectInfo | PrimInfo | ShapeInfo | TensorInfo | TupleInfo | 
 # ---------------------------------------------------------------- operands
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Value:
     """The one definition of a name: a parameter or the result of a binding."""
 
@@ -194,15 +194,16 @@ class IfElse:
     otherwise: Branch
 
 
-Right: TypeAlias = (
-    "Call | CallTIR | CallDPSLibrary | CallGraph | MatchCast | MakeTuple | TupleItem | IfElse | MemoryOp"
+Pure: TypeAlias = (
+    "Call | CallTIR | CallDPSLibrary | CallGraph | MatchCast | MakeTuple | TupleItem | IfElse"
 )
+Right: TypeAlias = "Pure | MemoryOp"
 
 
 # ---------------------------------------------------------------- functions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Binding:
     """``value = right``. The uid of the binding is the uid of its value."""
 
@@ -223,7 +224,7 @@ class GraphParam:
 Stage: TypeAlias = Literal["dataflow", "memory"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class GraphFunc:
     """A graph-level function. Several ``results`` make a call return a tuple.
 

@@ -27,7 +27,6 @@ from .nodes import (
     Number,
     Param,
     PrimFunc,
-    Region,
     ScalarParam,
     Scope,
     Stmt,
@@ -145,6 +144,7 @@ class Builder:
         name: str,
         iters: list[tuple[Var, IterVar]],
         body: Stmt,
+        *,
         init: Stmt | None,
         origins: Origins,
         annotations: Attributes,
@@ -177,7 +177,9 @@ class Builder:
         iters = self._iters(out.shape, "spatial", names)
         indices: tuple[Expr, ...] = tuple(v.var for _, v in iters)
         body = Store(out, indices, value(*indices), origins)
-        self._block(name or out.name, iters, body, None, origins, annotations)
+        self._block(
+            name or out.name, iters, body, init=None, origins=origins, annotations=annotations
+        )
 
     def reduce(
         self,
@@ -203,7 +205,12 @@ class Builder:
         body = Store(out, indices, Binary(combiner, Load(out, indices), new), origins)
         start = Store(out, indices, init or identity_of(combiner, out.dtype), origins)
         self._block(
-            name or out.name, [*spatial, *reduction], body, start, origins, annotations
+            name or out.name,
+            [*spatial, *reduction],
+            body,
+            init=start,
+            origins=origins,
+            annotations=annotations,
         )
 
     def statement(self, statement: Stmt) -> None:

@@ -44,7 +44,7 @@ class IndexMap:
     outputs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Buffer:
     """A named tensor in memory. ``strides`` (in elements) of None mean compact row-major."""
 
@@ -189,7 +189,7 @@ class Store:
     origins: Origins = NO_ORIGIN
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class For:
     """``for var in range(extent)``. ``thread`` is the tag of a thread-bound loop."""
 
@@ -229,7 +229,7 @@ class IterVar:
     binding: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Block:
     """A unit of computation, isolated from the loops around it by its iteration variables.
 
@@ -305,7 +305,7 @@ class ScalarParam:
 Param: TypeAlias = "BufferParam | ScalarParam"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PrimFunc:
     """A loop-level function in destination-passing style.
 

@@ -294,9 +294,7 @@ class Rebuilder:
 
 
 class _Substituter(Rebuilder):
-    def __init__(
-        self, terms: Mapping[Var, SymInt], buffers: Mapping[Buffer, Buffer]
-    ) -> None:
+    def __init__(self, terms: Mapping[Var, SymInt], buffers: Mapping[Buffer, Buffer]) -> None:
         self._terms = terms
         self._buffers = buffers
 

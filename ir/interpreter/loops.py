@@ -1,0 +1,401 @@
+"""Run loop-level functions on NumPy arrays.
+
+A function is translated, statement by statement, into Python loops over NumPy scalars. The
+translation is literal: no vectorisation, no reordering. Every index is checked against its buffer
+and every iteration variable against its domain; temporaries start as NaN or a garbage pattern, so
+a read before a write shows in the result.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtype import DType, f64
+from ..errors import TilewrightError
+from ..loop.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    BufferParam,
+    Cast,
+    Compare,
+    Condition,
+    Element,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Number,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    Unary,
+    Where,
+)
+from ..symbolic import TRUE, Bool, Expr, Var, evaluate, free_vars, to_text
+from .elements import BINARY, COMPARE, UNARY, OutOfBoundsError, cast_to
+
+Array = NDArray[Any]
+
+
+class InterpreterInputError(TilewrightError):
+    """Arrays or integers handed to the interpreter do not fit the function's parameters."""
+
+    title = "Wrong input"
+
+
+def _storage(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
+    return (f64 if precise and dtype.is_float else dtype).numpy
+
+
+class _Translator:
+    """Writes the Python of one function; names of the program never reach the text."""
+
+    def __init__(self, *, precise: bool) -> None:
+        self.precise = precise
+        self.lines: list[str] = []
+        self.scope: dict[str, Any] = {
+            "np": np,
+            "ceildiv": lambda a, b: -(-a // b),
+            "select": lambda c, a, b: a if c else b,
+            "at": _at,
+            "within": _within,
+            "checked": _checked,
+        }
+        self.vars: dict[Var, str] = {}
+        self.buffers: dict[Buffer, str] = {}
+
+    def name(self, symbol: Var) -> str:
+        return self.vars.setdefault(symbol, f"x{len(self.vars)}")
+
+    def buffer(self, buffer: Buffer) -> str:
+        return self.buffers.setdefault(buffer, f"b{len(self.buffers)}")
+
+    def constant(self, value: object) -> str:
+        key = f"c{len(self.scope)}"
+        self.scope[key] = value
+        return key
+
+    def term(self, term: Expr | Bool) -> str:
+        return f"({to_text(term, {v: self.name(v) for v in free_vars(term)})})"
+
+    def emit(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    # elements
+
+    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        name = self.buffer(buffer)
+        label = self.constant(buffer.name)
+        inner = ", ".join(
+            f"at({self.term(i)}, {name}.shape[{k}], {label}, {k})" for k, i in enumerate(indices)
+        )
+        return f"{name}[{inner}]" if indices else f"{name}[()]"
+
+    def element(self, element: Element) -> str:
+        match element:
+            case Number(value=value, dtype=dtype):
+                storage = _storage(dtype, precise=self.precise)
+                return self.constant(np.asarray(value).astype(storage)[()])
+            case Index(value=value, dtype=dtype):
+                cast = self.constant(cast_to(dtype, _storage(dtype, precise=self.precise)))
+                return f"{cast}(np.int64({self.term(value)}))"
+            case Condition(value=value):
+                return f"np.bool_({self.term(value)})"
+            case Load(buffer=buffer, indices=indices):
+                return self.place(buffer, indices)
+            case Unary(op=op, operand=operand):
+                return f"{self.constant(UNARY[op])}({self.element(operand)})"
+            case Binary(op=op, left=left, right=right):
+                return f"{self.constant(BINARY[op])}({self.element(left)}, {self.element(right)})"
+            case Compare(op=op, left=left, right=right):
+                return f"{self.constant(COMPARE[op])}({self.element(left)}, {self.element(right)})"
+            case Cast(dtype=dtype, operand=operand):
+                cast = self.constant(cast_to(dtype, _storage(dtype, precise=self.precise)))
+                return f"{cast}({self.element(operand)})"
+            case Where(condition=condition, then=then, otherwise=otherwise):
+                return (
+                    f"({self.element(then)} if {self.element(condition)}"
+                    f" else {self.element(otherwise)})"
+                )
+            case _:
+                assert_never(element)
+
+    # statements
+
+    def statement(self, statement: Stmt, depth: int) -> None:
+        match statement:
+            case Store(buffer=buffer, indices=indices, value=value):
+                self.emit(depth, f"{self.place(buffer, indices)} = {self.element(value)}")
+            case For(var=var, extent=extent, body=body):
+                self.emit(depth, f"for {self.name(var)} in range({self.term(extent)}):")
+                self.statement(body, depth + 1)
+            case Seq(body=parts):
+                if not parts:
+                    self.emit(depth, "pass")
+                for part in parts:
+                    self.statement(part, depth)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self.emit(depth, f"if {self.term(condition)}:")
+                self.statement(then, depth + 1)
+                if otherwise is not None:
+                    self.emit(depth, "else:")
+                    self.statement(otherwise, depth + 1)
+            case Let():
+                self.let(statement, depth)
+            case Block():
+                self.block(statement, depth)
+            case _:
+                assert_never(statement)
+
+    def let(self, let: Let, depth: int) -> None:
+        value = f"int({self.element(let.load)})"
+        low, high = self.term(let.lower), self.term(let.upper)
+        name = self.name(let.var)
+        if let.mode == "clamped":
+            self.emit(depth, f"{name} = min(max({value}, {low}), {high} - 1)")
+        else:
+            label = self.constant(let.var.name)
+            self.emit(depth, f"{name} = checked({value}, {low}, {high}, {label})")
+        self.statement(let.body, depth)
+
+    def block(self, block: Block, depth: int) -> None:
+        if block.predicate is not TRUE:
+            self.emit(depth, f"if {self.term(block.predicate)}:")
+            depth += 1
+        label = self.constant(block.name)
+        for v in block.iters:
+            value = f"within({self.term(v.binding)}, {self.term(v.extent)}, {label})"
+            self.emit(depth, f"{self.name(v.var)} = {value}")
+        if block.init is not None:
+            first = [f"{self.name(v.var)} == 0" for v in block.iters if v.kind == "reduce"]
+            self.emit(depth, f"if {' and '.join(first) or 'True'}:")
+            self.statement(block.init, depth + 1)
+        self.statement(block.body, depth)
+
+
+def _at(index: int, extent: int, buffer: str, axis: int) -> int:
+    if 0 <= index < extent:
+        return index
+    raise OutOfBoundsError(
+        f"index {index} of axis {axis} is outside [0, {extent})", where=f"buffer {buffer!r}"
+    )
+
+
+def _within(value: int, extent: int, block: str) -> int:
+    if 0 <= value < extent:
+        return value
+    raise OutOfBoundsError(
+        f"iteration value {value} is outside [0, {extent})", where=f"block {block!r}"
+    )
+
+
+def _checked(value: int, low: int, high: int, name: str) -> int:
+    if low <= value < high:
+        return value
+    raise OutOfBoundsError(f"{name} = {value} is outside [{low}, {high})", where=f"let {name!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    run: Callable[..., None]
+    buffers: tuple[Buffer, ...]
+    symbols: tuple[Var, ...]
+
+
+_programs: weakref.WeakKeyDictionary[PrimFunc, dict[bool, _Program]] = weakref.WeakKeyDictionary()
+
+
+def _translate(func: PrimFunc, *, precise: bool) -> _Program:
+    translator = _Translator(precise=precise)
+    buffers = (*func.buffer_params, *func.buffers)
+    symbols = tuple(_symbols(func))
+    names = [*map(translator.buffer, buffers), *map(translator.name, symbols)]
+    translator.emit(0, f"def run({', '.join(names)}):")
+    translator.statement(func.body, 1)
+    # The text holds only generated names, numbers and operators, never text of the program.
+    exec("\n".join(translator.lines), translator.scope)  # noqa: S102
+    return _Program(translator.scope["run"], buffers, symbols)
+
+
+def _program(func: PrimFunc, *, precise: bool) -> _Program:
+    cached = _programs.setdefault(func, {})
+    if precise not in cached:
+        cached[precise] = _translate(func, precise=precise)
+    return cached[precise]
+
+
+def _symbols(func: PrimFunc) -> dict[Var, None]:
+    """All symbols a caller determines, in order of first occurrence in the parameters."""
+    found: dict[Var, None] = {}
+    for param in func.params:
+        dims = param.buffer.shape if isinstance(param, BufferParam) else (param.var,)
+        for dim in dims:
+            found.update(dict.fromkeys(sorted(free_vars(dim), key=lambda v: v.serial)))
+    return found
+
+
+def bind_symbols(
+    func: PrimFunc, shapes: Mapping[Buffer, tuple[int, ...]], scalars: Mapping[str, int]
+) -> dict[Var, int]:
+    """Determine the function's symbols from the shapes of its arrays and its integers.
+
+    Raises
+    ------
+    InterpreterInputError
+        If a rank, a dimension or a fact does not hold, or a symbol stays undetermined.
+    """
+    env: dict[Var, int] = {v: scalars[v.name] for v in func.scalar_params if v.name in scalars}
+    for buffer, shape in shapes.items():
+        _check_rank(func, buffer, shape)
+        for dim, size in zip(buffer.shape, shape, strict=True):
+            if isinstance(dim, Var):
+                env.setdefault(dim, size)
+    env |= {v: scalars[v.name] for v in _symbols(func) if v not in env and v.name in scalars}
+    missing = [v.name for v in _symbols(func) if v not in env]
+    if missing:
+        raise InterpreterInputError(
+            f"nothing determines {', '.join(missing)}", where=f"function {func.name!r}"
+        )
+    _check_dims(func, shapes, env)
+    return env
+
+
+def _check_rank(func: PrimFunc, buffer: Buffer, shape: tuple[int, ...]) -> None:
+    if len(shape) != buffer.rank:
+        raise InterpreterInputError(
+            f"rank {len(shape)} given, rank {buffer.rank} expected",
+            where=f"function {func.name!r}, parameter {buffer.name!r}",
+        )
+
+
+def _check_dims(
+    func: PrimFunc, shapes: Mapping[Buffer, tuple[int, ...]], env: Mapping[Var, int]
+) -> None:
+    for buffer, shape in shapes.items():
+        for axis, (dim, size) in enumerate(zip(buffer.shape, shape, strict=True)):
+            expected = evaluate(dim, env)
+            if expected != size:
+                raise InterpreterInputError(
+                    f"axis {axis} is {size}, but {to_text(dim)} is {expected}",
+                    where=f"function {func.name!r}, parameter {buffer.name!r}",
+                )
+    for fact in func.facts:
+        if not evaluate(fact.predicate, env):
+            raise InterpreterInputError(
+                f"{to_text(fact.predicate)} does not hold", where=f"function {func.name!r}"
+            )
+
+
+def _garbage(buffer: Buffer, env: Mapping[Var, int], *, precise: bool) -> Array:
+    shape = tuple(int(evaluate(d, env)) for d in buffer.shape)
+    storage = _storage(buffer.dtype, precise=precise)
+    if buffer.dtype.is_float:
+        return np.full(shape, np.nan, storage)
+    return np.full(shape, 0x55, storage)
+
+
+def _run(
+    func: PrimFunc, arrays: Mapping[Buffer, Array], env: Mapping[Var, int], *, precise: bool
+) -> None:
+    program = _program(func, precise=precise)
+    temporaries = {b: _garbage(b, env, precise=precise) for b in func.buffers}
+    everything = {**arrays, **temporaries}
+    with np.errstate(all="ignore"):
+        program.run(*(everything[b] for b in program.buffers), *(env[s] for s in program.symbols))
+
+
+def run_prim(
+    func: PrimFunc,
+    arrays: Sequence[Array],
+    scalars: Mapping[str, int] | None = None,
+    *,
+    precise: bool = False,
+) -> None:
+    """Run a loop-level function in place.
+
+    Parameters
+    ----------
+    func : PrimFunc
+        What to run.
+    arrays : sequence of arrays
+        One a buffer parameter, in order; outputs are written in place.
+    scalars : mapping of str to int
+        Values of the integer parameters, by name.
+    precise : bool
+        Compute all floats in float64; float arrays must be float64 then.
+
+    Raises
+    ------
+    InterpreterInputError
+        If the arrays do not fit the parameters.
+    OutOfBoundsError
+        If the program leaves a buffer or an iteration domain.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..loop.builder import Builder
+    >>> from ..loop.nodes import Binary
+    >>> from ..symbolic import var
+    >>> b, n = Builder("double"), var("n", lower=0)
+    >>> x, y = b.param("x", (n,), f32), b.param("y", (n,), f32, "out")
+    >>> b.compute(y, lambda i: Binary("add", b.load(x, i), b.load(x, i)))
+    >>> out = np.empty(3, np.float32)
+    >>> run_prim(b.finish(), [np.arange(3, dtype=np.float32), out])
+    >>> out
+    array([0., 2., 4.], dtype=float32)
+    """
+    buffers = func.buffer_params
+    if len(arrays) != len(buffers):
+        raise InterpreterInputError(
+            f"{len(arrays)} arrays given, {len(buffers)} expected", where=f"function {func.name!r}"
+        )
+    for buffer, array in zip(buffers, arrays, strict=True):
+        storage = _storage(buffer.dtype, precise=precise)
+        if array.dtype != storage:
+            raise InterpreterInputError(
+                f"dtype {array.dtype} given, {storage} expected",
+                where=f"function {func.name!r}, parameter {buffer.name!r}",
+            )
+    bound = dict(zip(buffers, arrays, strict=True))
+    env = bind_symbols(func, {b: a.shape for b, a in bound.items()}, scalars or {})
+    _run(func, bound, env, precise=precise)
+
+
+def call_prim(
+    func: PrimFunc,
+    inputs: Sequence[Array],
+    scalars: Mapping[str, int] | None = None,
+    *,
+    precise: bool = False,
+) -> tuple[Array, ...]:
+    """Run a loop-level function on its inputs and give the arrays it writes.
+
+    ``inputs`` are the in, inout and state parameters in order, and are not changed; the result
+    holds the out, inout and state arrays in order of the parameters.
+    """
+    params = [p for p in func.params if isinstance(p, BufferParam)]
+    given = [p.buffer for p in params if p.access != "out"]
+    if len(inputs) != len(given):
+        raise InterpreterInputError(
+            f"{len(inputs)} arrays given, {len(given)} expected", where=f"function {func.name!r}"
+        )
+    arrays: dict[Buffer, Array] = {
+        b: np.array(a, _storage(b.dtype, precise=precise), copy=True)
+        for b, a in zip(given, inputs, strict=True)
+    }
+    env = bind_symbols(func, {b: a.shape for b, a in arrays.items()}, scalars or {})
+    for param in params:
+        if param.access == "out":
+            arrays[param.buffer] = _garbage(param.buffer, env, precise=precise)
+    _run(func, arrays, env, precise=precise)
+    return tuple(arrays[p.buffer] for p in params if p.access != "in")
