@@ -1,0 +1,1 @@
+"""Thread-level IR: what a kernel, or the host flow, is after lowering, for CPU and GPU alike."""
