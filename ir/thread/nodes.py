@@ -211,8 +211,9 @@ class Unary:
 class Binary:
     """A function of two operands of one type, in every lane.
 
-    Integers wrap. ``div`` truncates, ``floordiv`` and ``mod`` floor; by zero all three give 0. Shifts by the width or more give 0 (or the sign), negative
-    ones too. Float ``min`` and ``max`` propagate NaN.
+    Integers wrap. ``div`` truncates, ``floordiv`` and ``mod`` floor; by zero all three give 0.
+    Shifts by the width or more give 0 (or the sign), negative ones too. Float
+    ``min`` and ``max`` propagate NaN.
     """
 
     op: BinaryOp
@@ -342,9 +343,27 @@ class Reduce:
 
 
 Value: TypeAlias = (
-    "Reg | Const | Null | Index | Predicate | Data | FunctionAddress | Offset | Load | Gather"
-    " | Unary | Binary | Fma | Compare | Select | Cast | Bitcast | Broadcast | Extract | Shuffle"
-    " | Reduce"
+    Reg
+    | Const
+    | Null
+    | Index
+    | Predicate
+    | Data
+    | FunctionAddress
+    | Offset
+    | Load
+    | Gather
+    | Unary
+    | Binary
+    | Fma
+    | Compare
+    | Select
+    | Cast
+    | Bitcast
+    | Broadcast
+    | Extract
+    | Shuffle
+    | Reduce
 )
 
 
@@ -533,10 +552,24 @@ class AtomicStore:
 
 
 Stmt: TypeAlias = (
-    "Let | Assign | Allocate | Store | Scatter | Loop | While | If | Parallel | Call | Return"
-    " | Barrier | AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore"
+    Let
+    | Assign
+    | Allocate
+    | Store
+    | Scatter
+    | Loop
+    | While
+    | If
+    | Parallel
+    | Call
+    | Return
+    | Barrier
+    | AtomicUpdate
+    | CompareExchange
+    | AtomicLoad
+    | AtomicStore
 )
-Body: TypeAlias = "tuple[Stmt, ...]"
+Body: TypeAlias = tuple[Stmt, ...]
 
 
 # ---------------------------------------------------------------- functions

@@ -1,0 +1,43 @@
+"""Where generated code finds each entry of the runtime table, the only way out of it (DESIGN §2).
+
+The table is an array of 8-byte slots. Functions take the context slot first. Slots are only ever
+added at the end, with a new version.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 0
+"""``i64``: the version that the provider implements."""
+
+CONTEXT: Final = 8
+"""``ptr``: what every function of the table is handed first."""
+
+ALLOC: Final = 16
+"""``ptr(context, i64 bytes, i64 alignment)``, null when memory is exhausted."""
+
+FREE: Final = 24
+"""``void(context, ptr)``."""
+
+PARALLEL: Final = 32
+"""``i32(context, ptr body, i64 stop, ptr environment)``: share ``range(stop)`` out among threads.
+
+``body`` is ``i32(ptr environment, i64 begin, i64 end, i64 worker)``, called for disjoint ranges
+that cover everything, by workers numbered from 0. The first code that is not 0 is returned.
+"""
+
+ERROR: Final = 40
+"""``void(context, i32 code, ptr text, i64 a, i64 b)``: keep an error for the caller to raise.
+
+``text`` ends with a zero byte; ``a`` and ``b`` are the two numbers it speaks of.
+"""
+
+THREADS: Final = 48
+"""``i64``: how many workers ``parallel`` may use."""
+
+CODE_BOUNDS: Final = 1
+"""A debug guard found an access outside its buffer."""
+
+CODE_RANGE: Final = 2
+"""An integer read from memory lies outside the range that the program states for it."""
