@@ -1,0 +1,381 @@
+"""Run graph-level functions on NumPy arrays, in either stage.
+
+Operators run by their reference, loop-level functions by :mod:`.loops`. Symbols are bound by the
+parameters' shapes and by ``match_cast``; every annotation with a known shape is checked against
+what was computed, so a wrong deduction shows here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtype import DType, f64
+from ..errors import TilewrightError
+from ..graph.memory import (
+    AllocStorage,
+    Check,
+    Kill,
+    Launch,
+    LaunchLibrary,
+    VersionSwitch,
+    ViewTensor,
+)
+from ..graph.nodes import (
+    Binding,
+    Branch,
+    Call,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    ConstantRef,
+    Dims,
+    GraphFunc,
+    IfElse,
+    Info,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    PrimInfo,
+    ScalarLiteral,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+)
+from ..graph.operators import get_operator
+from ..loop.nodes import BufferParam, PrimFunc
+from ..module import Module
+from ..symbolic import Expr, Var, evaluate, to_text
+from .libraries import library_reference
+from .loops import run_prim
+
+Array: TypeAlias = NDArray[Any]
+Datum: TypeAlias = "Array | bytearray | int | float | bool | tuple[Datum, ...]"
+
+
+class GraphCheckError(TilewrightError):
+    """What was computed or given does not fit an annotation, a fact or a check."""
+
+    title = "Check failed"
+
+
+@dataclass(slots=True)
+class _Frame:
+    """The state of one call: values by definition, symbols by variable."""
+
+    module: Module
+    function: GraphFunc
+    precise: bool
+    values: dict[Value, Datum] = field(default_factory=dict[Value, Any])
+    symbols: dict[Var, int] = field(default_factory=dict[Var, int])
+
+    def storage(self, dtype: DType) -> np.dtype[np.generic]:
+        return (f64 if self.precise and dtype.is_float else dtype).numpy
+
+    def size(self, term: Expr) -> int:
+        return int(evaluate(term, self.symbols))
+
+    def sizes(self, terms: Sequence[Expr]) -> tuple[int, ...]:
+        return tuple(self.size(t) for t in terms)
+
+
+def _constant(frame: _Frame, ref: ConstantRef) -> Array:
+    array = np.asarray(frame.module.constants[ref.key].load())
+    return array.astype(frame.storage(ref.info.dtype), copy=False)
+
+
+def _operand(frame: _Frame, operand: Operand) -> Datum:
+    match operand:
+        case Value():
+            return frame.values[operand]
+        case ConstantRef():
+            return _constant(frame, operand)
+        case ScalarLiteral(value=value):
+            return value
+        case Dims(dims=dims):
+            return frame.sizes(dims)
+        case _:
+            assert_never(operand)
+
+
+def _array(frame: _Frame, operand: Operand) -> Array:
+    """An operand as a tensor; scalar literals become tensors of rank 0."""
+    datum = _operand(frame, operand)
+    if isinstance(operand, ScalarLiteral):
+        return np.asarray(datum, frame.storage(operand.dtype))
+    return np.asarray(datum)
+
+
+# ---------------------------------------------------------------- annotations
+
+
+def _match_dims(
+    frame: _Frame, dims: Sequence[Expr], sizes: Sequence[int], where: str, *, bind: bool
+) -> None:
+    if len(dims) != len(sizes):
+        raise GraphCheckError(f"rank {len(sizes)} given, rank {len(dims)} expected", where=where)
+    if bind:
+        for dim, size in zip(dims, sizes, strict=True):
+            if isinstance(dim, Var):
+                frame.symbols.setdefault(dim, int(size))
+    for axis, (dim, size) in enumerate(zip(dims, sizes, strict=True)):
+        expected = frame.size(dim)
+        if expected != size:
+            raise GraphCheckError(
+                f"axis {axis} is {size}, but {to_text(dim)} is {expected}", where=where
+            )
+
+
+def _match(frame: _Frame, info: Info, datum: Datum, where: str, *, bind: bool = False) -> None:
+    """Check a datum against its annotation; ``bind`` lets it determine new symbols."""
+    match info:
+        case TensorInfo(shape=shape, dtype=dtype):
+            array = np.asarray(datum)
+            if array.dtype != frame.storage(dtype):
+                raise GraphCheckError(f"dtype {array.dtype}, {dtype} expected", where=where)
+            if shape is not None:
+                _match_dims(frame, shape, array.shape, where, bind=bind)
+        case ShapeInfo(dims=dims):
+            if dims is not None and isinstance(datum, tuple):
+                _match_dims(frame, dims, _integers(datum), where, bind=bind)
+        case PrimInfo(value=value):
+            if value is not None and isinstance(datum, int):
+                _match_dims(frame, (value,), (datum,), where, bind=bind)
+        case TupleInfo(fields=fields):
+            if not isinstance(datum, tuple) or len(datum) != len(fields):
+                raise GraphCheckError(f"a tuple of {len(fields)} expected", where=where)
+            for k, (inner, part) in enumerate(zip(fields, datum, strict=True)):
+                _match(frame, inner, part, f"{where}, field {k}", bind=bind)
+        case _:
+            pass
+
+
+def _integers(datum: tuple[Datum, ...]) -> tuple[int, ...]:
+    return tuple(int(d) for d in datum if isinstance(d, int | np.integer))
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _call_operator(frame: _Frame, call: Call) -> Datum:
+    operator = get_operator(call.op)
+    args = [_operand(frame, a) for a in call.args]
+    attributes = {
+        key: frame.size(value) if isinstance(value, Expr) else value
+        for key, value in call.attributes
+    }
+    with np.errstate(all="ignore"):
+        return operator.reference(args, attributes, wide=frame.precise)
+
+
+def _scalar_values(frame: _Frame, prim: PrimFunc, scalars: Sequence[Expr]) -> dict[str, int]:
+    names = (v.name for v in prim.scalar_params)
+    return dict(zip(names, frame.sizes(scalars), strict=True))
+
+
+def _results(arrays: Sequence[Array]) -> Datum:
+    return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+
+def _call_tir(frame: _Frame, call: CallTIR) -> Datum:
+    prim = frame.module.prim(call.function)
+    given = iter(_array(frame, a) for a in call.args)
+    shapes = iter(frame.sizes(info.shape or ()) for info in call.outputs)
+    arrays: list[Array] = []
+    outputs: list[Array] = []
+    for param in (p for p in prim.params if isinstance(p, BufferParam)):
+        storage = frame.storage(param.buffer.dtype)
+        if param.access == "out":
+            arrays.append(np.empty(next(shapes), storage))
+        else:
+            arrays.append(np.array(next(given), storage, copy=param.access != "in"))
+        if param.access != "in":
+            outputs.append(arrays[-1])
+    run_prim(prim, arrays, _scalar_values(frame, prim, call.scalars), precise=frame.precise)
+    return _results(outputs)
+
+
+def _call_library(frame: _Frame, call: CallDPSLibrary) -> Datum:
+    outputs = [np.empty(frame.sizes(i.shape or ()), frame.storage(i.dtype)) for i in call.outputs]
+    library_reference(call.symbol)([_array(frame, a) for a in call.args], outputs, call.attributes)
+    return _results(outputs)
+
+
+def _call_graph(frame: _Frame, call: CallGraph) -> Datum:
+    inputs = [_operand(frame, a) for a in call.args]
+    callee = frame.module.graph(call.function)
+    results = _run(frame.module, callee, inputs, precise=frame.precise)
+    return results[0] if len(results) == 1 else results
+
+
+def _if_else(frame: _Frame, branch: IfElse) -> Datum:
+    chosen: Branch = branch.then if bool(_array(frame, branch.condition)) else branch.otherwise
+    _bindings(frame, chosen.bindings)
+    results = tuple(_operand(frame, r) for r in chosen.results)
+    return results[0] if len(results) == 1 else results
+
+
+# ---------------------------------------------------------------- memory stage
+
+
+def _view(frame: _Frame, view: ViewTensor) -> Array:
+    storage = frame.values[view.storage]
+    dtype = frame.storage(view.info.dtype)
+    shape = frame.sizes(view.info.shape or ())
+    raw = storage if isinstance(storage, bytearray) else np.asarray(storage).reshape(-1).view("u1")
+    count = int(np.prod(shape, dtype=np.int64))
+    offset = frame.size(view.offset)
+    if offset + count * dtype.itemsize > len(raw):
+        raise GraphCheckError(
+            f"{count * dtype.itemsize} bytes at {offset} exceed a storage of {len(raw)}",
+            where=f"function {frame.function.name!r}, storage {view.storage.name!r}",
+        )
+    return np.frombuffer(raw, dtype, count, offset).reshape(shape)
+
+
+def _launch(frame: _Frame, launch: Launch) -> Datum:
+    prim = frame.module.prim(launch.function)
+    arrays = [_array(frame, a) for a in launch.args]
+    scalars = _scalar_values(frame, prim, launch.scalars)
+    run_prim(prim, arrays, scalars, precise=frame.precise)
+    return ()
+
+
+def _version_switch(frame: _Frame, switch: VersionSwitch) -> Datum:
+    for case in switch.cases:
+        if evaluate(case.guard, frame.symbols):
+            _bindings(frame, case.bindings)
+            return ()
+    raise GraphCheckError("no version's guard holds", where=f"function {frame.function.name!r}")
+
+
+def _check(frame: _Frame, check: Check) -> Datum:
+    if not evaluate(check.predicate, frame.symbols):
+        raise GraphCheckError(check.message, where=f"function {frame.function.name!r}")
+    return ()
+
+
+# ---------------------------------------------------------------- bindings
+
+
+def _right(frame: _Frame, binding: Binding) -> Datum:
+    match binding.right:
+        case Call():
+            return _call_operator(frame, binding.right)
+        case CallTIR():
+            return _call_tir(frame, binding.right)
+        case CallDPSLibrary():
+            return _call_library(frame, binding.right)
+        case CallGraph():
+            return _call_graph(frame, binding.right)
+        case MatchCast(value=value, info=info):
+            datum = _operand(frame, value)
+            _match(frame, info, datum, _where(frame, binding), bind=True)
+            return datum
+        case MakeTuple(fields=fields):
+            return tuple(_operand(frame, f) for f in fields)
+        case TupleItem(tuple_=source, index=index):
+            fields_ = frame.values[source]
+            return fields_[index] if isinstance(fields_, tuple) else np.asarray(fields_)
+        case IfElse():
+            return _if_else(frame, binding.right)
+        case AllocStorage(size=size):
+            return bytearray(b"\x7f" * frame.size(size))
+        case ViewTensor():
+            return _view(frame, binding.right)
+        case Launch():
+            return _launch(frame, binding.right)
+        case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
+            arrays = [_array(frame, o) for o in outputs]
+            library_reference(symbol)([_array(frame, a) for a in args], arrays, ())
+            return ()
+        case Kill(value=value):
+            frame.values.pop(value, None)
+            return ()
+        case Check():
+            return _check(frame, binding.right)
+        case VersionSwitch():
+            return _version_switch(frame, binding.right)
+        case _:
+            assert_never(binding.right)
+
+
+def _where(frame: _Frame, binding: Binding) -> str:
+    return f"function {frame.function.name!r}, value {binding.value.name!r}"
+
+
+def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
+    for binding in bindings:
+        datum = _right(frame, binding)
+        frame.values[binding.value] = datum
+        _match(frame, binding.value.info, datum, _where(frame, binding), bind=True)
+
+
+def _run(
+    module: Module, function: GraphFunc, inputs: Sequence[Datum], *, precise: bool
+) -> tuple[Datum, ...]:
+    frame = _Frame(module, function, precise)
+    if len(inputs) != len(function.params):
+        names = ", ".join(p.value.name for p in function.params)
+        raise GraphCheckError(
+            f"{len(inputs)} arguments given, {len(function.params)} expected: {names}",
+            where=f"function {function.name!r}",
+        )
+    given = [
+        np.asarray(x).astype(frame.storage(info.dtype), copy=False)
+        if precise and isinstance(info := p.value.info, TensorInfo) and info.dtype.is_float
+        else x
+        for p, x in zip(function.params, inputs, strict=True)
+    ]
+    for param, datum in zip(function.params, given, strict=True):
+        frame.values[param.value] = datum
+        where = f"function {function.name!r}, parameter {param.value.name!r}"
+        _match(frame, param.value.info, datum, where, bind=True)
+    for fact in function.facts:
+        known = all(v in frame.symbols for v in fact.predicate.free)
+        if known and not evaluate(fact.predicate, frame.symbols):
+            raise GraphCheckError(
+                f"{to_text(fact.predicate)} does not hold", where=f"function {function.name!r}"
+            )
+    _bindings(frame, function.bindings)
+    return tuple(_operand(frame, r) for r in function.results)
+
+
+def run_graph(
+    module: Module,
+    inputs: Sequence[Datum],
+    *,
+    function: str = "main",
+    precise: bool = False,
+) -> tuple[Datum, ...]:
+    """Run a graph-level function on NumPy arrays.
+
+    Parameters
+    ----------
+    module : Module
+        The program.
+    inputs : sequence of arrays
+        One a parameter, in order.
+    function : str
+        Which function.
+    precise : bool
+        Compute all floats in float64, weights included. For the dataflow stage: the storage of
+        the memory stage has the size of the program's own dtypes.
+
+    Returns
+    -------
+    tuple
+        One array a result, always a tuple.
+
+    Raises
+    ------
+    GraphCheckError
+        If the inputs, a computed value, a fact or a run-time check does not hold.
+    """
+    return _run(module, module.graph(function), inputs, precise=precise)
