@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..symbolic import Bool, Expr
 
 if TYPE_CHECKING:
-    from .nodes import Binding, Operand, TensorInfo, Value
+    from .nodes import Binding, KernelVersion, Operand, TensorInfo, Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,11 +35,15 @@ class ViewTensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """Run a loop-level function on tensors that exist; writes its out parameters in place."""
+    """Run a loop-level function on tensors that exist; writes its out parameters in place.
+
+    ``args`` are all its buffer parameters in order, ``versions`` guarded alternatives.
+    """
 
     function: str
     args: tuple[Operand, ...]
     scalars: tuple[Expr, ...] = ()
+    versions: tuple[KernelVersion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

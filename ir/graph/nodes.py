@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from ..dtype import DType
 from ..identity import NO_ORIGIN, Origins, Uid
 from ..loop.nodes import Access, Attributes
-from ..symbolic import Expr, Facts
+from ..symbolic import Bool, Expr, Facts
 from .memory import MemoryOp
 
 # ---------------------------------------------------------------- annotations
@@ -128,11 +128,23 @@ class CallTIR:
     """Call a loop-level function of the module; it writes newly made tensors ``outputs``.
 
     ``args`` are the in (and inout, state) parameters in order, ``scalars`` its integers.
+    ``versions`` are guarded alternatives of the same meaning, in the caller's symbols: the first
+    whose guard holds runs instead of ``function``, with the same arguments.
     """
 
     function: str
     args: tuple[Operand, ...]
     outputs: tuple[TensorInfo, ...]
+    scalars: tuple[Expr, ...] = ()
+    versions: tuple[KernelVersion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVersion:
+    """``function`` may run where ``guard`` holds; ``scalars`` are its integers."""
+
+    guard: Bool
+    function: str
     scalars: tuple[Expr, ...] = ()
 
 
