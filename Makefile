@@ -88,7 +88,7 @@ web-test: $(STAMPS)/npm
 
 # Browser tests measure latencies, so they have the machine to themselves.
 python-test: env assets
-	export CHROMIUM="$$(.ci/chromium)"; \
+	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
 	$(PY) -m pytest -q -n 2 --dist loadfile -m "not browser"; \
 	$(PY) -m pytest -q -m browser
 
