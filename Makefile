@@ -89,7 +89,7 @@ web-test: $(STAMPS)/npm
 # Browser tests measure latencies, so they have the machine to themselves.
 python-test: env assets
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
-	$(PY) -m pytest -q -n 2 --dist loadfile -m "not browser"; \
+	$(PY) -m pytest -q -n 2 --dist loadfile --durations=12 -m "not browser"; \
 	$(PY) -m pytest -q -m browser
 
 fuzz: env assets
