@@ -99,7 +99,7 @@ bench: env
 	$(PY) -m tests.benchmarks.spine
 
 clean:
-	rm -rf $(OUT) build dist *.egg-info workbench/static extensions/*/dist
+	rm -rf $(OUT) build dist *.egg-info workbench/static extensions/dist
 	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(STAMPS)/assets
 	find . -name __pycache__ -type d -not -path './.venv/*' -not -path '*/node_modules/*' \
 		-prune -exec rm -rf {} +
