@@ -39,6 +39,7 @@ def test_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path], clon
     assert outside == []
     inside = {n.removeprefix("tilewright/") for n in names if n.startswith("tilewright/")}
     assert inside == package_files(clone)
+    assert {"workbench/static/widget.js", "workbench/static/widget.css"} <= inside
 
 
 def test_sdist_holds_the_tests_and_the_browser_sources(
