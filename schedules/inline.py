@@ -1,0 +1,129 @@
+"""Copy the body of a loop-level function into another one, under names and uids of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.identity import UidSource, fresh_name
+from ..ir.loop.nodes import Block, Buffer, For, Let, PrimFunc, Stmt
+from ..ir.loop.visit import Rebuilder
+from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
+
+
+class Renaming:
+    """Gives names that are unique in the function being built."""
+
+    def __init__(self, taken: Sequence[str] = ()) -> None:
+        """Start with the names that are taken."""
+        self._taken = set(taken)
+
+    def fresh(self, name: str) -> str:
+        """Take a name, numbered where it is taken already."""
+        base = name.rstrip("0123456789").rstrip("_") if name in self._taken else name
+        chosen = name if name not in self._taken else fresh_name(base or name, self._taken)
+        self._taken.add(chosen)
+        return chosen
+
+
+class _Copy(Rebuilder):
+    """Rebuilds a body with other buffers and symbols, and fresh names, variables and uids."""
+
+    def __init__(
+        self,
+        buffers: dict[Buffer, Buffer],
+        terms: dict[Var, SymInt],
+        names: Renaming,
+        mint: UidSource,
+    ) -> None:
+        self._buffers = buffers
+        self._terms = terms
+        self._names = names
+        self._mint = mint
+
+    def expr(self, term: Expr) -> Expr:
+        return substitute(term, self._terms)
+
+    def predicate(self, claim: Bool) -> Bool:
+        return substitute(claim, self._terms)
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self._buffers.get(buffer, buffer)
+
+    def _bind(self, old: Var) -> Var:
+        new = var(
+            self._names.fresh(old.name),
+            lower=old.lower,
+            upper=old.upper,
+            multiple_of=old.multiple_of,
+        )
+        self._terms[old] = new
+        return new
+
+    def statement(self, statement: Stmt) -> Stmt:
+        match statement:
+            case For():
+                renamed = self._bind(statement.var)
+                return super().statement(replace(statement, uid=self._mint(), var=renamed))
+            case Let():
+                rebuilt = replace(statement, body=statement.body)
+                renamed = self._bind(statement.var)
+                return super().statement(replace(rebuilt, var=renamed))
+            case Block():
+                return self._copy_block(statement)
+            case _:
+                return super().statement(statement)
+
+    def _copy_block(self, block: Block) -> Stmt:
+        iters = tuple(replace(v, var=self._bind(v.var)) for v in block.iters)
+        name = self._names.fresh(block.name)
+        return self.block(replace(block, uid=self._mint(), name=name, iters=iters))
+
+
+def _bind_symbols(
+    callee: PrimFunc, buffers: Sequence[Buffer], scalars: Sequence[Expr]
+) -> dict[Var, SymInt]:
+    terms: dict[Var, SymInt] = dict(zip(callee.scalar_params, scalars, strict=True))
+    for formal, actual in zip(callee.buffer_params, buffers, strict=True):
+        for dim, size in zip(formal.shape, actual.shape, strict=True):
+            if isinstance(dim, Var):
+                terms.setdefault(dim, size)
+    return terms
+
+
+def inlined_body(
+    callee: PrimFunc,
+    buffers: Sequence[Buffer],
+    scalars: Sequence[Expr],
+    names: Renaming,
+    mint: UidSource,
+) -> tuple[Stmt, tuple[Buffer, ...]]:
+    """Copy a function's body for given buffers and integers.
+
+    Parameters
+    ----------
+    callee : PrimFunc
+        Whose body.
+    buffers, scalars : sequences
+        What its parameters stand for, in order.
+    names, mint :
+        Where fresh names and uids come from.
+
+    Returns
+    -------
+    tuple of Stmt and tuple of Buffer
+        The body, and the temporaries it needs, renamed.
+    """
+    terms = _bind_symbols(callee, buffers, scalars)
+    known = dict(zip(callee.buffer_params, buffers, strict=True))
+    temporaries: list[Buffer] = []
+    for buffer in callee.buffers:
+        shape = tuple(substitute(d, terms) for d in buffer.shape)
+        strides = buffer.strides and tuple(substitute(d, terms) for d in buffer.strides)
+        fresh = replace(
+            buffer, uid=mint(), name=names.fresh(buffer.name), shape=shape, strides=strides
+        )
+        known[buffer] = fresh
+        temporaries.append(fresh)
+    body = _Copy(known, terms, names, mint).statement(callee.body)
+    return body, tuple(temporaries)

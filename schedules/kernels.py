@@ -1,0 +1,280 @@
+"""Loop-level functions as the graph's kernels: added once, generalised over their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..ir.graph.nodes import CallTIR, ConstantRef, TensorInfo, Value
+from ..ir.identity import Origins, fresh_name
+from ..ir.loop.nodes import (
+    Block,
+    Buffer,
+    BufferParam,
+    For,
+    Let,
+    PrimFunc,
+    ScalarParam,
+    Stmt,
+    Store,
+)
+from ..ir.loop.visit import Rebuilder, children, substitute_in, walk, with_children
+from ..ir.module import Function, Module
+from ..ir.structural import structural_hash
+from ..ir.symbolic import (
+    Bool,
+    Expr,
+    Facts,
+    SymInt,
+    Var,
+    bounds,
+    const_value,
+    free_vars,
+    substitute,
+    var,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A loop-level function with the integers that a call passes to it."""
+
+    function: PrimFunc
+    scalars: tuple[Expr, ...]
+
+
+# ---------------------------------------------------------------- symbols
+
+
+class _Terms(Rebuilder):
+    """Replaces whole terms (not variables) by terms, and buffers along with their shapes."""
+
+    def __init__(self, terms: Mapping[Expr, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
+        self._terms = terms
+        self._buffers = buffers
+
+    def expr(self, term: Expr) -> Expr:
+        return self._terms.get(term, term)
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self._buffers.get(buffer, buffer)
+
+
+def _compound_dims(func: PrimFunc) -> list[Expr]:
+    dims = (d for b in func.buffer_params for d in b.shape)
+    return list(dict.fromkeys(d for d in dims if const_value(d) is None and not isinstance(d, Var)))
+
+
+def symbols_of(func: PrimFunc) -> set[Var]:
+    """Give the symbols that a function's shapes, body and predicates mention freely."""
+    collector = _Symbols()
+    collector.statement(func.body)
+    for buffer in (*func.buffer_params, *func.buffers):
+        collector.exprs(buffer.shape)
+    return collector.found - collector.bound
+
+
+class _Symbols(Rebuilder):
+    """Collects the variables that occur, and those that loops and blocks bind."""
+
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
+        self.bound: set[Var] = set()
+
+    def expr(self, term: Expr) -> Expr:
+        self.found |= free_vars(term)
+        return term
+
+    def predicate(self, claim: Bool) -> Bool:
+        self.found |= free_vars(claim)
+        return claim
+
+    def statement(self, statement: Stmt) -> Stmt:
+        match statement:
+            case For(var=loop):
+                self.bound.add(loop)
+            case Block(iters=iters):
+                self.bound.update(v.var for v in iters)
+            case Let(var=value):
+                self.bound.add(value)
+            case _:
+                pass
+        return super().statement(statement)
+
+
+def _symbol_for(dim: Expr, taken: set[str]) -> Var:
+    name = "_".join(v.name for v in sorted(free_vars(dim), key=lambda v: v.serial))
+    limits = bounds(dim)
+    chosen = fresh_name(name, taken)
+    taken.add(chosen)
+    return var(chosen, lower=limits.lower, upper=limits.upper)
+
+
+def _reshaped(buffers: Iterable[Buffer], terms: Mapping[Expr, Expr]) -> dict[Buffer, Buffer]:
+    return {
+        b: replace(b, shape=tuple(terms.get(d, d) for d in b.shape))
+        for b in buffers
+        if any(d in terms for d in b.shape)
+    }
+
+
+def generalise(kernel: Kernel) -> Kernel:
+    """Make each compound dimension of a kernel's parameters one symbol of its own.
+
+    A kernel over ``(b*s, 384)`` becomes one over ``(m, 384)`` where nothing else in it mentions
+    ``b`` or ``s``: it is then the same kernel wherever a matrix of 384 columns occurs. Integers
+    that are no longer needed are not passed any more.
+    """
+    func = kernel.function
+    taken = {v.name for v in symbols_of(func)}
+    terms: dict[Expr, Expr] = {d: _symbol_for(d, taken) for d in _compound_dims(func)}
+    if terms:
+        buffers = _reshaped((*func.buffer_params, *func.buffers), terms)
+        body = _Terms(terms, buffers).statement(func.body)
+        params = tuple(
+            BufferParam(buffers.get(p.buffer, p.buffer), p.access)
+            if isinstance(p, BufferParam)
+            else p
+            for p in func.params
+        )
+        temporaries = tuple(buffers.get(b, b) for b in func.buffers)
+        changed = replace(func, params=params, body=body, buffers=temporaries)
+        old = {v for d in terms for v in free_vars(d)}
+        func = func if old & symbols_of(changed) else changed
+    return _drop_scalars(Kernel(func, kernel.scalars))
+
+
+def _drop_scalars(kernel: Kernel) -> Kernel:
+    """Drop integer parameters that nothing mentions, and facts about symbols that are gone."""
+    func = kernel.function
+    used = symbols_of(func)
+    shaped = {d for b in func.buffer_params for d in b.shape}
+    kept = [v in used and v not in shaped for v in func.scalar_params]
+    gone = {v for v, keep in zip(func.scalar_params, kept, strict=True) if not keep}
+    params = tuple(p for p in func.params if not (isinstance(p, ScalarParam) and p.var in gone))
+    facts = Facts()
+    for fact in func.facts:
+        if free_vars(fact.predicate) <= used:
+            facts = facts.assume(fact.predicate, origin=fact.origin, discharge=fact.discharge)
+    scalars = tuple(s for s, keep in zip(kernel.scalars, kept, strict=True) if keep)
+    return Kernel(replace(func, params=params, facts=facts), scalars)
+
+
+# ---------------------------------------------------------------- one kernel, many callers
+
+
+def merge_origins(one: Stmt, other: Stmt) -> Stmt:
+    """Unite the origins of two statements of one structure, node by node."""
+    inner = tuple(merge_origins(a, b) for a, b in zip(children(one), children(other), strict=True))
+    rebuilt = with_children(one, inner)
+    if isinstance(rebuilt, For | Block | Store) and isinstance(other, For | Block | Store):
+        return replace(rebuilt, origins=rebuilt.origins | other.origins)
+    return rebuilt
+
+
+def _with_origins(func: PrimFunc, other: PrimFunc) -> PrimFunc:
+    return replace(
+        func,
+        body=merge_origins(func.body, other.body),
+        origins=func.origins | other.origins,
+    )
+
+
+class KernelTable:
+    """The functions of a module with their structure, so that equal kernels are added once.
+
+    Two layers that compute the same thing share one kernel; its nodes then carry the origins of
+    both.
+    """
+
+    def __init__(self, module: Module) -> None:
+        """Know the loop-level functions that a module has."""
+        self._functions: dict[str, Function] = {}
+        self._taken = set(module.functions)
+        self._module = module
+        self._by_hash = {structural_hash(f): f.name for f in module.prims}
+
+    def add(self, func: PrimFunc) -> str:
+        """Add a function unless an equal one is there, and give the name to call it by."""
+        key = structural_hash(func)
+        if key in self._by_hash:
+            name = self._by_hash[key]
+            known = self._functions.get(name) or self._module.functions[name]
+            if isinstance(known, PrimFunc) and func.origins - known.origins:
+                self._functions[name] = _with_origins(known, func)
+            return name
+        name = fresh_name(func.name, self._taken)
+        self._taken.add(name)
+        self._by_hash[key] = name
+        self._functions[name] = replace(func, name=name)
+        return name
+
+    def module(self) -> Module:
+        """Give the module with everything that was added."""
+        return self._module.with_functions(*self._functions.values())
+
+
+def add_origins(func: PrimFunc, origins: Origins) -> PrimFunc:
+    """Mark every loop, block and store of a function as computing part of something."""
+
+    def mark(statement: Stmt) -> Stmt:
+        inner = tuple(mark(c) for c in children(statement))
+        rebuilt = with_children(statement, inner)
+        if isinstance(rebuilt, For | Block | Store):
+            return replace(rebuilt, origins=rebuilt.origins | origins)
+        return rebuilt
+
+    return replace(func, body=mark(func.body), origins=func.origins | origins)
+
+
+def names_in(func: PrimFunc) -> set[str]:
+    """Give all names that a function's text uses."""
+    names = {b.name for b in (*func.buffer_params, *func.buffers)}
+    for statement in walk(func.body):
+        match statement:
+            case For(var=loop):
+                names.add(loop.name)
+            case Block(name=name, iters=iters):
+                names.add(name)
+                names.update(v.var.name for v in iters)
+            case _:
+                pass
+    return names | {v.name for v in symbols_of(func)}
+
+
+def with_symbols(func: PrimFunc, name: str, terms: Mapping[Var, SymInt]) -> PrimFunc:
+    """Copy a function under another name, with terms in place of some of its symbols."""
+    buffers = {
+        b: replace(
+            b,
+            shape=tuple(substitute(d, terms) for d in b.shape),
+            strides=b.strides and tuple(substitute(d, terms) for d in b.strides),
+        )
+        for b in (*func.buffer_params, *func.buffers)
+        if any(free_vars(d) & terms.keys() for d in (*b.shape, *(b.strides or ())))
+    }
+    params = tuple(
+        BufferParam(buffers.get(p.buffer, p.buffer), p.access) if isinstance(p, BufferParam) else p
+        for p in func.params
+        if isinstance(p, BufferParam) or p.var not in terms
+    )
+    return replace(
+        func,
+        name=name,
+        params=params,
+        body=substitute_in(func.body, terms, buffers),
+        buffers=tuple(buffers.get(b, b) for b in func.buffers),
+        facts=func.facts.substitute(terms),
+    )
+
+
+def call_symbols(func: PrimFunc, call: CallTIR) -> dict[Var, Expr]:
+    """Give the terms, in the caller's symbols, that a call determines for a kernel's symbols."""
+    terms: dict[Var, Expr] = dict(zip(func.scalar_params, call.scalars, strict=True))
+    infos = [a.info for a in call.args if isinstance(a, Value | ConstantRef)]
+    for buffer, info in zip(func.buffer_params, (*infos, *call.outputs), strict=True):
+        if isinstance(info, TensorInfo) and info.shape is not None:
+            for dim, size in zip(buffer.shape, info.shape, strict=True):
+                if isinstance(dim, Var):
+                    terms.setdefault(dim, size)
+    return terms

@@ -1,0 +1,461 @@
+"""Treat adjacent dimensions that a kernel only ever walks together as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ....ir.graph.nodes import (
+    Binding,
+    Call,
+    CallTIR,
+    ConstantRef,
+    Dims,
+    GraphFunc,
+    Operand,
+    TensorInfo,
+    Value,
+)
+from ....ir.identity import UidSource, fresh_name
+from ....ir.loop.nodes import (
+    Block,
+    Buffer,
+    BufferParam,
+    For,
+    IterVar,
+    Load,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+)
+from ....ir.loop.regions import access_regions
+from ....ir.loop.visit import Rebuilder, loads, seq, stores
+from ....ir.module import Constant, Module
+from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, free_vars, product, var
+from ...kernels import Kernel, generalise, names_in
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import FunctionRef, Ref
+from ...state import State
+from ._functions import prim_problem
+
+
+@primitive(family="graph", returns=FunctionRef)
+@dataclass(frozen=True, slots=True)
+class CollapseDims(Primitive):
+    """Join adjacent dimensions of a kernel that every access walks side by side.
+
+    Before::
+
+        for b, s, n, k: C[b, s, n] += A[b, s, k] * W[k, n]        # A: (b, s, 64)
+    After::
+
+        for m, n, k: C[m, n] += A[m, k] * W[k, n]                 # A: (m, 64), m = b*s
+
+    Callers pass the same bytes under another shape, as views. The kernel is then the same for
+    every way its rows are made up, and its loops are longer.
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The loop-level function.
+
+    Requires
+    --------
+    1. The function is loop-level.
+    2. It is not scheduled yet: every block stands alone under one loop per iteration variable.
+
+    Notes
+    -----
+    Cost: none at run time. Source: DISC §4 (shape constraints), loop collapsing.
+    """
+
+    function: FunctionRef
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the level and the plain form of the loops."""
+        wrong = list(prim_problem(state, self.function, 1))
+        yield from wrong
+        if not wrong and nests(state.module.prim(self.function.function)) is None:
+            yield Problem(2, f"{self.function.function!r} is scheduled already", (self.function,))
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Join pairs of dimensions until none is left, then adapt the callers."""
+        old = state.module.prim(self.function.function)
+        new, groups = collapse(old, UidSource(state.ordinal))
+        if new is old:
+            return Rewrite(state.module, (self.function,))
+        kernel = generalise(Kernel(new, new.scalar_params))
+        module = state.module.with_functions(kernel.function)
+        for graph in state.module.graphs:
+            callers = _Callers(module, graph, old, kernel, UidSource(state.ordinal))
+            module = callers.adapted(groups)
+        return Rewrite(module, (self.function,))
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Suggest it where it would join something."""
+        found = state.module.functions.get(selection.function)
+        if (
+            isinstance(found, PrimFunc)
+            and nests(found) is not None
+            and collapse(found, UidSource(state.ordinal))[0] is not found
+        ):
+            yield cls(FunctionRef(selection.function))
+
+
+# ---------------------------------------------------------------- the plain form
+
+
+def nests(func: PrimFunc) -> list[Block] | None:
+    """Give the blocks of a function whose nests are all plain, else None.
+
+    Plain: one loop per iteration variable in order, bound to it directly, no predicate.
+    """
+    parts = func.body.body if isinstance(func.body, Seq) else (func.body,)
+    blocks: list[Block] = []
+    for part in parts:
+        loops: list[For] = []
+        inner: Stmt = part
+        while isinstance(inner, For) and inner.kind == "serial":
+            loops.append(inner)
+            inner = inner.body
+        if not isinstance(inner, Block) or inner.predicate is not TRUE:
+            return None
+        if [v.binding for v in inner.iters] != [f.var for f in loops]:
+            return None
+        blocks.append(inner)
+    return blocks
+
+
+# ---------------------------------------------------------------- which pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    block: Block
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+
+def _accesses(block: Block) -> Iterator[_Access]:
+    for body in (block.body, block.init):
+        if body is not None:
+            for store in stores(body):
+                yield _Access(block, store.buffer, store.indices)
+            for load in loads(body):
+                yield _Access(block, load.buffer, load.indices)
+
+
+class _Mentions(Rebuilder):
+    """Collects variables used other than as a whole index of an access."""
+
+    def __init__(self) -> None:
+        self.found: set[Var] = set()
+
+    def expr(self, term: Expr) -> Expr:
+        self.found |= free_vars(term)
+        return term
+
+    def predicate(self, claim: Bool) -> Bool:
+        self.found |= free_vars(claim)
+        return claim
+
+    def exprs(self, terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        for term in terms:
+            if not isinstance(term, Var):
+                self.found |= free_vars(term)
+        return terms
+
+
+def _pairs(block: Block) -> Iterator[tuple[IterVar, IterVar]]:
+    mentions = _Mentions()
+    mentions.statement(block.body)
+    for left, right in zip(block.iters, block.iters[1:], strict=False):
+        free = left.var not in mentions.found and right.var not in mentions.found
+        if free and left.kind == right.kind:
+            yield left, right
+
+
+def _together(access: _Access, left: IterVar, right: IterVar) -> list[int] | None:
+    """Dimensions where an access walks the pair side by side; None where it does otherwise."""
+    places: list[int] = []
+    indices, shape = access.indices, access.buffer.shape
+    for axis, index in enumerate(indices):
+        if index == left.var:
+            follows = axis + 1 < len(indices) and indices[axis + 1] == right.var
+            sized = follows and shape[axis] == left.extent and shape[axis + 1] == right.extent
+            if not sized:
+                return None
+            places.append(axis)
+        elif index == right.var and (axis == 0 or indices[axis - 1] != left.var):
+            return None
+    return places
+
+
+def _find(blocks: list[Block]) -> tuple[dict[Block, IterVar], set[tuple[Buffer, int]]] | None:
+    """Find pairs of iteration variables and of dimensions that can be joined all at once."""
+    candidates: list[tuple[Block, IterVar, IterVar, set[tuple[Buffer, int]]]] = []
+    for block in blocks:
+        for left, right in _pairs(block):
+            places: set[tuple[Buffer, int]] = set()
+            found = [(a, _together(a, left, right)) for a in _accesses(block)]
+            if all(p is not None for _, p in found):
+                places.update((a.buffer, axis) for a, p in found for axis in p or ())
+                candidates.append((block, left, right, places))
+    accesses = [a for block in blocks for a in _accesses(block)]
+    for _, _, _, seed in candidates:
+        closed = _close(seed, candidates, accesses)
+        if closed is not None:
+            return closed
+    return None
+
+
+def _close(
+    seed: set[tuple[Buffer, int]],
+    candidates: list[tuple[Block, IterVar, IterVar, set[tuple[Buffer, int]]]],
+    accesses: list[_Access],
+) -> tuple[dict[Block, IterVar], set[tuple[Buffer, int]]] | None:
+    """Grow a set of dimension pairs until every access to them is a pair, or give up."""
+    wanted, chosen = set(seed), dict[Block, IterVar]()
+    work = list(seed)
+    while work:
+        buffer, axis = work.pop()
+        for access in (a for a in accesses if a.buffer is buffer):
+            pair = (access.indices[axis], access.indices[axis + 1])
+            match = next(
+                (
+                    (left, places)
+                    for block, left, right, places in candidates
+                    if block is access.block and (left.var, right.var) == pair
+                ),
+                None,
+            )
+            if match is None or chosen.setdefault(access.block, match[0]) is not match[0]:
+                return None
+            new = match[1] - wanted
+            wanted |= new
+            work.extend(new)
+    return (chosen, wanted) if chosen else None
+
+
+# ---------------------------------------------------------------- joining
+
+
+class _Joiner(Rebuilder):
+    """Drops the second index of every joined pair; the first becomes the joined variable."""
+
+    def __init__(
+        self,
+        places: set[tuple[Buffer, int]],
+        new: Mapping[Buffer, Buffer],
+        joined: Mapping[Var, Var],
+    ) -> None:
+        self._places = places
+        self._new = new
+        self._joined = joined
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self._new.get(buffer, buffer)
+
+    def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        out: list[Expr] = []
+        for axis, index in enumerate(indices):
+            if (buffer, axis) in self._places:
+                out.append(self._joined[index] if isinstance(index, Var) else index)
+            elif (buffer, axis - 1) not in self._places:
+                out.append(index)
+        return tuple(out)
+
+    def _load(self, load: Load) -> Load:
+        return Load(self.buffer(load.buffer), self._indices(load.buffer, load.indices))
+
+    def statement(self, statement: Stmt) -> Stmt:
+        if isinstance(statement, Store):
+            indices = self._indices(statement.buffer, statement.indices)
+            buffer = self.buffer(statement.buffer)
+            value = self.element(statement.value)
+            return replace(statement, buffer=buffer, indices=indices, value=value)
+        return super().statement(statement)
+
+
+def _join_shape(buffer: Buffer, places: set[tuple[Buffer, int]]) -> Buffer:
+    shape: list[Expr] = []
+    for axis, dim in enumerate(buffer.shape):
+        if (buffer, axis - 1) in places:
+            shape[-1] = product((shape[-1], dim))
+        else:
+            shape.append(dim)
+    return replace(buffer, shape=tuple(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One round of joining: which dimensions, into which buffers, with which fresh names."""
+
+    places: set[tuple[Buffer, int]]
+    new: Mapping[Buffer, Buffer]
+    mint: UidSource
+    taken: set[str]
+
+
+def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
+    iters = list(block.iters)
+    joined: dict[Var, Var] = {}
+    if left is not None:
+        at = iters.index(left)
+        both = _joined_iter(left, iters[at + 1], round_.taken)
+        joined[left.var] = both.var
+        iters[at : at + 2] = [both]
+    joiner = _Joiner(round_.places, round_.new, joined)
+    body = joiner.statement(block.body)
+    init = None if block.init is None else joiner.statement(block.init)
+    reads, writes = access_regions(body)
+    result: Stmt = replace(
+        block, iters=tuple(iters), body=body, init=init, reads=reads, writes=writes
+    )
+    for iter_var in reversed(iters):
+        loop = iter_var.binding
+        if not isinstance(loop, Var):
+            raise TypeError("a plain nest binds loop variables directly")
+        result = For(round_.mint(), loop, iter_var.extent, result, origins=block.origins)
+    return result
+
+
+def _joined_iter(left: IterVar, right: IterVar, taken: set[str]) -> IterVar:
+    extent = product((left.extent, right.extent))
+    size = const_value(extent)
+    upper = None if size is None else max(size - 1, 0)
+    loop_name = left.binding.name if isinstance(left.binding, Var) else "i"
+    names = [fresh_name(loop_name + "f", taken)]
+    names.append(fresh_name("v" + names[0], taken | set(names)))
+    taken.update(names)
+    loop, inner = (var(n, lower=0, upper=upper) for n in names)
+    return IterVar(inner, extent, left.kind, loop)
+
+
+def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[int]]]:
+    """Join dimensions until no pair is left.
+
+    Returns
+    -------
+    tuple of PrimFunc and dict
+        The function, unchanged where nothing joins; and for each buffer parameter, by position,
+        how many of its old dimensions make up each new one.
+    """
+    groups = {k: [1] * b.rank for k, b in enumerate(func.buffer_params)}
+    blocks = nests(func)
+    taken = names_in(func)
+    while blocks and (found := _find(blocks)) is not None:
+        chosen, places = found
+        new = {
+            b: _join_shape(b, places)
+            for b in (*func.buffer_params, *func.buffers)
+            if any(p[0] is b for p in places)
+        }
+        for position, buffer in enumerate(func.buffer_params):
+            axes = sorted((a for b, a in places if b is buffer), reverse=True)
+            for axis in axes:
+                groups[position][axis : axis + 2] = [sum(groups[position][axis : axis + 2])]
+        round_ = _Round(places, new, mint, taken)
+        body = seq(*(_join_block(b, chosen.get(b), round_) for b in blocks))
+        params = tuple(
+            BufferParam(new.get(p.buffer, p.buffer), p.access) if isinstance(p, BufferParam) else p
+            for p in func.params
+        )
+        temporaries = tuple(new.get(b, b) for b in func.buffers)
+        func = replace(func, params=params, body=body, buffers=temporaries)
+        blocks = nests(func)
+    return func, groups
+
+
+# ---------------------------------------------------------------- callers
+
+
+def _grouped(shape: tuple[Expr, ...], sizes: list[int]) -> tuple[Expr, ...]:
+    out: list[Expr] = []
+    at = 0
+    for size in sizes:
+        out.append(product(shape[at : at + size]))
+        at += size
+    return tuple(out)
+
+
+class _Callers:
+    """Rewrites the calls of one kernel inside one graph."""
+
+    def __init__(
+        self, module: Module, graph: GraphFunc, old: PrimFunc, kernel: Kernel, mint: UidSource
+    ) -> None:
+        self.module = module
+        self._graph = graph
+        self._old = old
+        self._kernel = kernel
+        self._mint = mint
+        self._taken = {b.value.name for b in graph.bindings}
+        self._taken |= {p.value.name for p in graph.params}
+        self.bindings: list[Binding] = []
+
+    def _view(self, source: Operand, info: TensorInfo, sizes: list[int]) -> Operand:
+        """The same bytes under the joined shape."""
+        shape = _grouped(info.shape or (), sizes)
+        if shape == info.shape:
+            return source
+        joined = replace(info, shape=shape, rank=len(shape))
+        if isinstance(source, ConstantRef):
+            return self._constant_view(source, joined)
+        name = fresh_name(f"{source.name if isinstance(source, Value) else 'x'}_view", self._taken)
+        self._taken.add(name)
+        value = Value(self._mint(), name, joined)
+        self.bindings.append(Binding(value, Call("reshape", (source, Dims(shape)))))
+        return value
+
+    def _constant_view(self, source: ConstantRef, info: TensorInfo) -> ConstantRef:
+        sizes = tuple(const_value(d) or 0 for d in info.shape or ())
+        key = f"{source.key}@{'x'.join(map(str, sizes))}"
+        old = self.module.constants[source.key]
+        viewed = Constant(
+            sizes, old.dtype, lambda: old.load().reshape(sizes), source=f"view of {source.key}"
+        )
+        self.module = self.module.with_constants({key: viewed})
+        return ConstantRef(key, info)
+
+    def adapt(self, binding: Binding, call: CallTIR, groups: Mapping[int, list[int]]) -> None:
+        """Rewrite one call: views of the arguments, the call, a view of its result."""
+        args = tuple(
+            self._view(a, a.info, groups[k])
+            if isinstance(a, Value | ConstantRef) and isinstance(a.info, TensorInfo)
+            else a
+            for k, a in enumerate(call.args)
+        )
+        info = call.outputs[0]
+        shape = _grouped(info.shape or (), groups[len(call.args)])
+        given: dict[Expr, Expr] = dict(zip(self._old.scalar_params, call.scalars, strict=True))
+        scalars = tuple(given[v] for v in self._kernel.scalars)
+        if shape == info.shape:
+            right = replace(call, args=args, scalars=scalars)
+            self.bindings.append(replace(binding, right=right))
+            return
+        joined = replace(info, shape=shape, rank=len(shape))
+        name = fresh_name(f"{binding.value.name}_flat", self._taken)
+        self._taken.add(name)
+        flat = Value(self._mint(), name, joined)
+        right = replace(call, args=args, outputs=(joined,), scalars=scalars)
+        self.bindings.append(replace(binding, value=flat, right=right))
+        back = Call("reshape", (flat, Dims(info.shape or ())))
+        self.bindings.append(Binding(binding.value, back, binding.origins))
+
+    def adapted(self, groups: Mapping[int, list[int]]) -> Module:
+        """Rewrite all calls, and give the module."""
+        changed = False
+        for binding in self._graph.bindings:
+            right = binding.right
+            if isinstance(right, CallTIR) and right.function == self._old.name:
+                self.adapt(binding, right, groups)
+                changed = True
+            else:
+                self.bindings.append(binding)
+        if not changed:
+            return self.module
+        return self.module.with_functions(replace(self._graph, bindings=tuple(self.bindings)))

@@ -1,0 +1,138 @@
+"""Drop what no result depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.graph.memory import VersionSwitch
+from ....ir.graph.nodes import (
+    Binding,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    ConstantRef,
+    GraphFunc,
+    MatchCast,
+    Operand,
+    Value,
+)
+from ....ir.graph.visit import inner_bindings, operands_of, used_values
+from ....ir.loop.nodes import BufferParam, PrimFunc
+from ....ir.module import Module
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import BindingRef, FunctionRef, Gone, Ref
+from ...state import State
+from ._functions import MAIN, graph_problem
+
+
+@primitive(family="graph")
+@dataclass(frozen=True, slots=True)
+class DeadCode(Primitive):
+    """Drop bindings, functions and constants that no result depends on.
+
+    Before::
+
+        t = exp(x); y = add(x, x); return y
+    After::
+
+        y = add(x, x)
+        return y
+
+    What has an effect stays: run-time checks, library calls, kernels that write a parameter.
+    Functions and constants are dropped where nothing that is reachable from ``function``, or from
+    another graph that nothing calls, mentions them.
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The graph-level function.
+
+    Requires
+    --------
+    1. The function is a graph-level function in the dataflow stage.
+
+    Notes
+    -----
+    Cost: linear. Source: Relax §4 (dead code elimination).
+    """
+
+    function: FunctionRef = MAIN
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function's level and stage."""
+        yield from graph_problem(state, self.function, 1)
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Keep what is needed, from the results backwards."""
+        graph = state.module.graph(self.function.function)
+        live = {r for r in graph.results if isinstance(r, Value)}
+        kept: list[Binding] = []
+        moved: dict[Ref, tuple[Ref, ...] | Gone] = {}
+        for binding in reversed(graph.bindings):
+            if binding.value in live or has_effect(state.module, binding):
+                kept.append(binding)
+                live.update(used_values((binding,)))
+            else:
+                moved[BindingRef(graph.name, binding.value.uid)] = Gone("nothing used it")
+        module = state.module.with_functions(replace(graph, bindings=tuple(reversed(kept))))
+        return Rewrite(without_unreachable(module), moved=moved)
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Suggest it for a selected graph."""
+        if isinstance(state.module.functions.get(selection.function), GraphFunc):
+            yield cls(FunctionRef(selection.function))
+
+
+def has_effect(module: Module, binding: Binding) -> bool:
+    """Whether a binding does something besides giving its value."""
+    right = binding.right
+    if isinstance(right, MatchCast | CallDPSLibrary | VersionSwitch):
+        return True
+    if isinstance(right, CallTIR):
+        callee = module.functions.get(right.function)
+        return isinstance(callee, PrimFunc) and any(
+            isinstance(p, BufferParam) and p.access in ("inout", "state") for p in callee.params
+        )
+    if isinstance(right, CallGraph):
+        callee = module.functions.get(right.function)
+        return isinstance(callee, GraphFunc) and any(has_effect(module, b) for b in callee.bindings)
+    return any(has_effect(module, b) for inner in inner_bindings(right) for b in inner)
+
+
+def _mentions(bindings: tuple[Binding, ...]) -> Iterator[str | Operand]:
+    """Iterate the functions (by name) and operands that bindings mention."""
+    for binding in bindings:
+        right = binding.right
+        if isinstance(right, CallTIR | CallGraph):
+            yield right.function
+        if isinstance(right, CallTIR):
+            yield from (v.function for v in right.versions)
+        yield from operands_of(right)
+        for inner in inner_bindings(right):
+            yield from _mentions(inner)
+
+
+def without_unreachable(module: Module) -> Module:
+    """Drop functions that no uncalled graph reaches, and constants that nothing mentions."""
+    mentioned = {g.name: list(_mentions(g.bindings)) for g in module.graphs}
+    called = {m for found in mentioned.values() for m in found if isinstance(m, str)}
+    work = [g.name for g in module.graphs if g.name not in called]
+    if not work:
+        return module
+    reached: set[str] = set()
+    constants: set[str] = set()
+    while work:
+        name = work.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        work.extend(m for m in mentioned.get(name, ()) if isinstance(m, str))
+        graph = module.functions.get(name)
+        results = graph.results if isinstance(graph, GraphFunc) else ()
+        operands = (*results, *(m for m in mentioned.get(name, ()) if not isinstance(m, str)))
+        constants.update(o.key for o in operands if isinstance(o, ConstantRef))
+    kept = module.without(*(n for n in module.functions if n not in reached))
+    return replace(kept, constants={k: c for k, c in module.constants.items() if k in constants})

@@ -1,0 +1,317 @@
+"""Group calls of kernels that shall become one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ....ir.analysis import PatternKind, pattern_kind
+from ....ir.graph.nodes import (
+    Binding,
+    CallGraph,
+    CallTIR,
+    Dims,
+    GraphFunc,
+    GraphParam,
+    Info,
+    Operand,
+    ShapeInfo,
+    TensorInfo,
+    Value,
+)
+from ....ir.graph.visit import map_operands, operands_of, users
+from ....ir.identity import UidSource, fresh_name
+from ....ir.module import Module
+from ....ir.symbolic import Expr, Var, as_expr, const_value, free_vars, product
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import BindingRef, FunctionRef, Ref
+from ...state import State
+from ._functions import MAIN, graph_problem
+
+PRIMITIVE = ("primitive", True)
+"""The attribute of a graph-level function that is to become one loop-level function."""
+
+
+@primitive(family="graph", returns=tuple[FunctionRef, ...])
+@dataclass(frozen=True, slots=True)
+class FuseOps(Primitive):
+    """Group kernels whose intermediate results need not reach memory.
+
+    Before::
+
+        t = call_tir(matmul, (x, w)); y = call_tir(add, (t, bias))
+    After::
+
+        y = fused_matmul_add(x, w, bias)  # a graph of the two calls, marked `primitive`
+
+    Without ``bindings`` the whole function is grouped by the kinds of its kernels, which are
+    derived from their loops: element-wise and injective chains; those after a matmul or
+    reduction, of the same shape as its result; those before a reduction. An intermediate with
+    several users stays out of a group unless all of them are in it.
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The graph-level function.
+    bindings : tuple of BindingRef
+        Calls to group into one; empty to group the whole function automatically.
+
+    Requires
+    --------
+    1. The function is a graph-level function in the dataflow stage.
+    2. Chosen bindings are calls of loop-level functions, two or more.
+    3. Results of all chosen bindings but the last are used by chosen bindings only.
+    4. No path leads from a chosen binding through another one back into the group.
+
+    Notes
+    -----
+    Cost: linear in the graph. Source: Relax §4.2 (FuseOps), DISC §4 (fusion).
+    """
+
+    function: FunctionRef = MAIN
+    bindings: tuple[BindingRef, ...] = ()
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function and the chosen bindings."""
+        wrong = list(graph_problem(state, self.function, 1))
+        yield from wrong
+        if not wrong and self.bindings:
+            yield from self._choice(state.module.graph(self.function.function))
+
+    def _choice(self, graph: GraphFunc) -> Iterator[Problem]:
+        wanted = {r.uid for r in self.bindings}
+        chosen = [b for b in graph.bindings if b.value.uid in wanted]
+        calls = [b for b in chosen if isinstance(b.right, CallTIR)]
+        if len(calls) < 2 or len(calls) < len(wanted):
+            yield Problem(2, f"{len(calls)} of {len(wanted)} bindings call kernels", self.bindings)
+            return
+        inside = {b.value for b in chosen}
+        uses = users(graph)
+        for binding in chosen[:-1]:
+            outside = [u.value.name for u in uses.get(binding.value, []) if u.value not in inside]
+            if outside or binding.value in graph.results:
+                names = ", ".join(outside) or "the function's result"
+                where = (BindingRef(graph.name, binding.value.uid),)
+                yield Problem(3, f"{binding.value.name!r} is used by {names} too", where)
+        yield from _detours(graph, chosen)
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Move each group into a function of its own."""
+        graph = state.module.graph(self.function.function)
+        wanted = {r.uid for r in self.bindings}
+        if wanted:
+            groups = [[b for b in graph.bindings if b.value.uid in wanted]]
+        else:
+            groups = Grouping(state.module, graph).groups()
+        extraction = _Extraction(state.module, graph, UidSource(state.ordinal))
+        for group in groups:
+            extraction.add(group)
+        module = extraction.finish()
+        return Rewrite(module, tuple(FunctionRef(n) for n in extraction.made))
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Suggest automatic grouping of the selected graph."""
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, GraphFunc):
+            yield cls(FunctionRef(selection.function))
+
+
+def _detours(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
+    inside = {b.value for b in chosen}
+    tainted: set[Value] = set()
+    for binding in graph.bindings:
+        sources = {o for o in operands_of(binding.right) if isinstance(o, Value)}
+        if binding.value in inside:
+            through = sources & tainted
+            if through:
+                names = ", ".join(sorted(v.name for v in through))
+                yield Problem(
+                    4,
+                    f"{binding.value.name!r} depends on the group through {names}",
+                    (BindingRef(graph.name, binding.value.uid),),
+                )
+        elif sources & (inside | tainted):
+            tainted.add(binding.value)
+
+
+# ---------------------------------------------------------------- automatic grouping
+
+
+class Grouping:
+    """Decides which kernel calls of a function belong together."""
+
+    def __init__(self, module: Module, graph: GraphFunc) -> None:
+        """Look up the kind of every kernel."""
+        self._graph = graph
+        self._uses = users(graph)
+        self._order = {b.value: k for k, b in enumerate(graph.bindings)}
+        self._kinds: dict[Value, PatternKind] = {
+            b.value: pattern_kind(module.prim(b.right.function))
+            for b in graph.bindings
+            if isinstance(b.right, CallTIR) and isinstance(b.value.info, TensorInfo)
+        }
+        self._leader: dict[Value, Value] = {v: v for v in self._kinds}
+        self._kind_of_group = dict(self._kinds)
+
+    def _find(self, value: Value) -> Value:
+        while self._leader[value] is not value:
+            self._leader[value] = self._leader[self._leader[value]]
+            value = self._leader[value]
+        return value
+
+    def groups(self) -> list[list[Binding]]:
+        """Give the groups of two or more calls, members in program order."""
+        for binding in reversed(self._graph.bindings):
+            if binding.value in self._kinds:
+                self._try_join(binding)
+        members: dict[Value, list[Binding]] = {}
+        for binding in self._graph.bindings:
+            if binding.value in self._leader:
+                members.setdefault(self._find(binding.value), []).append(binding)
+        return [group for group in members.values() if len(group) > 1]
+
+    def _try_join(self, binding: Binding) -> None:
+        """Join a producer to the group of its users, if they are one and the kinds agree."""
+        value = binding.value
+        uses = self._uses.get(value, [])
+        if not uses or value in self._graph.results:
+            return
+        if any(u.value not in self._leader for u in uses):
+            return
+        leaders = {self._find(u.value) for u in uses}
+        if len(leaders) != 1:
+            return
+        leader = leaders.pop()
+        joined = _joined(self._kinds[value], self._kind_of_group[leader], value, leader)
+        if joined is not None:
+            self._leader[value] = leader
+            self._kind_of_group[leader] = joined
+
+
+def _joined(
+    producer: PatternKind, consumer: PatternKind, value: Value, leader: Value
+) -> PatternKind | None:
+    """The kind of a group after a producer joins it, or None where they stay apart."""
+    if producer <= PatternKind.INJECTIVE and consumer <= PatternKind.INJECTIVE:
+        return max(producer, consumer)
+    if producer in (PatternKind.OUT_FUSABLE, PatternKind.REDUCTION):
+        epilogue = consumer <= PatternKind.BROADCAST and _same_size(value, leader)
+        return producer if epilogue and producer == PatternKind.OUT_FUSABLE else None
+    if producer <= PatternKind.BROADCAST and consumer == PatternKind.REDUCTION:
+        return consumer
+    return None
+
+
+def _elements(value: Value) -> Expr | None:
+    info = value.info
+    if not isinstance(info, TensorInfo) or info.shape is None:
+        return None
+    return product(info.shape)
+
+
+def _same_size(value: Value, leader: Value) -> bool:
+    return _elements(value) is not None and _elements(value) == _elements(leader)
+
+
+# ---------------------------------------------------------------- extraction
+
+
+class _Extraction:
+    """Moves groups of bindings into functions marked `primitive`."""
+
+    def __init__(self, module: Module, graph: GraphFunc, mint: UidSource) -> None:
+        self._module = module
+        self._graph = graph
+        self._mint = mint
+        self._functions: list[GraphFunc] = []
+        self._calls: dict[Value, Binding] = {}
+        self._inside: set[Value] = set()
+        self._taken = set(module.functions)
+        self.made: list[str] = []
+
+    def add(self, group: Sequence[Binding]) -> None:
+        """Make one group a function, called where its last member was."""
+        last = group[-1]
+        kernels = [b.right.function for b in group if isinstance(b.right, CallTIR)]
+        name = fresh_name("fused_" + "_".join(_short(k) for k in kernels), self._taken)
+        self._taken.add(name)
+        function, args = self._function(name, group)
+        self._functions.append(function)
+        self.made.append(name)
+        self._inside.update(b.value for b in group[:-1])
+        origins = frozenset[str]().union(*(b.origins | {b.value.name} for b in group))
+        self._calls[last.value] = replace(last, right=CallGraph(name, args), origins=origins)
+
+    def _function(
+        self, name: str, group: Sequence[Binding]
+    ) -> tuple[GraphFunc, tuple[Operand, ...]]:
+        inside = {b.value for b in group}
+        outer = list(
+            dict.fromkeys(o for b in group for o in operands_of(b.right) if o not in inside)
+        )
+        params: dict[Operand, Value] = {}
+        taken: set[str] = {b.value.name for b in group}
+        for operand in outer:
+            if isinstance(operand, Value) or hasattr(operand, "key"):
+                params[operand] = self._parameter(operand, taken)
+        args: tuple[Operand, ...] = tuple(params)
+        graph_params = [GraphParam(v) for v in params.values()]
+        loose = _unbound_symbols(group, [p.value.info for p in graph_params])
+        if loose:
+            info = ShapeInfo(loose, len(loose))
+            graph_params.append(GraphParam(Value(self._mint(), fresh_name("shape", taken), info)))
+            args = (*args, Dims(loose))
+        bindings = tuple(
+            replace(b, right=map_operands(b.right, lambda o: params.get(o, o))) for b in group
+        )
+        function = GraphFunc(
+            name,
+            tuple(graph_params),
+            bindings,
+            (group[-1].value,),
+            self._graph.facts,
+            attributes=(PRIMITIVE,),
+        )
+        return function, args
+
+    def _parameter(self, operand: Operand, taken: set[str]) -> Value:
+        base = operand.name if isinstance(operand, Value) else f"w{len(taken)}"
+        chosen = fresh_name(base, taken)
+        taken.add(chosen)
+        info = operand.info if isinstance(operand, Value) else getattr(operand, "info", None)
+        if info is None:
+            raise TypeError(f"operand {operand!r} has no annotation")
+        return Value(self._mint(), chosen, info)
+
+    def finish(self) -> Module:
+        """Rebuild the function around the calls of its groups."""
+        bindings = tuple(
+            self._calls.get(b.value, b) for b in self._graph.bindings if b.value not in self._inside
+        )
+        graph = replace(self._graph, bindings=bindings)
+        return self._module.with_functions(*self._functions, graph)
+
+
+def _short(kernel: str) -> str:
+    return kernel.rstrip("0123456789").rstrip("_")
+
+
+def _unbound_symbols(group: Sequence[Binding], infos: Sequence[Info]) -> tuple[Expr, ...]:
+    """Symbols that the group mentions but no parameter's shape determines."""
+    dims = [d for i in infos if isinstance(i, TensorInfo) for d in i.shape or ()]
+    bound = {d for d in dims if isinstance(d, Var)}
+    mentioned: dict[Var, None] = {}
+    for term in (*dims, *(t for b in group for t in _terms(b))):
+        if const_value(term) is None:
+            found = sorted(free_vars(term), key=lambda v: v.serial)
+            mentioned.update(dict.fromkeys(v for v in found if v not in bound))
+    return tuple(as_expr(v) for v in mentioned)
+
+
+def _terms(binding: Binding) -> Iterator[Expr]:
+    if isinstance(binding.right, CallTIR):
+        yield from binding.right.scalars
+        for info in binding.right.outputs:
+            yield from info.shape or ()

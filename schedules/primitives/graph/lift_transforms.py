@@ -1,0 +1,205 @@
+"""Move work on weights alone out of the program's calls, to when it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ....ir.graph.nodes import (
+    Binding,
+    Call,
+    CallTIR,
+    ConstantRef,
+    Dims,
+    GraphFunc,
+    Operand,
+    ScalarLiteral,
+    TensorInfo,
+    Value,
+)
+from ....ir.graph.visit import map_bindings, operands_of, replace_values, used_values
+from ....ir.interpreter import run_graph
+from ....ir.module import Constant, Module
+from ....ir.symbolic import const_value
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import BindingRef, FunctionRef, Gone, Ref
+from ...state import State
+from ._functions import MAIN, graph_problem
+
+PREPARE = "prepare"
+"""The name of the function whose results are constants of the one it prepares for."""
+
+
+@primitive(family="graph", returns=FunctionRef)
+@dataclass(frozen=True, slots=True)
+class LiftTransforms(Primitive):
+    """Move bindings that depend on constants alone into the function ``prepare``.
+
+    Before::
+
+        wt = permute_dims(w); y = matmul(x, wt)      # w: a weight
+    After::
+
+        prepare: prepared.wt = permute_dims(w)  # runs once, at load
+        main: y = matmul(x, prepared.wt)
+
+    All versions of a kernel share what was prepared.
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The graph-level function.
+
+    Requires
+    --------
+    1. The function is a graph-level function in the dataflow stage.
+
+    Notes
+    -----
+    Cost: the lifted work at load, and memory for its results.
+    Source: Relax §4 (LiftTransformParams).
+    """
+
+    function: FunctionRef = MAIN
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function's level and stage."""
+        yield from graph_problem(state, self.function, 1)
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Split the bindings in two, and pass what crosses as constants."""
+        graph = state.module.graph(self.function.function)
+        lifted = liftable(graph)
+        if not lifted:
+            return Rewrite(state.module, (self.function,))
+        kept = tuple(b for b in graph.bindings if b.value not in lifted)
+        results = [r for r in graph.results if isinstance(r, Value)]
+        crossing = [v for v in dict.fromkeys((*used_values(kept), *results)) if v in lifted]
+        refs = {v: _reference(v, state.module) for v in crossing}
+        main = replace_values(replace(graph, bindings=kept), refs)
+        module = state.module.with_functions(main)
+        old = state.module.functions.get(PREPARE)
+        before = old if isinstance(old, GraphFunc) else None
+        prepare = _prepare(before, graph.name, tuple(lifted.values()), refs)
+        module = _with_constants(module.with_functions(_trimmed(prepare, main)))
+        moved: dict[Ref, tuple[Ref, ...] | Gone] = {
+            BindingRef(graph.name, v.uid): (BindingRef(PREPARE, v.uid),) for v in lifted
+        }
+        return Rewrite(module, (FunctionRef(PREPARE),), moved)
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Suggest it where there is something to move."""
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, GraphFunc) and found.name != PREPARE and liftable(found):
+            yield cls(FunctionRef(selection.function))
+
+
+def liftable(graph: GraphFunc) -> dict[Value, Binding]:
+    """Give the bindings that depend on constants alone, by their values, in order."""
+    found: dict[Value, Binding] = {}
+    for binding in graph.bindings:
+        right = binding.right
+        info = binding.value.info
+        if not isinstance(right, Call | CallTIR) or not isinstance(info, TensorInfo):
+            continue
+        sized = info.shape is not None and all(const_value(d) is not None for d in info.shape)
+        if sized and all(_known(o, found) for o in operands_of(right)):
+            found[binding.value] = binding
+    return found
+
+
+def _known(operand: Operand, lifted: dict[Value, Binding]) -> bool:
+    match operand:
+        case ConstantRef() | ScalarLiteral():
+            return True
+        case Dims(dims=dims):
+            return all(const_value(d) is not None for d in dims)
+        case Value():
+            return operand in lifted
+
+
+def _reference(value: Value, module: Module) -> ConstantRef:
+    if not isinstance(value.info, TensorInfo):
+        raise TypeError(f"{value.name!r} is no tensor")
+    key = f"prepared.{value.name}"
+    while key in module.constants:
+        key += "_"
+    return ConstantRef(key, value.info)
+
+
+def _prepare(
+    old: GraphFunc | None,
+    prepared_for: str,
+    lifted: Sequence[Binding],
+    refs: dict[Value, ConstantRef],
+) -> GraphFunc:
+    """Make the function that prepares, or extend it by more bindings."""
+    bindings: tuple[Binding, ...] = old.bindings if old else ()
+    results: tuple[Operand, ...] = old.results if old else ()
+    names: tuple[str, ...] = old.result_names if old else ()
+    known: dict[str, Operand] = dict(zip(names, results, strict=True))
+
+    def from_prepared(operand: Operand) -> Operand:
+        return known.get(operand.key, operand) if isinstance(operand, ConstantRef) else operand
+
+    return GraphFunc(
+        PREPARE,
+        (),
+        (*bindings, *map_bindings(lifted, from_prepared)),
+        (*results, *refs),
+        attributes=(("prepare_for", prepared_for),),
+        result_names=(*names, *(r.key for r in refs.values())),
+    )
+
+
+def _trimmed(prepare: GraphFunc, main: GraphFunc) -> GraphFunc:
+    """Drop results that the prepared function does not use any more."""
+    used = {
+        o.key for b in main.bindings for o in operands_of(b.right) if isinstance(o, ConstantRef)
+    } | {r.key for r in main.results if isinstance(r, ConstantRef)}
+    pairs = zip(prepare.results, prepare.result_names, strict=True)
+    kept = [(r, n) for r, n in pairs if n in used]
+    results = tuple(r for r, _ in kept)
+    live = {r for r in results if isinstance(r, Value)}
+    bindings: list[Binding] = []
+    for binding in reversed(prepare.bindings):
+        if binding.value in live:
+            bindings.append(binding)
+            live.update(used_values((binding,)))
+    return replace(
+        prepare,
+        bindings=tuple(reversed(bindings)),
+        results=results,
+        result_names=tuple(n for _, n in kept),
+    )
+
+
+def _with_constants(module: Module) -> Module:
+    """Declare the results of ``prepare`` as constants; the interpreter computes them on demand."""
+    prepare = module.graph(PREPARE)
+
+    @cache
+    def results() -> tuple[Any, ...]:
+        return run_graph(module, (), function=PREPARE)
+
+    def load(position: int) -> NDArray[Any]:
+        return results()[position]
+
+    constants = {k: c for k, c in module.constants.items() if c.source != PREPARE}
+    for position, (result, key) in enumerate(
+        zip(prepare.results, prepare.result_names, strict=True)
+    ):
+        info = result.info if isinstance(result, Value) else None
+        if not isinstance(info, TensorInfo):
+            raise TypeError(f"{key!r} is no tensor")
+        sizes = tuple(const_value(d) or 0 for d in info.shape or ())
+        constants[key] = Constant(
+            sizes, info.dtype, lambda position=position: load(position), source=PREPARE
+        )
+    return replace(module, constants=constants)

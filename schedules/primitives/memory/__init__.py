@@ -1,0 +1,1 @@
+"""Steps on storage: planning where tensors live."""

@@ -1,0 +1,1 @@
+"""Steps that make several kernels of one: guarded versions, and copies for some callers."""

@@ -1,0 +1,178 @@
+"""Make a version of a kernel for some values of a symbol, chosen at run time by a guard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, KernelVersion
+from ....ir.identity import fresh_name
+from ....ir.loop.nodes import PrimFunc
+from ....ir.module import Module
+from ....ir.symbolic import (
+    FALSE,
+    TRUE,
+    Bool,
+    SymInt,
+    Var,
+    all_of,
+    as_expr,
+    eq,
+    substitute,
+    var,
+)
+from ...kernels import call_symbols, symbols_of, with_symbols
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import FunctionRef, Ref
+from ...state import State
+from ..graph._functions import prim_problem
+
+
+@primitive(family="specialise", returns=FunctionRef)
+@dataclass(frozen=True, slots=True)
+class Specialise(Primitive):
+    """Copy a kernel for a range of one symbol; calls choose by a guard, the old one is fallback.
+
+    Before::
+
+        y = call_tir(matmul, (x, w))
+    After (``symbol="m", lower=1, upper=1``)::
+
+        y = call_tir(matmul, (x, w), versions=[b * s == 1: matmul_m1])
+
+    In the version the symbol is a constant where the range is one value, else it carries the
+    range and divisor, so that proofs about it succeed.
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The loop-level function.
+    symbol : str
+        The name of one of its symbols.
+    lower, upper : int or None
+        The range of the version, both included; None means no bound.
+    multiple_of : int
+        What the symbol has to be divisible by.
+
+    Requires
+    --------
+    1. The function is loop-level.
+    2. It has a symbol of that name.
+    3. The range holds a value that the symbol can have, and excludes one.
+
+    Notes
+    -----
+    Cost: one more kernel to compile, one comparison a call.
+    Source: DISC §4.3 (guarded versions).
+    """
+
+    function: FunctionRef
+    symbol: str
+    lower: int | None = None
+    upper: int | None = None
+    multiple_of: int = 1
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function, the symbol and the range."""
+        wrong = list(prim_problem(state, self.function, 1))
+        yield from wrong
+        if wrong:
+            return
+        symbols = {v.name: v for v in symbols_of(state.module.prim(self.function.function))}
+        if self.symbol not in symbols:
+            names = ", ".join(sorted(symbols)) or "none"
+            yield Problem(2, f"no symbol {self.symbol!r}; symbols are {names}", (self.function,))
+            return
+        yield from self._range(symbols[self.symbol])
+
+    def _range(self, symbol: Var) -> Iterator[Problem]:
+        low = max(x for x in (self.lower, symbol.lower, -(1 << 62)) if x is not None)
+        high = min(x for x in (self.upper, symbol.upper, 1 << 62) if x is not None)
+        if self.multiple_of < 1 or -(-low // max(self.multiple_of, 1)) * self.multiple_of > high:
+            yield Problem(
+                3,
+                f"no value of {symbol.name} in [{symbol.lower}, {symbol.upper}] lies in "
+                f"[{self.lower}, {self.upper}] and is a multiple of {self.multiple_of}",
+                (self.function,),
+            )
+        elif (low, high, self.multiple_of) == (symbol.lower, symbol.upper, 1):
+            yield Problem(3, f"the range covers every value of {symbol.name}", (self.function,))
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Add the version, and offer it to every call."""
+        old = state.module.prim(self.function.function)
+        symbol = next(v for v in symbols_of(old) if v.name == self.symbol)
+        name = fresh_name(f"{old.name}_{self._suffix()}", set(state.module.functions))
+        version = with_symbols(old, name, {symbol: self._replacement(symbol)})
+        module = state.module.with_functions(version)
+        for graph in state.module.graphs:
+            module = self._offer(module, graph, old, name, symbol)
+        return Rewrite(module, (FunctionRef(name),))
+
+    def _suffix(self) -> str:
+        if self.lower is not None and self.lower == self.upper:
+            return f"{self.symbol}{self.lower}"
+        parts = [self.symbol]
+        parts += [f"ge{self.lower}"] if self.lower is not None else []
+        parts += [f"le{self.upper}"] if self.upper is not None else []
+        parts += [f"x{self.multiple_of}"] if self.multiple_of != 1 else []
+        return "_".join(parts)
+
+    def _replacement(self, symbol: Var) -> SymInt:
+        if self.lower is not None and self.lower == self.upper:
+            return self.lower
+        low = [x for x in (self.lower, symbol.lower) if x is not None]
+        high = [x for x in (self.upper, symbol.upper) if x is not None]
+        return var(
+            symbol.name,
+            lower=max(low) if low else None,
+            upper=min(high) if high else None,
+            multiple_of=self.multiple_of,
+        )
+
+    def _guard(self, size: SymInt) -> Bool:
+        term = as_expr(size)
+        parts: list[Bool] = []
+        if self.lower is not None:
+            parts.append(term >= self.lower)
+        if self.upper is not None:
+            parts.append(term <= self.upper)
+        if self.multiple_of != 1:
+            parts.append(eq(term % self.multiple_of, 0))
+        if self.lower is not None and self.lower == self.upper:
+            parts = [eq(term, self.lower)]
+        return all_of(*parts)
+
+    def _offer(
+        self, module: Module, graph: GraphFunc, old: PrimFunc, name: str, symbol: Var
+    ) -> Module:
+        bindings = tuple(
+            self._with_version(b, b.right, old, name, symbol)
+            if isinstance(b.right, CallTIR) and b.right.function == old.name
+            else b
+            for b in graph.bindings
+        )
+        return module.with_functions(replace(graph, bindings=bindings))
+
+    def _with_version(
+        self, binding: Binding, call: CallTIR, old: PrimFunc, name: str, symbol: Var
+    ) -> Binding:
+        terms = call_symbols(old, call)
+        guard = self._guard(substitute(symbol, terms))
+        if guard is FALSE:
+            return binding
+        kept = [(v, s) for v, s in zip(old.scalar_params, call.scalars, strict=True)]
+        scalars = tuple(s for v, s in kept if v is not symbol)
+        if guard is TRUE and not call.versions:
+            return replace(binding, right=replace(call, function=name, scalars=scalars))
+        versions = (*call.versions, KernelVersion(guard, name, scalars))
+        return replace(binding, right=replace(call, versions=versions))
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Suggest a version for each symbol being 1, the case that decoding meets."""
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, PrimFunc):
+            for symbol in sorted(symbols_of(found), key=lambda v: v.serial):
+                yield cls(FunctionRef(found.name), symbol.name, 1, 1)
