@@ -1,0 +1,33 @@
+// Builds the browser side: the notebook widget into workbench/static/, and with --dev the page
+// that shows the interface on recorded data (dev/) into dist/.
+import { build } from "esbuild";
+import { cpSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const LIMIT = 600_000;
+const common = {
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  logLevel: "warning",
+  absWorkingDir: here,
+};
+
+const out = join(here, "..", "workbench", "static");
+mkdirSync(out, { recursive: true });
+await build({ ...common, minify: true, entryPoints: ["widget/widget.ts"], outdir: out });
+const size = ["widget.js", "widget.css"].reduce((sum, name) => sum + statSync(join(out, name)).size, 0);
+if (size > LIMIT) throw new Error(`the widget is ${size} bytes, more than ${LIMIT}`);
+console.log(`workbench/static: ${size} bytes`);
+
+if (process.argv.includes("--dev")) {
+  const dist = join(here, "dist");
+  await build({ ...common, sourcemap: true, entryPoints: ["dev/main.ts"], outdir: dist });
+  cpSync(join(here, "dev", "index.html"), join(dist, "index.html"));
+  console.log(`dist: ${readFileSync(join(dist, "main.js")).length} bytes`);
+}

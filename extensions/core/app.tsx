@@ -1,0 +1,170 @@
+import { render, type JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useWatch } from "./observable";
+import { HistoryPanel } from "./panels/history";
+import { Inspector } from "./panels/inspector";
+import { FunctionPane, GraphPane } from "./panels/panes";
+import { ProblemsPanel } from "./panels/problems";
+import { StatusBar } from "./panels/status";
+import { SymbolsPanel } from "./panels/symbols";
+import { TimingPanel } from "./panels/timing";
+import { Toolbar } from "./panels/toolbar";
+import { TracePanel } from "./panels/trace";
+import type { Store } from "./store";
+import { Split } from "./ui/split";
+import { Tabs } from "./ui/tabs";
+
+const NARROW = 900;
+
+/** The workbench: graph, loops and inspector side by side, the dock below. */
+export function Workbench({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
+  const root = useRef<HTMLDivElement>(null);
+  const narrow = useNarrow(root);
+  const mismatch = useWatch(store.state, (state) => state.mismatch);
+  const connected = useWatch(store.state, (state) => state.connected);
+  const keys = (event: KeyboardEvent): void => shortcuts(event, store);
+  return (
+    <div
+      class={`tw tw-root${narrow ? " is-narrow" : ""}`}
+      ref={root}
+      onKeyDown={keys}
+      data-connected={connected}
+      data-lm-suppress-shortcuts="true"
+    >
+      {mismatch ? (
+        <p class="tw-mismatch" role="alert">
+          This page was loaded by another version of Tilewright. Reload the page, then run the cell again.
+        </p>
+      ) : null}
+      <Toolbar store={store} />
+      <div class="tw-main">{narrow ? <Narrow store={store} idBase={idBase} /> : <Wide store={store} idBase={idBase} />}</div>
+      <StatusBar store={store} />
+    </div>
+  );
+}
+
+interface PartProps {
+  readonly store: Store;
+  readonly idBase: string;
+}
+
+function Wide({ store, idBase }: PartProps): JSX.Element {
+  return (
+    <Split
+      label="Height of the dock"
+      direction="column"
+      sized="second"
+      initial={200}
+      minimum={72}
+      first={
+        <Split
+          label="Width of the graph"
+          direction="row"
+          sized="first"
+          initial={290}
+          first={<GraphPane store={store} idBase={`${idBase}-graph`} />}
+          second={
+            <Split
+              label="Width of the inspector"
+              direction="row"
+              sized="second"
+              initial={330}
+              first={<FunctionPane store={store} idBase={`${idBase}-function`} />}
+              second={
+                <section class="tw-pane tw-pane-side" aria-label="Steps">
+                  <Inspector store={store} />
+                </section>
+              }
+            />
+          }
+        />
+      }
+      second={<Dock store={store} idBase={`${idBase}-dock`} />}
+    />
+  );
+}
+
+function Narrow({ store, idBase }: PartProps): JSX.Element {
+  const [tab, setTab] = useState("function");
+  const tabs = [
+    { key: "graph", label: "Graph" },
+    { key: "function", label: "Loops" },
+    { key: "steps", label: "Steps" },
+    { key: "dock", label: "More" },
+  ];
+  return (
+    <div class="tw-narrow">
+      <Tabs label="Panes" tabs={tabs} current={tab} onChange={setTab} idBase={`${idBase}-narrow`} />
+      <div class="tw-pane-body" role="tabpanel" id={`${idBase}-narrow-panel`} aria-labelledby={`${idBase}-narrow-tab-${tab}`}>
+        {tab === "graph" ? <GraphPane store={store} idBase={`${idBase}-graph`} /> : null}
+        {tab === "function" ? <FunctionPane store={store} idBase={`${idBase}-function`} /> : null}
+        {tab === "steps" ? <Inspector store={store} /> : null}
+        {tab === "dock" ? <Dock store={store} idBase={`${idBase}-dock`} /> : null}
+      </div>
+    </div>
+  );
+}
+
+function Dock({ store, idBase }: PartProps): JSX.Element {
+  const [tab, setTab] = useState("trace");
+  const steps = useWatch(store.state, (state) => state.trace.length);
+  const reports = useWatch(store.state, (state) => state.reports.length);
+  const timed = useWatch(store.state, (state) => state.timing);
+  useEffect(() => {
+    if (timed) setTab("timing");
+  }, [timed]);
+  const tabs = [
+    { key: "trace", label: "Trace", count: steps },
+    { key: "history", label: "History" },
+    { key: "symbols", label: "Symbols" },
+    { key: "timing", label: "Kernels" },
+    { key: "problems", label: "Problems", count: reports, tone: "bad" as const },
+  ];
+  return (
+    <section class="tw-pane tw-dock" aria-label="Dock">
+      <Tabs label="Dock" tabs={tabs} current={tab} onChange={setTab} idBase={idBase} />
+      <div class="tw-pane-body tw-scroll" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${tab}`} tabIndex={0}>
+        {tab === "trace" ? <TracePanel store={store} /> : null}
+        {tab === "history" ? <HistoryPanel store={store} /> : null}
+        {tab === "symbols" ? <SymbolsPanel store={store} /> : null}
+        {tab === "timing" ? <TimingPanel store={store} /> : null}
+        {tab === "problems" ? <ProblemsPanel store={store} /> : null}
+      </div>
+    </section>
+  );
+}
+
+function useNarrow(root: { readonly current: HTMLElement | null }): boolean {
+  const [narrow, setNarrow] = useState(false);
+  useEffect(() => {
+    const element = root.current;
+    if (!element || typeof ResizeObserver === "undefined") return undefined;
+    const observer = new ResizeObserver(() => setNarrow(element.clientWidth > 0 && element.clientWidth < NARROW));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [root]);
+  return narrow;
+}
+
+function shortcuts(event: KeyboardEvent, store: Store): void {
+  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+  if (event.key === "Escape" && typing) event.target.blur();
+  // Notebook shortcuts (delete cell, run, ...) must not fire from keys meant for the workbench.
+  event.stopPropagation();
+  if (typing || !(event.ctrlKey || event.metaKey)) return;
+  const { can_undo: canUndo, can_redo: canRedo } = store.state.value.history;
+  const key = event.key.toLowerCase();
+  const redo = key === "y" || (key === "z" && event.shiftKey);
+  if (redo ? canRedo : key === "z" && canUndo) {
+    event.preventDefault();
+    store.travel(redo ? "redo" : "undo");
+  }
+}
+
+let mounted = 0;
+
+/** Show a workbench in an element; gives back what takes it away again. */
+export function mount(store: Store, element: HTMLElement): () => void {
+  render(<Workbench store={store} idBase={`tw${String(++mounted)}`} />, element);
+  return () => render(null, element);
+}

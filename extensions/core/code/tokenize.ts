@@ -1,0 +1,98 @@
+/** What a piece of text is, for colouring. */
+export type TokenKind =
+  | "text"
+  | "keyword"
+  | "loop"
+  | "name"
+  | "type"
+  | "call"
+  | "number"
+  | "string"
+  | "comment"
+  | "decorator"
+  | "operator";
+
+export interface Token {
+  readonly kind: TokenKind;
+  readonly text: string;
+}
+
+export type Language = "script" | "llvm" | "assembly";
+
+type Rule = readonly [TokenKind, RegExp];
+
+const SCRIPT: readonly Rule[] = [
+  ["comment", /#.*/y],
+  ["string", /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/y],
+  ["decorator", /@[A-Za-z_][\w.]*/y],
+  ["number", /\b(?:0x[\da-fA-F]+|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\binf\b|\bnan\b)/y],
+  ["keyword", /\b(?:def|for|in|if|elif|else|with|return|as|and|or|not|True|False|None|let|import|from|class|lambda|assert)\b/y],
+  ["loop", /\b(?:range|serial|parallel|vectorized|unrolled|unroll|thread_binding|thread|grid|block|init|spatial|reduce|ordered|where|reads|writes)\b/y],
+  ["type", /\b(?:Tensor|Buffer|Shape|Tuple|Prim|Object|Callable|float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)?|bool|f(?:16|32|64)|bf16|[iu](?:8|16|32|64))\b/y],
+  ["call", /\b[A-Za-z_]\w*(?=\()/y],
+  ["name", /[A-Za-z_]\w*/y],
+  ["operator", /->|:=|\*\*|\/\/|[<>=!]=|[-+*/%<>=@&|^~]/y],
+];
+
+const LLVM: readonly Rule[] = [
+  ["comment", /;.*/y],
+  ["string", /"(?:[^"\\]|\\.)*"/y],
+  ["type", /\b(?:i\d+|float|double|half|bfloat|ptr|void|label)\b|<\d+ x [\w]+>/y],
+  ["keyword", /\b(?:define|declare|ret|br|switch|phi|call|tail|load|store|getelementptr|inbounds|alloca|fadd|fsub|fmul|fdiv|fneg|add|sub|mul|s?u?div|s?u?rem|shl|[al]shr|and|or|xor|icmp|fcmp|select|bitcast|zext|sext|trunc|fpext|fptrunc|sitofp|fptosi|extractelement|insertelement|shufflevector|target|attributes|align|nsw|nuw|contract|reassoc|unreachable|to|x)\b/y],
+  ["call", /@[\w.$-]+/y],
+  ["name", /%[\w.$-]+/y],
+  ["decorator", /[#!][\w.]*/y],
+  ["number", /-?\b(?:0x[\dA-Fa-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)\b/y],
+  ["operator", /[=*,()]/y],
+];
+
+const ASSEMBLY: readonly Rule[] = [
+  ["comment", /[#;].*/y],
+  ["decorator", /^\s*\.[\w.]+/y],
+  ["call", /[\w.$]+(?=:)/y],
+  ["type", /%[a-z]+\d*[a-z]*/y],
+  ["type", /\b(?:[xyz]mm\d+|k[0-7]|[re]?[abcd]x|[re]?[sd]i|[re]?[sb]p|r\d+[dwb]?|rip)\b/y],
+  ["number", /\$?-?\b(?:0x[\dA-Fa-f]+|\d+)\b/y],
+  ["keyword", /(?<=^\s*)[a-z][a-z0-9]+(?=\s|$)/y],
+  ["name", /[A-Za-z_.$][\w.$@]*/y],
+  ["operator", /[-+*,[\](){}]/y],
+];
+
+const RULES: Readonly<Record<Language, readonly Rule[]>> = {
+  script: SCRIPT,
+  llvm: LLVM,
+  assembly: ASSEMBLY,
+};
+
+/** Cut a line into coloured tokens; their texts join to the line. */
+export function tokenize(line: string, language: Language = "script"): Token[] {
+  const rules = RULES[language];
+  const tokens: Token[] = [];
+  let at = 0;
+  let plain = "";
+  const flush = (): void => {
+    if (plain !== "") tokens.push({ kind: "text", text: plain });
+    plain = "";
+  };
+  while (at < line.length) {
+    const token = match(rules, line, at);
+    if (token === null) {
+      plain += line.charAt(at++);
+      continue;
+    }
+    flush();
+    tokens.push(token);
+    at += token.text.length;
+  }
+  flush();
+  return tokens;
+}
+
+function match(rules: readonly Rule[], line: string, at: number): Token | null {
+  for (const [kind, pattern] of rules) {
+    pattern.lastIndex = at;
+    const found = pattern.exec(line);
+    if (found !== null && found[0] !== "") return { kind, text: found[0] };
+  }
+  return null;
+}

@@ -1,0 +1,193 @@
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { headerOf, originsOf, spanAt, type PaneModel, type Scope, type Span } from "../pane";
+import { Line } from "./lines";
+import { LINE_HEIGHT, Rails, railsWidth } from "./rails";
+
+interface CodeProps {
+  readonly pane: PaneModel;
+  readonly selected: number | null;
+  readonly linked: ReadonlySet<string>;
+  readonly onSelect: (span: Span) => void;
+  readonly onHover: (span: Span | null) => void;
+}
+
+const OVERSCAN = 12;
+const PADDING = 8;
+
+/** The text of a function, with its loop tree in the gutter. Only the lines in sight exist. */
+export function CodeView(props: CodeProps): JSX.Element {
+  const { pane } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [hovered, setHovered] = useState<Span | null>(null);
+  const range = useVisibleLines(box, pane.lines.length);
+  const bands = useMemo(() => bandsOf(pane, props.linked), [pane, props.linked]);
+  const notes = useMemo(() => notesOf(pane), [pane]);
+  const reveal = useReveal(box, pane, props.selected);
+  useEffect(reveal, [reveal]);
+
+  const locate = (event: MouseEvent): Span | null => {
+    const code = (event.currentTarget as HTMLElement).querySelector<HTMLElement>(".tw-code-text");
+    if (!code) return null;
+    const edge = code.getBoundingClientRect();
+    const line = Math.floor((event.clientY - edge.top) / LINE_HEIGHT);
+    return spanAt(pane, line, Math.floor((event.clientX - edge.left) / characterWidth(code)));
+  };
+  const point = (span: Span | null): void => {
+    if (span?.uid === hovered?.uid && span?.line === hovered?.line) return;
+    setHovered(span);
+    props.onHover(span);
+  };
+  const pick = (event: MouseEvent): void => {
+    if ((event.target as HTMLElement).closest(".tw-knob")) return;
+    const span = locate(event);
+    if (window.getSelection()?.isCollapsed !== false && span) props.onSelect(span);
+  };
+  const lines = [];
+  for (let index = range.first; index <= range.last; index++) {
+    const text = pane.lines[index];
+    if (text === undefined) continue;
+    const band = lineBand(index, pane, props.selected, hovered, bands.has(index));
+    lines.push(
+      <Line key={index} text={text} language="script" top={index * LINE_HEIGHT} band={band} note={notes.get(index) ?? ""} />,
+    );
+  }
+  const rails = railsWidth(pane);
+  const width = pane.lines.reduce((longest, line) => Math.max(longest, line.length), 0);
+  return (
+    <div class="tw-code" ref={box} tabIndex={0} role="region" aria-label={`Code of ${pane.name}`}>
+      <div
+        class="tw-code-page"
+        style={{ height: `${pane.lines.length * LINE_HEIGHT + PADDING * 2}px` }}
+        onClick={pick}
+        onPointerMove={(event) => point(locate(event))}
+        onPointerLeave={() => point(null)}
+      >
+        <div class="tw-gutter" style={{ width: `${rails + 40}px` }}>
+          <Numbers first={range.first} last={Math.min(range.last, pane.lines.length - 1)} />
+          <Rails
+            pane={pane}
+            first={range.first}
+            last={range.last}
+            selected={props.selected}
+            hovered={hovered?.uid ?? null}
+            onSelect={(scope: Scope) => props.onSelect(scope.span)}
+            onHover={(scope: Scope | null) => point(scope?.span ?? null)}
+          />
+        </div>
+        <div class="tw-code-text" style={{ minWidth: `${width + 18}ch` }}>
+          {lines}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Numbers({ first, last }: { first: number; last: number }): JSX.Element {
+  const numbers = [];
+  for (let line = first; line <= last; line++) numbers.push(line + 1);
+  return (
+    <pre class="tw-numbers" style={{ top: `${first * LINE_HEIGHT + PADDING}px` }} aria-hidden="true">
+      {numbers.join("\n")}
+    </pre>
+  );
+}
+
+interface Range {
+  readonly first: number;
+  readonly last: number;
+}
+
+function useVisibleLines(box: { readonly current: HTMLElement | null }, count: number): Range {
+  const [range, setRange] = useState<Range>({ first: 0, last: 60 });
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    const look = (): void => {
+      const first = Math.max(0, Math.floor(element.scrollTop / LINE_HEIGHT) - OVERSCAN);
+      const shown = Math.ceil(element.clientHeight / LINE_HEIGHT) + 2 * OVERSCAN;
+      setRange((old) => (old.first === first && old.last === first + shown ? old : { first, last: first + shown }));
+    };
+    look();
+    element.addEventListener("scroll", look, { passive: true });
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(look);
+    observer?.observe(element);
+    return () => {
+      element.removeEventListener("scroll", look);
+      observer?.disconnect();
+    };
+  }, [box, count]);
+  return range;
+}
+
+/** Scroll what is selected into sight, once for each selection. */
+function useReveal(
+  box: { readonly current: HTMLElement | null },
+  pane: PaneModel,
+  selected: number | null,
+): () => void {
+  const shown = useRef("");
+  return () => {
+    const key = `${pane.name}:${String(selected)}`;
+    const header = selected === null ? null : headerOf(pane, selected);
+    const element = box.current;
+    if (!element || !header || shown.current === key) return;
+    shown.current = key;
+    const top = header.line * LINE_HEIGHT;
+    const away = top < element.scrollTop || top > element.scrollTop + element.clientHeight - 40;
+    if (away) element.scrollTop = Math.max(0, top - element.clientHeight / 3);
+  };
+}
+
+function lineBand(
+  line: number,
+  pane: PaneModel,
+  selected: number | null,
+  hovered: Span | null,
+  linked: boolean,
+): string {
+  const classes = linked ? ["is-linked"] : [];
+  const header = selected === null ? null : headerOf(pane, selected);
+  if (header?.line === line) classes.push("is-selected");
+  else if (header && inside(header, line)) classes.push("is-inside");
+  if (hovered?.line === line) classes.push("is-hovered");
+  return classes.join(" ");
+}
+
+function inside(span: Span, line: number): boolean {
+  return (span.kind === "loop" || span.kind === "block") && span.line < line && line <= span.endLine;
+}
+
+function bandsOf(pane: PaneModel, linked: ReadonlySet<string>): ReadonlySet<number> {
+  const lines = new Set<number>();
+  if (linked.size === 0) return lines;
+  for (const span of pane.spans) {
+    if (span.kind === "buffer" || span.kind === "function") continue;
+    const origins = originsOf(pane, span.uid);
+    if (![...origins].some((origin) => linked.has(origin))) continue;
+    for (let line = span.line; line <= span.endLine; line++) lines.add(line);
+  }
+  return lines;
+}
+
+function notesOf(pane: PaneModel): ReadonlyMap<number, string> {
+  const notes = new Map<number, string>();
+  for (const { span, note } of pane.scopes)
+    if (note && note.note !== "") notes.set(span.line, note.note);
+  return notes;
+}
+
+const widths = new WeakMap<HTMLElement, { font: string; width: number }>();
+
+/** Width of one character of a monospaced element, measured once for each font. */
+function characterWidth(element: HTMLElement): number {
+  const { font } = getComputedStyle(element);
+  const known = widths.get(element);
+  if (known?.font === font) return known.width;
+  const context = document.createElement("canvas").getContext("2d");
+  if (!context) return 8;
+  context.font = font;
+  const width = context.measureText("0".repeat(64)).width / 64;
+  widths.set(element, { font, width });
+  return width;
+}

@@ -1,0 +1,105 @@
+import type { GraphNode, GraphView } from "../protocol";
+
+/** A node as drawn: one value, or a folded namespace that stands for several. */
+export interface Card {
+  readonly key: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly kind: GraphNode["kind"] | "group";
+  readonly path: readonly string[];
+  readonly members: readonly GraphNode[];
+}
+
+export interface Edge {
+  readonly from: string;
+  readonly to: string;
+}
+
+export interface Folded {
+  readonly cards: readonly Card[];
+  readonly edges: readonly Edge[];
+  readonly homes: ReadonlyMap<number, string>;
+}
+
+const SEPARATOR = "/";
+const FEW = 48;
+
+/** All namespaces of a graph, with the number of values in each. */
+export function namespaces(view: GraphView): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const node of view.nodes)
+    for (let depth = 1; depth <= node.path.length; depth++) {
+      const key = node.path.slice(0, depth).join(SEPARATOR);
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+  return counts;
+}
+
+/** The namespaces that start folded: none in a small graph, else all that hold several values. */
+export function foldedAtFirst(view: GraphView): ReadonlySet<string> {
+  if (view.nodes.length <= FEW) return new Set();
+  return new Set([...namespaces(view)].filter(([, count]) => count > 1).map(([key]) => key));
+}
+
+/** Draw each value as its own card, or as part of its outermost folded namespace. */
+export function fold(view: GraphView, folded: ReadonlySet<string>): Folded {
+  const homes = new Map<number, string>();
+  const members = new Map<string, GraphNode[]>();
+  for (const node of view.nodes) {
+    const key = home(node, folded);
+    homes.set(node.uid, key);
+    const list = members.get(key);
+    if (list) list.push(node);
+    else members.set(key, [node]);
+  }
+  const cards = [...members].map(([key, nodes]) => card(key, nodes));
+  return { cards, edges: edgesOf(view, homes), homes };
+}
+
+function home(node: GraphNode, folded: ReadonlySet<string>): string {
+  for (let depth = 1; depth <= node.path.length; depth++) {
+    const key = node.path.slice(0, depth).join(SEPARATOR);
+    if (folded.has(key)) return `group:${key}`;
+  }
+  return `node:${String(node.uid)}`;
+}
+
+function card(key: string, nodes: readonly GraphNode[]): Card {
+  const first = nodes[0];
+  if (first === undefined) throw new Error(`no member of ${key}`);
+  if (!key.startsWith("group:"))
+    return {
+      key,
+      title: first.callee === "" ? first.op : first.callee,
+      detail: first.detail,
+      kind: first.kind,
+      path: first.path,
+      members: nodes,
+    };
+  const path = key.slice("group:".length).split(SEPARATOR);
+  return {
+    key,
+    title: path.at(-1) ?? key,
+    detail: `${String(nodes.length)} operations`,
+    kind: "group",
+    path,
+    members: nodes,
+  };
+}
+
+function edgesOf(view: GraphView, homes: ReadonlyMap<number, string>): Edge[] {
+  const seen = new Set<string>();
+  const edges: Edge[] = [];
+  for (const node of view.nodes) {
+    const to = homes.get(node.uid);
+    for (const input of node.inputs) {
+      const from = homes.get(input);
+      if (from === undefined || to === undefined || from === to) continue;
+      const key = `${from}>${to}`;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      edges.push({ from, to });
+    }
+  }
+  return edges;
+}

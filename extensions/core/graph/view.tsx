@@ -1,0 +1,251 @@
+import type { JSX } from "preact";
+import { memo } from "preact/compat";
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { GraphView as Graph, Timing } from "../protocol";
+import { focusRoving, nextIndex } from "../ui/roving";
+import { Icon } from "../ui/icons";
+import { fold, foldedAtFirst, namespaces, type Card, type Folded } from "./fold";
+import { layOut, routePath, type Box, type Placed } from "./layout";
+
+interface GraphProps {
+  readonly graph: Graph;
+  readonly timing: Timing | null;
+  readonly selected: number | null;
+  readonly linked: ReadonlySet<string>;
+  readonly openFunction: string;
+  readonly onSelect: (uid: number) => void;
+  readonly onHover: (uid: number | null) => void;
+  readonly onOpen: (callee: string) => void;
+}
+
+const HEIGHT = 38;
+const PARAM_HEIGHT = 24;
+
+/** The dataflow as a layered diagram; a folded namespace opens where it stands. */
+export function GraphDiagram(props: GraphProps): JSX.Element {
+  const { graph } = props;
+  const [changed, setChanged] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const [zoom, setZoom] = useState(1);
+  const [query, setQuery] = useState("");
+  const scroll = useRef<HTMLDivElement>(null);
+  const last = useRef<ReadonlyMap<string, Placed>>(new Map());
+  const shown = useMemo(() => folding(graph, changed), [graph, changed]);
+  const layout = useMemo(() => {
+    const next = layOut(shown.cards.map(boxOf), shown.edges, last.current);
+    last.current = next.boxes;
+    return next;
+  }, [shown]);
+  const fit = (): void => {
+    const wide = scroll.current?.clientWidth ?? layout.width;
+    setZoom(Math.max(0.35, Math.min(1, (wide - 4) / layout.width)));
+  };
+  const toggle = (key: string): void =>
+    setChanged((map) => new Map(map).set(key, !isFolded(graph, map, key)));
+  const open = [...namespaces(graph)]
+    .filter(([key, count]) => count > 1 && !isFolded(graph, changed, key))
+    .map(([key]) => key);
+  return (
+    <div class="tw-graph">
+      <div class="tw-graph-bar">
+        <label class="tw-search">
+          <Icon name="search" size={14} />
+          <input
+            type="search"
+            placeholder="Find an operation"
+            aria-label="Find an operation"
+            value={query}
+            onInput={(event) => setQuery(event.currentTarget.value)}
+          />
+        </label>
+        <button type="button" class="tw-tool" aria-label="Zoom out" onClick={() => setZoom((z) => Math.max(0.35, z / 1.2))}>
+          <Icon name="minus" />
+        </button>
+        <button type="button" class="tw-tool" aria-label="Zoom in" onClick={() => setZoom((z) => Math.min(2, z * 1.2))}>
+          <Icon name="plus" />
+        </button>
+        <button type="button" class="tw-tool" aria-label="Fit the width" onClick={fit}>
+          <Icon name="fit" />
+        </button>
+      </div>
+      {open.length > 0 && graph.nodes.length > 12 ? (
+        <div class="tw-crumbs" aria-label="Open namespaces">
+          {open.map((key) => (
+            <button type="button" key={key} class="tw-crumb" title={`Fold ${key}`} onClick={() => toggle(key)}>
+              {key}
+              <Icon name="cross" size={10} />
+            </button>
+          ))}
+        </div>
+      ) : null}
+      <div class="tw-graph-scroll" ref={scroll}>
+        <Cards {...props} shown={shown} layout={layout} zoom={zoom} query={query.trim().toLowerCase()} onToggle={toggle} />
+      </div>
+    </div>
+  );
+}
+
+interface CardsProps extends GraphProps {
+  readonly shown: Folded;
+  readonly layout: ReturnType<typeof layOut>;
+  readonly zoom: number;
+  readonly query: string;
+  readonly onToggle: (key: string) => void;
+}
+
+const Cards = memo(function Cards(props: CardsProps): JSX.Element {
+  const { shown, layout, zoom } = props;
+  const [active, setActive] = useState(0);
+  const svg = useRef<SVGSVGElement>(null);
+  const near = useMemo(() => new Set(shown.cards.filter((card) => isChosen(card, props.selected)).map((card) => card.key)), [shown, props.selected]);
+  const move = (event: KeyboardEvent): void => {
+    const next = nextIndex(event.key, active, shown.cards.length);
+    if (next === null) return;
+    event.preventDefault();
+    setActive(next);
+    focusRoving(svg.current, next);
+  };
+  return (
+    <svg
+      ref={svg}
+      class="tw-graph-svg"
+      role="tree"
+      aria-label={`Dataflow of ${props.graph.function}`}
+      width={layout.width * zoom}
+      height={layout.height * zoom}
+      viewBox={`0 0 ${layout.width} ${layout.height}`}
+      onKeyDown={move}
+    >
+      <g aria-hidden="true">
+        {layout.routes.map(({ edge, points }) => (
+          <path
+            key={`${edge.from}>${edge.to}`}
+            class={`tw-edge${near.has(edge.from) || near.has(edge.to) ? " is-near" : ""}`}
+            d={routePath(points)}
+          />
+        ))}
+      </g>
+      {shown.cards.map((card, index) => (
+        <CardShape key={card.key} {...props} card={card} index={index} tabStop={index === Math.min(active, shown.cards.length - 1)} />
+      ))}
+    </svg>
+  );
+});
+
+interface CardProps extends CardsProps {
+  readonly card: Card;
+  readonly index: number;
+  readonly tabStop: boolean;
+}
+
+function CardShape(props: CardProps): JSX.Element | null {
+  const { card, layout } = props;
+  const place = layout.boxes.get(card.key);
+  if (!place) return null;
+  const share = shareOf(card, props.timing);
+  const act = (): void => {
+    if (card.kind === "group") props.onToggle(card.path.join("/"));
+    else if (card.members[0]) props.onSelect(card.members[0].uid);
+  };
+  const openIt = (): void => {
+    const callee = card.members[0]?.callee;
+    if (card.kind !== "group" && callee) props.onOpen(callee);
+  };
+  const label = `${card.title}, ${card.detail}${share > 0 ? `, ${(share * 100).toFixed(0)} % of the time` : ""}`;
+  return (
+    <g
+      role="treeitem"
+      class={cardClass(props)}
+      transform={`translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`}
+      tabIndex={props.tabStop ? 0 : -1}
+      data-roving={props.index}
+      data-name={card.members[0]?.name}
+      aria-label={card.kind === "group" ? `${label}, folded` : label}
+      aria-level={Math.max(1, card.path.length)}
+      aria-selected={isChosen(card, props.selected)}
+      {...(card.kind === "group" ? { "aria-expanded": false } : {})}
+      onClick={act}
+      onDblClick={openIt}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        act();
+      }}
+      onPointerEnter={() => props.onHover(card.members[0]?.uid ?? null)}
+      onPointerLeave={() => props.onHover(null)}
+    >
+      <title>{`${card.path.join(" › ")}\n${label}`}</title>
+      {card.kind === "group" ? (
+        <rect class="tw-card-stack" x="4" y="4" width={place.width} height={place.height} rx="7" />
+      ) : null}
+      <rect class="tw-card-box" width={place.width} height={place.height} rx={isSmall(card) ? place.height / 2 : 7} />
+      <text class="tw-card-title" x={isSmall(card) ? 12 : 11} y={isSmall(card) ? 16 : 16}>
+        {isSmall(card) ? `${card.members[0]?.name ?? card.title}  ${card.detail}` : card.title}
+      </text>
+      {isSmall(card) ? null : (
+        <text class="tw-card-detail" x="11" y="30">
+          {card.detail}
+        </text>
+      )}
+      {share > 0 ? (
+        <g>
+          <rect class="tw-card-track" x="11" y={place.height - 5} width={place.width - 22} height="2.5" rx="1.2" />
+          <rect class="tw-card-heat" x="11" y={place.height - 5} width={Math.max(2, (place.width - 22) * share)} height="2.5" rx="1.2" />
+        </g>
+      ) : null}
+    </g>
+  );
+}
+
+function isFolded(graph: Graph, changed: ReadonlyMap<string, boolean>, key: string): boolean {
+  return changed.get(key) ?? foldedAtFirst(graph).has(key);
+}
+
+function folding(graph: Graph, changed: ReadonlyMap<string, boolean>): Folded {
+  const folded = new Set(foldedAtFirst(graph));
+  for (const [key, yes] of changed)
+    if (yes) folded.add(key);
+    else folded.delete(key);
+  return fold(graph, folded);
+}
+
+function isSmall(card: Card): boolean {
+  return card.kind === "param" || card.kind === "result";
+}
+
+function boxOf(card: Card): Box {
+  const first = card.members[0];
+  if (isSmall(card)) {
+    const text = `${first?.name ?? ""}  ${card.detail}`;
+    return { key: card.key, width: Math.max(56, text.length * 6.4 + 24), height: PARAM_HEIGHT };
+  }
+  const width = Math.max(card.title.length * 7.1, card.detail.length * 6.2) + 24;
+  return { key: card.key, width: Math.min(260, Math.max(84, width)), height: HEIGHT };
+}
+
+function cardClass(props: CardProps): string {
+  const { card } = props;
+  const classes = ["tw-card", `tw-card-${card.kind}`];
+  if (isChosen(card, props.selected)) classes.push("is-selected");
+  if (card.members.some((node) => node.origins.some((origin) => props.linked.has(origin)))) classes.push("is-linked");
+  if (card.members.some((node) => node.callee !== "" && node.callee === props.openFunction)) classes.push("is-open");
+  if (props.query !== "") classes.push(matches(card, props.query) ? "is-found" : "is-dim");
+  return classes.join(" ");
+}
+
+function isChosen(card: Card, selected: number | null): boolean {
+  return selected !== null && card.members.some((node) => node.uid === selected);
+}
+
+function matches(card: Card, query: string): boolean {
+  const words = (node: Card["members"][number]): string =>
+    `${node.name} ${node.op} ${node.callee} ${node.path.join("/")}`.toLowerCase();
+  return card.title.toLowerCase().includes(query) || card.members.some((node) => words(node).includes(query));
+}
+
+function shareOf(card: Card, timing: Timing | null): number {
+  if (!timing) return 0;
+  const called = new Set(card.members.map((node) => node.callee).filter((callee) => callee !== ""));
+  const kernels = timing.kernels.filter((kernel) => called.has(kernel.function));
+  const calls = (name: string): number => card.members.filter((node) => node.callee === name).length;
+  return Math.min(1, kernels.reduce((sum, kernel) => sum + (kernel.share * calls(kernel.function)) / Math.max(1, kernel.calls), 0));
+}

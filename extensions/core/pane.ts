@@ -1,0 +1,150 @@
+import { SPAN_FIELDS, SPAN_KINDS, type LoopNote, type Pane } from "./protocol";
+
+export type SpanKind = (typeof SPAN_KINDS)[number];
+
+/** A stretch of text that belongs to one thing of the program; lines and columns from 0. */
+export interface Span {
+  readonly kind: SpanKind;
+  readonly uid: number;
+  readonly line: number;
+  readonly column: number;
+  readonly endLine: number;
+  readonly endColumn: number;
+}
+
+/** A loop or block as the gutter shows it: from its header to the last line of its body. */
+export interface Scope {
+  readonly span: Span;
+  readonly depth: number;
+  readonly parent: Scope | null;
+  readonly note: LoopNote | undefined;
+}
+
+/** A pane prepared for showing: its lines, spans by line, and the tree of loops and blocks. */
+export interface PaneModel {
+  readonly hash: string;
+  readonly name: string;
+  readonly level: Pane["level"];
+  readonly lines: readonly string[];
+  readonly spans: readonly Span[];
+  readonly byLine: ReadonlyMap<number, readonly Span[]>;
+  readonly scopes: readonly Scope[];
+  readonly origins: ReadonlyMap<number, ReadonlySet<string>>;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** Prepare a pane that arrived, with the binary buffer of its spans. */
+export function readPane(pane: Pane, buffer: DataView): PaneModel {
+  const spans = readSpans(buffer);
+  const notes = new Map(pane.notes.map((note) => [note.uid, note]));
+  return {
+    hash: pane.hash,
+    name: pane.function,
+    level: pane.level,
+    lines: pane.text.replace(/\n$/, "").split("\n"),
+    spans,
+    byLine: indexByLine(spans),
+    scopes: nest(spans, notes),
+    origins: readOrigins(pane),
+  };
+}
+
+/** The operations of the source model that the thing of this uid computes a part of. */
+export function originsOf(pane: PaneModel, uid: number): ReadonlySet<string> {
+  return pane.origins.get(uid) ?? NOTHING;
+}
+
+/** The smallest span at a place, preferring those of a thing one can select. */
+export function spanAt(pane: PaneModel, line: number, column: number): Span | null {
+  const here = pane.byLine.get(line) ?? [];
+  const exact = here.filter((span) => contains(span, line, column));
+  const byStart = here.filter((span) => span.line === line && span.kind !== "buffer");
+  return smallest(exact) ?? smallest(byStart) ?? enclosing(pane, line)?.span ?? null;
+}
+
+/** The innermost loop or block around a line. */
+export function enclosing(pane: PaneModel, line: number): Scope | null {
+  let best: Scope | null = null;
+  for (const scope of pane.scopes)
+    if (scope.span.line <= line && line <= scope.span.endLine) best = scope;
+  return best;
+}
+
+/** The span at which a thing begins: its header. */
+export function headerOf(pane: PaneModel, uid: number): Span | null {
+  return pane.spans.find((span) => span.uid === uid) ?? null;
+}
+
+function readSpans(buffer: DataView): Span[] {
+  const spans: Span[] = [];
+  const step = SPAN_FIELDS * 4;
+  for (let at = 0; at + step <= buffer.byteLength; at += step) {
+    const number = (index: number): number => buffer.getInt32(at + index * 4, true);
+    const kind = SPAN_KINDS[number(0)];
+    if (kind === undefined) throw new Error(`span kind ${number(0)} is not of this version`);
+    spans.push({
+      kind,
+      uid: number(1),
+      line: number(2),
+      column: number(3),
+      endLine: number(4),
+      endColumn: number(5),
+    });
+  }
+  return spans;
+}
+
+function indexByLine(spans: readonly Span[]): Map<number, Span[]> {
+  const index = new Map<number, Span[]>();
+  const put = (line: number, span: Span): void => {
+    const list = index.get(line);
+    if (list) list.push(span);
+    else index.set(line, [span]);
+  };
+  for (const span of spans) {
+    put(span.line, span);
+    if (span.kind !== "function" && span.kind !== "loop" && span.kind !== "block")
+      for (let line = span.line + 1; line <= span.endLine; line++) put(line, span);
+  }
+  return index;
+}
+
+function nest(spans: readonly Span[], notes: ReadonlyMap<number, LoopNote>): Scope[] {
+  const open: Scope[] = [];
+  const scopes: Scope[] = [];
+  const trees = spans
+    .filter((span) => span.kind === "loop" || span.kind === "block")
+    .sort((a, b) => a.line - b.line || b.endLine - a.endLine || a.column - b.column);
+  for (const span of trees) {
+    while (open.length > 0 && (open.at(-1)?.span.endLine ?? -1) < span.line) open.pop();
+    const scope = { span, depth: open.length, parent: open.at(-1) ?? null, note: notes.get(span.uid) };
+    scopes.push(scope);
+    open.push(scope);
+  }
+  return scopes;
+}
+
+function readOrigins(pane: Pane): Map<number, ReadonlySet<string>> {
+  const found = new Map<number, ReadonlySet<string>>();
+  for (const [uid, positions] of Object.entries(pane.origins)) {
+    const names = positions.map((position) => pane.origin_names[position] ?? "");
+    found.set(Number(uid), new Set(names.filter((name) => name !== "")));
+  }
+  return found;
+}
+
+function contains(span: Span, line: number, column: number): boolean {
+  const after = line > span.line || column >= span.column;
+  const before = line < span.endLine || column < span.endColumn;
+  return after && before;
+}
+
+function smallest(spans: readonly Span[]): Span | null {
+  const size = (span: Span): number =>
+    (span.endLine - span.line) * 10_000 + (span.endColumn - span.column);
+  return spans.reduce<Span | null>(
+    (best, span) => (best === null || size(span) <= size(best) ? span : best),
+    null,
+  );
+}

@@ -1,0 +1,130 @@
+import type { JSX } from "preact";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { useWatch } from "../observable";
+import type { History, HistoryNode } from "../protocol";
+import type { Store } from "../store";
+import { duration } from "../ui/format";
+import { focusRoving, nextIndex } from "../ui/roving";
+
+interface Row {
+  readonly node: HistoryNode;
+  readonly lane: number;
+  readonly parentRow: number;
+}
+
+const ROW = 26;
+const LANE = 16;
+
+/** Every state reached, as a tree; a click goes there. */
+export function HistoryPanel({ store }: { store: Store }): JSX.Element {
+  const history = useWatch(store.state, (state) => state.history);
+  const rows = useMemo(() => arrange(history.nodes), [history]);
+  const box = useRef<HTMLDivElement>(null);
+  const here = rows.findIndex((row) => row.node.key === history.head);
+  const [active, setActive] = useState<number | null>(null);
+  const lanes = rows.reduce((most, row) => Math.max(most, row.lane), 0) + 1;
+  const move = (event: KeyboardEvent): void => {
+    const next = nextIndex(event.key, active ?? here, rows.length);
+    if (next === null) return;
+    event.preventDefault();
+    setActive(next);
+    focusRoving(box.current, next);
+  };
+  return (
+    <div class="tw-history" role="listbox" aria-label="History" ref={box} onKeyDown={move}>
+      <svg class="tw-history-lines" width={lanes * LANE + 8} height={rows.length * ROW} aria-hidden="true">
+        {rows.map((row, index) => (
+          <path key={row.node.key} d={link(row, index, rows)} />
+        ))}
+        {rows.map((row, index) => (
+          <circle
+            key={row.node.key}
+            class={row.node.key === history.head ? "is-head" : ""}
+            cx={row.lane * LANE + 12}
+            cy={index * ROW + ROW / 2}
+            r="4.5"
+          />
+        ))}
+      </svg>
+      {rows.map((row, index) => (
+        <HistoryRow
+          key={row.node.key}
+          row={row}
+          index={index}
+          indent={lanes * LANE + 12}
+          isHead={row.node.key === history.head}
+          tabStop={index === (active ?? Math.max(0, here))}
+          store={store}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface RowProps {
+  readonly row: Row;
+  readonly index: number;
+  readonly indent: number;
+  readonly isHead: boolean;
+  readonly tabStop: boolean;
+  readonly store: Store;
+}
+
+function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): JSX.Element {
+  const { node } = row;
+  const go = (): void => store.travel("jump", node.key);
+  return (
+    <div
+      role="option"
+      class={`tw-history-row${isHead ? " is-head" : ""}`}
+      style={{ paddingLeft: `${indent}px` }}
+      aria-selected={isHead}
+      tabIndex={tabStop ? 0 : -1}
+      data-roving={index}
+      onClick={go}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        go();
+      }}
+    >
+      <strong>{node.label}</strong>
+      <span class="tw-mono tw-history-detail">{node.detail}</span>
+      {isHead ? <span class="tw-badge tw-here">here</span> : null}
+      {node.verified === null ? null : (
+        <span class={`tw-badge ${node.verified ? "is-good" : "is-bad"}`}>
+          {node.verified ? "✓ verified" : "✗ differs"}
+        </span>
+      )}
+      {node.microseconds === null ? null : <span class="tw-mono tw-history-time">{duration(node.microseconds)}</span>}
+      <span class="tw-mono tw-history-key">{node.key.slice(0, 7)}</span>
+    </div>
+  );
+}
+
+/** Give each branch a lane: the first child goes on in its parent's, others open new ones. */
+function arrange(nodes: History["nodes"]): Row[] {
+  const rows = new Map<string, number>();
+  const lanes = new Map<string, number>();
+  const taken = new Set<string>();
+  let used = 0;
+  return nodes.map((node, index) => {
+    const continues = lanes.has(node.parent) && !taken.has(node.parent);
+    const lane = continues ? (lanes.get(node.parent) ?? 0) : node.parent === "" ? used : ++used;
+    taken.add(node.parent);
+    lanes.set(node.key, lane);
+    rows.set(node.key, index);
+    return { node, lane, parentRow: rows.get(node.parent) ?? -1 };
+  });
+}
+
+function link(row: Row, index: number, rows: readonly Row[]): string {
+  const parent = rows[row.parentRow];
+  if (!parent) return "";
+  const x = row.lane * LANE + 12;
+  const px = parent.lane * LANE + 12;
+  const y = index * ROW + ROW / 2;
+  const py = row.parentRow * ROW + ROW / 2;
+  if (x === px) return `M${x} ${py}V${y}`;
+  return `M${px} ${py}C${px} ${py + 14} ${x} ${py + 6} ${x} ${py + 20}V${y}`;
+}

@@ -1,0 +1,182 @@
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { CodeView } from "../code/view";
+import { LoweredView } from "../code/lowered";
+import { GraphDiagram } from "../graph/view";
+import { useWatch } from "../observable";
+import { originsOf, type PaneModel, type Span } from "../pane";
+import type { FunctionItem, GraphView, Ref } from "../protocol";
+import { paneOf, type Pointer, type State, type Store } from "../store";
+import { Tabs } from "../ui/tabs";
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The dataflow of the graph-level function: as a diagram, or as text. */
+export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
+  const [mode, setMode] = useState("diagram");
+  const graph = useWatch(store.state, (state) => state.graph);
+  const timing = useWatch(store.state, (state) => state.timing);
+  const open = useWatch(store.state, (state) => state.open);
+  const linked = useLinked(store);
+  const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
+  const selected = useSelected(store, graph?.function ?? "");
+  const tabs = [
+    { key: "diagram", label: "Graph" },
+    { key: "text", label: "Text" },
+  ];
+  return (
+    <section class="tw-pane" aria-label="Graph">
+      <Tabs label="Graph as" tabs={tabs} current={mode} onChange={setMode} idBase={idBase} trailing={
+        <span class="tw-pane-name tw-mono">{graph?.function ?? ""}</span>
+      } />
+      <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${mode}`}>
+        {graph === null ? (
+          <p class="tw-quiet tw-pad">This module has no graph level.</p>
+        ) : mode === "diagram" ? (
+          <GraphDiagram
+            graph={graph}
+            timing={timing}
+            selected={selected}
+            linked={linked}
+            openFunction={open}
+            onSelect={(uid) => store.select({ kind: "binding", function: graph.function, uid })}
+            onHover={(uid) => store.hover.set(pointerOfNode(graph, uid))}
+            onOpen={(callee) => store.send({ type: "open", function: callee })}
+          />
+        ) : pane ? (
+          <Code store={store} pane={pane} linked={linked} />
+        ) : null}
+      </div>
+    </section>
+  );
+}
+
+/** The open function: its loops, or the text it is compiled to. */
+export function FunctionPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
+  const [mode, setMode] = useState("ir");
+  const open = useWatch(store.state, (state) => state.open);
+  const functions = useWatch(store.state, (state) => state.functions);
+  const pane = useWatch(store.state, (state) => paneOf(state, open));
+  const linked = useLinked(store);
+  const item = functions.find((candidate) => candidate.name === open);
+  const change = (key: string): void => {
+    setMode(key);
+    if (key === "llvm" || key === "assembly") store.send({ type: "lower", kind: key });
+  };
+  const tabs = [
+    { key: "ir", label: item?.level === "graph" ? "Graph IR" : "Loop IR" },
+    ...(item?.level === "graph"
+      ? []
+      : [
+          { key: "llvm", label: "LLVM" },
+          { key: "assembly", label: "Assembly" },
+        ]),
+  ];
+  const shown = tabs.some((tab) => tab.key === mode) ? mode : "ir";
+  return (
+    <section class="tw-pane" aria-label="Function">
+      <Tabs label="Level" tabs={tabs} current={shown} onChange={change} idBase={idBase} trailing={
+        <FunctionPicker store={store} functions={functions} open={open} />
+      } />
+      <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
+        {shown === "ir" ? (
+          pane ? <Code store={store} pane={pane} linked={linked} /> : <p class="tw-quiet tw-pad">Waiting for the kernel…</p>
+        ) : (
+          <Lower store={store} kind={shown} />
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Lower({ store, kind }: { store: Store; kind: string }): JSX.Element {
+  const lowered = useWatch(store.state, (state) => state.lowered);
+  const open = useWatch(store.state, (state) => state.open);
+  const head = useWatch(store.state, (state) => state.history.head);
+  if (lowered?.function !== open || lowered.kind !== kind)
+    return <p class="tw-quiet tw-pad">Compiling…</p>;
+  return (
+    <div class="tw-lowered">
+      {lowered.state === head ? null : (
+        <button type="button" class="tw-stale tw-button" onClick={() => store.send({ type: "lower", kind: lowered.kind })}>
+          Made at an earlier step. Compile again
+        </button>
+      )}
+      <LoweredView lowered={lowered} />
+    </div>
+  );
+}
+
+interface PickerProps {
+  readonly store: Store;
+  readonly functions: readonly FunctionItem[];
+  readonly open: string;
+}
+
+function FunctionPicker({ store, functions, open }: PickerProps): JSX.Element {
+  const option = (item: FunctionItem): JSX.Element => (
+    <option key={item.name} value={item.name} selected={item.name === open}>
+      {item.name}
+      {item.calls > 1 ? `  ×${item.calls}` : ""}
+      {item.scheduled ? "  ●" : ""}
+    </option>
+  );
+  return (
+    <select
+      class="tw-picker tw-mono"
+      aria-label="Function"
+      value={open}
+      onChange={(event) => store.send({ type: "open", function: event.currentTarget.value })}
+    >
+      <optgroup label="Graph level">{functions.filter((item) => item.level === "graph").map(option)}</optgroup>
+      <optgroup label="Loop level (● scheduled)">{functions.filter((item) => item.level === "loop").map(option)}</optgroup>
+    </select>
+  );
+}
+
+function Code({ store, pane, linked }: { store: Store; pane: PaneModel; linked: ReadonlySet<string> }): JSX.Element {
+  const selected = useSelected(store, pane.name);
+  const select = (span: Span): void => {
+    const kind = span.kind === "statement" ? null : span.kind;
+    if (kind) store.select({ kind, function: pane.name, uid: span.uid });
+  };
+  const hover = (span: Span | null): void =>
+    store.hover.set(
+      span && span.kind !== "function"
+        ? { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) }
+        : null,
+    );
+  return <CodeView pane={pane} selected={selected} linked={linked} onSelect={select} onHover={hover} />;
+}
+
+/** The uid of what is selected, if it is in this function. */
+function useSelected(store: Store, name: string): number | null {
+  return useWatch(store.state, (state) => {
+    const ref: Ref | null = state.menu.selection;
+    return ref?.function === name && ref.kind !== "function" ? ref.uid : null;
+  });
+}
+
+/** The operations that what is pointed at, or else selected, computes a part of. */
+function useLinked(store: Store): ReadonlySet<string> {
+  const hover = useWatch(store.hover, (pointer) => pointer?.origins ?? null);
+  const graph = useWatch(store.state, (state) => state.graph);
+  const menu = useWatch(store.state, (state) => state.menu);
+  const panes = useWatch(store.state, (state) => state.panes);
+  const selected = useMemo(() => originsOfSelection(store.state.value), [store, graph, menu, panes]);
+  return hover !== null && hover.size > 0 ? hover : selected;
+}
+
+function originsOfSelection(state: State): ReadonlySet<string> {
+  const ref = state.menu.selection;
+  if (ref === null) return NONE;
+  const pane = paneOf(state, ref.function);
+  const found = pane ? originsOf(pane, ref.uid) : NONE;
+  if (found.size > 0 || state.graph === null) return found;
+  return pointerOfNode(state.graph, ref.kind === "binding" ? ref.uid : null)?.origins ?? NONE;
+}
+
+function pointerOfNode(graph: GraphView, uid: number | null): Pointer | null {
+  const node = graph.nodes.find((candidate) => candidate.uid === uid);
+  return node ? { function: graph.function, uid: node.uid, origins: new Set(node.origins) } : null;
+}

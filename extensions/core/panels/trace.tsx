@@ -1,0 +1,114 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { tokenize } from "../code/tokenize";
+import { useWatch } from "../observable";
+import type { Document, TraceLine } from "../protocol";
+import type { Store } from "../store";
+import { Icon, type IconName } from "../ui/icons";
+
+const MARKS: Readonly<Record<TraceLine["status"], readonly [IconName, string]>> = {
+  done: ["check", "applied"],
+  query: ["search", "query"],
+  opaque: ["info", "not known here"],
+  pending: ["clock", "pending"],
+};
+
+/** The steps so far, as the Python that replays them; copied, saved and loaded from here. */
+export function TracePanel({ store }: { store: Store }): JSX.Element {
+  const lines = useWatch(store.state, (state) => state.trace);
+  const [said, setSaid] = useState("");
+  const request = useDocument(store, setSaid);
+  const file = useRef<HTMLInputElement>(null);
+  const load = (event: Event): void => {
+    const chosen = (event.currentTarget as HTMLInputElement).files?.[0];
+    void chosen?.text().then((text) => store.send({ type: "load", text }));
+  };
+  return (
+    <div class="tw-panel">
+      <div class="tw-panel-bar">
+        <span class="tw-quiet" role="status">
+          {said || `${String(lines.length)} ${lines.length === 1 ? "step" : "steps"}`}
+        </span>
+        <button type="button" class="tw-button" onClick={() => request("python", "copy")}>
+          <Icon name="copy" size={14} /> Copy as Python
+        </button>
+        <button type="button" class="tw-button" onClick={() => request("json", "save")}>
+          <Icon name="save" size={14} /> Save
+        </button>
+        <button type="button" class="tw-button" onClick={() => file.current?.click()}>
+          <Icon name="load" size={14} /> Load
+        </button>
+        <input ref={file} type="file" accept=".json,.jsonl" hidden aria-label="Trace file" onChange={load} />
+      </div>
+      {lines.length === 0 ? (
+        <p class="tw-quiet tw-pad">No step yet. Each one you apply is written here as Python.</p>
+      ) : (
+        <ol class="tw-trace" aria-label="Trace">
+          {lines.map((line) => (
+            <Step key={line.index} line={line} />
+          ))}
+        </ol>
+      )}
+    </div>
+  );
+}
+
+function Step({ line }: { line: TraceLine }): JSX.Element {
+  const [icon, meaning] = MARKS[line.status];
+  return (
+    <li class={`tw-trace-line is-${line.status}`}>
+      <span class="tw-trace-number">{line.index}</span>
+      <span class="tw-trace-mark" role="img" aria-label={meaning} title={meaning}>
+        <Icon name={icon} size={13} />
+      </span>
+      <code>
+        {tokenize(line.text).map((token, index) => (
+          <span key={index} class={`tw-tok-${token.kind}`}>
+            {token.text}
+          </span>
+        ))}
+        {line.note === "" ? null : <span class="tw-line-note">{line.note}</span>}
+      </code>
+      <span class="tw-trace-time">{line.milliseconds === null ? "" : `${line.milliseconds.toFixed(1)} ms`}</span>
+    </li>
+  );
+}
+
+type Purpose = "copy" | "save";
+
+function useDocument(store: Store, say: (text: string) => void): (format: Document["format"], purpose: Purpose) => void {
+  const document_ = useWatch(store.state, (state) => state.document);
+  const purpose = useRef<Purpose | null>(null);
+  useEffect(() => {
+    if (document_ === null || purpose.current === null) return;
+    const wanted = purpose.current;
+    purpose.current = null;
+    if (wanted === "save") {
+      download(document_);
+      say(`Saved ${document_.name}`);
+    } else {
+      void copy(document_.text).then((done) => say(done ? "Copied" : "The browser refused to copy"));
+    }
+  }, [document_, say]);
+  return (format, wanted) => {
+    purpose.current = wanted;
+    store.send({ type: "save", format });
+  };
+}
+
+async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function download(file: Document): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([file.text], { type: "text/plain" }));
+  link.download = file.name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

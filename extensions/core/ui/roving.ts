@@ -1,0 +1,22 @@
+/** Where arrow keys lead in a list with roving tabindex. */
+export function nextIndex(key: string, index: number, count: number): number | null {
+  if (count === 0) return null;
+  switch (key) {
+    case "ArrowDown":
+      return Math.min(index + 1, count - 1);
+    case "ArrowUp":
+      return Math.max(index - 1, 0);
+    case "Home":
+      return 0;
+    case "End":
+      return count - 1;
+    default:
+      return null;
+  }
+}
+
+/** Move focus to the item of a container that carries this `data-roving` number. */
+export function focusRoving(container: Element | null, index: number): void {
+  const item = container?.querySelector(`[data-roving="${String(index)}"]`);
+  if (item instanceof HTMLElement || item instanceof SVGElement) item.focus();
+}

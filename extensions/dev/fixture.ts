@@ -1,0 +1,321 @@
+// A session as it might be: what the development page and the tests show without a kernel.
+import type { Candidate, GraphNode, Menu, Pane, Ref, Update } from "../core/protocol";
+import { SPAN_KINDS } from "../core/protocol";
+
+export const LOOPS = `\
+s, b = symbols("s b", lower=1)
+
+@prim_func(target=Target("cpu"))
+def fused_matmul_add_gelu(
+    x: Buffer[(b, s, 384), f32],
+    w: Buffer[(384, 1536), f32],
+    bias: Buffer[(1536,), f32],
+    y: Out[(b, s, 1536), f32],
+):
+    fact(b * s <= 16384, "range of the exported program", by="entry_check")
+    acc = alloc((b * s, 1536), f32)
+    for i_0 in parallel(ceildiv(b * s, 6)):
+        for j_0 in range(48):
+            for k_0 in range(96):
+                for k_1 in unrolled(4):
+                    for i_1 in unrolled(6):
+                        for j_1 in vectorized(32):
+                            with block("matmul"):
+                                i, j, k = spatial(b * s, i_0 * 6 + i_1), spatial(1536, j_0 * 32 + j_1), reduce(384, k_0 * 4 + k_1)
+                                guard(i_0 * 6 + i_1 < b * s)
+                                with init(): acc[i, j] = 0.0
+                                acc[i, j] = acc[i, j] + x[i // s, i % s, k] * w[k, j]
+            for i_1 in range(6):
+                for j_1 in vectorized(32):
+                    with block("add_gelu"):
+                        i, j = spatial(b * s, i_0 * 6 + i_1), spatial(1536, j_0 * 32 + j_1)
+                        guard(i_0 * 6 + i_1 < b * s)
+                        y[i // s, i % s, j] = (acc[i, j] + bias[j]) * 0.5 * (1.0 + erf((acc[i, j] + bias[j]) * 0.70710678))
+`;
+
+const GRAPH_TEXT = `\
+b, s = symbols("b s", lower=1)
+
+@graph_func(stage="dataflow")
+def main(ids: Tensor[(b, s), i64], mask: Tensor[(b, s), i64]):
+    h0 = call_tir(embed_norm, (ids,), Tensor[(b, s, 384), f32])
+    q = call_tir(fused_matmul_add, (h0,), Tensor[(b, s, 384), f32])
+    k = call_tir(fused_matmul_add, (h0,), Tensor[(b, s, 384), f32])
+    v = call_tir(fused_matmul_add, (h0,), Tensor[(b, s, 384), f32])
+    scores = call_tir(fused_qk_mask, (q, k, mask), Tensor[(b, 12, s, s), f32])
+    probs = call_tir(softmax, (scores,), Tensor[(b, 12, s, s), f32])
+    ctx = call_tir(matmul_pv, (probs, v), Tensor[(b, s, 384), f32])
+    attn = call_tir(fused_matmul_add_norm, (ctx, h0), Tensor[(b, s, 384), f32])
+    mid = call_tir(fused_matmul_add_gelu, (attn,), Tensor[(b, s, 1536), f32])
+    out = call_tir(fused_matmul_add_norm_1, (mid, attn), Tensor[(b, s, 384), f32])
+    pooled = call_tir(mean_pool, (out, mask), Tensor[(b, 384), f32])
+    return pooled
+`;
+
+interface Made {
+  readonly pane: Pane;
+  readonly buffer: DataView;
+}
+
+/** Make a pane from text: loops, blocks and buffers found by their headers and names. */
+export function makePane(name: string, text: string, level: Pane["level"], buffer: number): Made {
+  const lines = text.replace(/\n$/, "").split("\n");
+  const spans: number[] = [];
+  const notes: { uid: number; kind: string; name: string; extent: string; size: number | null; note: string }[] = [];
+  const origins: Record<string, number[]> = {};
+  lines.forEach((line, index) => {
+    const uid = index + 1;
+    const indent = line.length - line.trimStart().length;
+    const loop = /^ *for (\w+) in (\w+)\((.*)\):$/.exec(line);
+    const block = /^ *with block\("(\w+)"/.exec(line);
+    const binding = level === "graph" ? /^ {4}(\w+) = call_tir\((\w+)/.exec(line) : null;
+    const span = (kind: (typeof SPAN_KINDS)[number], last: number): void => {
+      spans.push(SPAN_KINDS.indexOf(kind), uid, index, indent, last, lines[last]?.length ?? 0);
+    };
+    if (loop) {
+      span("loop", suiteEnd(lines, index, indent));
+      const kind = loop[2] === "range" ? "serial" : (loop[2] ?? "serial");
+      const extent = loop[3] ?? "";
+      const size = /^\d+$/.test(extent) ? Number(extent) : 22;
+      notes.push({ uid, kind, name: loop[1] ?? "", extent, size, note: /^\d+$/.test(extent) ? "" : "22 at b = 1, s = 128" });
+    } else if (block) {
+      span("block", suiteEnd(lines, index, indent));
+      notes.push({ uid, kind: "block", name: block[1] ?? "", extent: "", size: null, note: "" });
+      origins[String(uid)] = block[1] === "matmul" ? [0] : [1];
+    } else if (binding) {
+      span("binding", index);
+      origins[String(uid)] = binding[1] === "mid" ? [0, 1] : [2];
+    }
+  });
+  const data = new DataView(Int32Array.from(spans).buffer);
+  const origin_names = ["encoder.layer.0.intermediate.dense", "encoder.layer.0.intermediate.act", "elsewhere"];
+  return { pane: { hash: `hash-${name}-${String(text.length)}`, function: name, level, text, buffer, origin_names, origins, notes }, buffer: data };
+}
+
+function suiteEnd(lines: readonly string[], start: number, indent: number): number {
+  let end = start;
+  for (let index = start + 1; index < lines.length; index++) {
+    const line = lines[index] ?? "";
+    if (line.length - line.trimStart().length <= indent) break;
+    end = index;
+  }
+  return end;
+}
+
+function graphNodes(): GraphNode[] {
+  const lines = GRAPH_TEXT.split("\n");
+  const uids = new Map<string, number>([
+    ["ids", 1001],
+    ["mask", 1002],
+  ]);
+  const nodes: GraphNode[] = [...uids].map(([name, uid]) => ({
+    uid,
+    name,
+    op: "param",
+    kind: "param",
+    detail: "(b, s) i64",
+    callee: "",
+    path: [],
+    inputs: [],
+    origins: [],
+  }));
+  lines.forEach((line, index) => {
+    const found = /^ {4}(\w+) = call_tir\((\w+), \(([^)]*)\), Tensor\[(\(.*\)), (\w+)\]\)/.exec(line);
+    if (!found) return;
+    const [, name = "", callee = "", inputs = "", shape = "", dtype = ""] = found;
+    uids.set(name, index + 1);
+    nodes.push({
+      uid: index + 1,
+      name,
+      op: "call_tir",
+      kind: "kernel",
+      detail: `${shape} ${dtype}`,
+      callee,
+      path: ["h0", "pooled"].includes(name) ? [] : ["encoder.layer.0", ["mid", "out"].includes(name) ? "mlp" : "attention"],
+      inputs: inputs.split(",").map((input) => uids.get(input.trim()) ?? -1).filter((uid) => uid > 0),
+      origins: name === "mid" ? ["encoder.layer.0.intermediate.dense", "encoder.layer.0.intermediate.act"] : ["elsewhere"],
+    });
+  });
+  nodes.push({ uid: 2000, name: "pooled", op: "result", kind: "result", detail: "", callee: "", path: [], inputs: [uids.get("pooled") ?? 0], origins: [] });
+  return nodes;
+}
+
+function candidate(step: string, label: string, extra: Partial<Candidate> = {}): Candidate {
+  return {
+    key: `${step}:${label}`,
+    step,
+    family: "loops",
+    label,
+    summary: SUMMARIES[step] ?? "",
+    fields: [],
+    issues: [],
+    ...extra,
+  };
+}
+
+const SUMMARIES: Readonly<Record<string, string>> = {
+  split: "Cut one loop into nested loops whose extents multiply to at least the old one.",
+  reorder: "Put nested loops into another order.",
+  unroll: "Repeat the body of a loop instead of looping.",
+  fuse: "Make one loop of two nested ones.",
+  vectorize: "Run the iterations of a loop as lanes of one vector.",
+  parallel: "Run the iterations of a loop on several threads.",
+};
+
+/** The menu for a loop of the function above. */
+export function makeMenu(selection: Ref): Menu {
+  const factors = {
+    name: "factors",
+    type: "tuple of int or None",
+    doc: "Extents of the new loops, outermost first. One may be None: it is derived, rounding up.",
+    value: "(None, 8)",
+    choices: ["(None, 4)", "(None, 8)", "(None, 16)"],
+    required: true,
+  };
+  const splits = ["(None, 4)", "(None, 8)", "(None, 16)", "(None, 32)"].map((value) =>
+    candidate("split", `factors=${value}`, { fields: [{ ...factors, value }] }),
+  );
+  return {
+    selection,
+    path: [
+      { kind: "function", function: "fused_matmul_add_gelu", uid: 0, name: "fused_matmul_add_gelu" },
+      { kind: "loop", function: "fused_matmul_add_gelu", uid: 12, name: "i_0" },
+      { kind: "loop", function: "fused_matmul_add_gelu", uid: 13, name: "j_0" },
+    ],
+    facts: { extent: "96", kind: "serial", iterates: "reduce k", inside: "48 × ceildiv(b*s, 6)" },
+    candidates: [
+      ...splits,
+      candidate("reorder", "loops=(k_0, j_0)"),
+      candidate("unroll", "loop=k_0"),
+      candidate("fuse", "loops=(k_0, k_1)", {
+        issues: [
+          {
+            requirement: 2,
+            message: "loop 'k_1' is unrolled; loops that are fused have to be serial.",
+            numbers: {},
+            counterexample: {},
+            where: [{ kind: "loop", function: "fused_matmul_add_gelu", uid: 15, name: "k_1" }],
+            fixes: [],
+          },
+        ],
+      }),
+      candidate("vectorize", "loop=k_0", {
+        issues: [
+          {
+            requirement: 3,
+            message: "loop 'k_0' carries the reduction variable k of block 'matmul': lanes would write one element together.",
+            numbers: {},
+            counterexample: { "k_0": "0", "k_0'": "1" },
+            where: [{ kind: "block", function: "fused_matmul_add_gelu", uid: 18, name: "matmul" }],
+            fixes: [{ key: "fix:1", label: "decompose_reduction(block=matmul, loop=k_0)" }],
+          },
+        ],
+      }),
+      candidate("parallel", "loop=k_0", {
+        issues: [
+          {
+            requirement: 2,
+            message: "loop 'i_0' around it is parallel already.",
+            numbers: {},
+            counterexample: {},
+            where: [],
+            fixes: [],
+          },
+        ],
+      }),
+    ],
+  };
+}
+
+/** Everything of a session, as the answer to `hello`. */
+export function makeUpdate(): { update: Update; buffers: DataView[] } {
+  const main = makePane("main", GRAPH_TEXT, "graph", 0);
+  const loops = makePane("fused_matmul_add_gelu", LOOPS, "loop", 1);
+  const trace = [
+    'matmul = sch.get_block("matmul", function="fused_matmul_add_gelu")',
+    "i, j, k = sch.get_loops(matmul)",
+    "i_0, i_1 = sch.split(i, factors=(None, 6))",
+    "j_0, j_1 = sch.split(j, factors=(None, 32))",
+    "k_0, k_1 = sch.split(k, factors=(None, 4))",
+    "sch.reorder((i_0, j_0, k_0, k_1, i_1, j_1))",
+    "sch.vectorize(j_1)",
+  ];
+  const kernels: readonly (readonly [string, number, number])[] = [
+    ["fused_matmul_add_gelu", 6, 1840],
+    ["fused_matmul_add_norm_1", 6, 1610],
+    ["fused_matmul_add", 18, 1320],
+    ["fused_qk_mask", 6, 410],
+    ["softmax", 6, 265],
+    ["matmul_pv", 6, 240],
+  ];
+  const total = kernels.reduce((sum, [, , time]) => sum + time, 0);
+  const history = ["start", ...trace.slice(2), "parallel(i)"].map((text, index) => ({
+    key: `${"0a1b2c3d4e5f"[index] ?? "f"}f31c9d${String(index)}`,
+    parent: index === 0 ? "" : `${"0a1b2c3d4e5f"[index === 6 ? 2 : index - 1] ?? "f"}f31c9d${String(index === 6 ? 2 : index - 1)}`,
+    label: index === 0 ? "start" : (/sch\.(\w+)/.exec(text)?.[1] ?? "parallel"),
+    detail: index === 0 ? "MiniLM-L6" : text.replace(/.*sch\.\w+/, ""),
+    microseconds: index === 0 ? 61200 : index === 4 ? 6120 : null,
+    verified: index === 4 ? true : null,
+  }));
+  const update: Update = {
+    version: 1,
+    reply: 1,
+    server_ms: 3,
+    target: "cpu · avx512 · 2 threads",
+    open: "fused_matmul_add_gelu",
+    functions: [
+      { name: "main", level: "graph", hash: main.pane.hash, calls: 1, scheduled: false },
+      ...kernels.map(([name, calls]) => ({
+        name,
+        level: "loop" as const,
+        hash: name === "fused_matmul_add_gelu" ? loops.pane.hash : `hash-${name}`,
+        calls,
+        scheduled: name === "fused_matmul_add_gelu",
+      })),
+    ],
+    panes: [main.pane, loops.pane],
+    graph: { hash: "g", function: "main", nodes: graphNodes() },
+    menu: makeMenu({ kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" }),
+    trace: trace.map((text, index) => ({
+      index,
+      text,
+      step: /sch\.(\w+)/.exec(text)?.[1] ?? "",
+      status: index < 2 ? "query" : "done",
+      note: index === 2 ? "guard: predicate" : index === 3 ? "guard: none" : "",
+      milliseconds: index < 2 ? null : 1.2 + index * 0.3,
+    })),
+    history: { head: history[5]?.key ?? "", nodes: history, can_undo: true, can_redo: false },
+    symbols: {
+      rows: [
+        { name: "b", lower: 1, upper: 64, multiple_of: 1, sample: 1, likely: [1, 8] },
+        { name: "s", lower: 1, upper: 256, multiple_of: 1, sample: 128, likely: [8, 32, 128] },
+      ],
+      facts: [
+        { text: "b * s <= 16384", knowledge: "checked", origin: "range of the exported program" },
+        { text: "(b*s) // s == b", knowledge: "proved", origin: "shape of x" },
+        { text: "(b*s) % 6 == 0", knowledge: "unknown", origin: "split of i keeps a guard" },
+      ],
+      derived: [
+        { label: "loop i_0", text: "ceildiv(b*s, 6)", value: "22" },
+        { label: "buffer acc", text: "b*s * 1536 * 4", value: "768 KiB" },
+      ],
+    },
+    timing: {
+      state: history[5]?.key ?? "",
+      function: "main",
+      shapes: "b = 1, s = 128",
+      samples: Array.from({ length: 40 }, (_, index) => 6050 + ((index * 7919) % 97) * 3),
+      median: 6180,
+      low: 6120,
+      high: 6260,
+      compile_ms: 412,
+      cached: false,
+      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, label: name, calls, microseconds, share: microseconds / total })),
+    },
+    verdict: { state: history[5]?.key ?? "", agrees: true, error: 3.1e-7, bound: 2e-5, shapes: "b = 1, s = 128", message: "largest difference 3.1e-07" },
+    jobs: [],
+    reports: [],
+    applied: { message: "split(k): loops k_0 and k_1, no tail guard", tone: "good", functions: [] },
+  };
+  return { update, buffers: [main.buffer, loops.buffer] };
+}

@@ -1,0 +1,31 @@
+// The development page: the interface on a recorded session, without a kernel.
+import "../core/style/index.css";
+import { mount } from "../core/app";
+import type { Update } from "../core/protocol";
+import { Store, type Transport } from "../core/store";
+import { makeMenu, makeUpdate } from "./fixture";
+
+const recorded = makeUpdate();
+
+const transport: Transport & { listener: (update: Update, buffers: readonly DataView[]) => void } = {
+  listener: () => undefined,
+  receive(listener): void {
+    this.listener = listener;
+  },
+  send(message): void {
+    const reply = { version: 1, reply: message.id, server_ms: 0 };
+    const select = message.type === "select" && message.kind !== "";
+    const answer: Update = select
+      ? { ...reply, menu: makeMenu({ kind: message.kind || "loop", function: message.function, uid: message.uid, name: "k_0" }) }
+      : message.type === "hello"
+        ? { ...recorded.update, reply: message.id }
+        : reply;
+    setTimeout(() => this.listener(answer, message.type === "hello" ? recorded.buffers : []), 5);
+  },
+};
+
+const element = document.querySelector<HTMLElement>("#workbench");
+if (element) {
+  element.classList.add("tw-host");
+  mount(new Store(transport), element);
+}

@@ -1,0 +1,22 @@
+import js from "@eslint/js";
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: ["node_modules", "dist", "build.mjs", "eslint.config.js"] },
+  js.configs.recommended,
+  ...tseslint.configs.strictTypeChecked,
+  ...tseslint.configs.stylisticTypeChecked,
+  {
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      eqeqeq: "error",
+      "max-lines": ["error", { max: 320, skipBlankLines: true, skipComments: true }],
+      "max-depth": ["error", 3],
+      "no-console": "error",
+      // Numbers read well inside text; everything else must be turned into text on purpose.
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      // Handlers are written `() => store.send(...)`.
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+    },
+  },
+);

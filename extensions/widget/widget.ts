@@ -1,0 +1,40 @@
+// The notebook's shell (anywidget): a model's comm as the transport, one store for all its views.
+import "../core/style/index.css";
+import { mount } from "../core/app";
+import type { Update } from "../core/protocol";
+import { Store, type Transport } from "../core/store";
+
+/** What is used of an anywidget model. */
+interface Model {
+  get(name: "_height"): number;
+  send(content: unknown): void;
+  on(event: "msg:custom", listener: (message: Update, buffers: readonly DataView[]) => void): void;
+}
+
+const stores = new WeakMap<object, Store>();
+
+function transport(model: Model): Transport {
+  return {
+    send: (message) => model.send(message),
+    receive: (listener) => model.on("msg:custom", listener),
+  };
+}
+
+function storeOf(model: Model): Store {
+  const known = stores.get(model);
+  if (known) return known;
+  const store = new Store(transport(model));
+  stores.set(model, store);
+  return store;
+}
+
+export default {
+  initialize({ model }: { model: Model }): void {
+    storeOf(model);
+  },
+  render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+    el.classList.add("tw-host");
+    el.style.setProperty("--tw-height", `${String(model.get("_height"))}px`);
+    return mount(storeOf(model), el);
+  },
+};

@@ -1,0 +1,1 @@
+"""What a person sees: sessions, the widget, timing, and the command line."""

@@ -1,0 +1,84 @@
+"""Writes the protocol's classes as TypeScript: ``python -m tilewright.workbench.typescript``.
+
+The result is checked in as ``extensions/core/protocol.ts`` and compared by a test, so that the two
+sides cannot disagree.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from . import protocol
+
+_SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+
+_HEAD = """\
+// Generated from workbench/protocol.py by `python -m tilewright.workbench.typescript`.
+// Do not edit: tests/workbench/test_protocol.py compares the two.
+"""
+
+
+def typescript() -> str:
+    """Give the whole file: constants, one interface a class, and the union of the requests."""
+    classes = [item for item in vars(protocol).values() if _is_local_dataclass(item)]
+    requests = " | ".join(item.__name__ for item in get_args(protocol.Request))
+    parts = [
+        _HEAD,
+        f"export const VERSION = {protocol.VERSION};",
+        f"export const SPAN_FIELDS = {protocol.SPAN_FIELDS};",
+        f"export const SPAN_KINDS = [{_quoted(protocol.SPAN_KINDS)}] as const;",
+        *(_interface(item) for item in classes),
+        f"export type Request = {requests};",
+    ]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _is_local_dataclass(item: object) -> bool:
+    return isinstance(item, type) and is_dataclass(item) and item.__module__ == protocol.__name__
+
+
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _interface(item: Any) -> str:
+    hints = get_type_hints(item)
+    lines = [_member(field.name, hints[field.name], field.default) for field in fields(item)]
+    summary = inspect.getdoc(item) or ""
+    doc = "".join(f" * {line}".rstrip() + "\n" for line in summary.replace("``", "`").splitlines())
+    return f"/**\n{doc} */\nexport interface {item.__name__} {{\n" + "\n".join(lines) + "\n}"
+
+
+def _member(name: str, hint: Any, default: object) -> str:
+    """Write one field; one that defaults to None is a section that may be left out."""
+    if default is MISSING:
+        return f"  readonly {name}: {_type(hint)};"
+    present = Union[tuple(part for part in get_args(hint) if part is not type(None))]  # noqa: UP007
+    return f"  readonly {name}?: {_type(present)};"
+
+
+def _type(hint: Any) -> str:
+    """Write a type of the protocol; anything JSON does not have is an error."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if origin is Literal:
+        return " | ".join(f'"{value}"' for value in args)
+    if origin is list:
+        inner = _type(args[0])
+        return f"readonly ({inner})[]" if "|" in inner else f"readonly {inner}[]"
+    if origin is dict:
+        return f"Readonly<Record<string, {_type(args[1])}>>"
+    if origin in (Union, types.UnionType):
+        return " | ".join(_type(arg) for arg in args)
+    if _is_local_dataclass(hint):
+        return str(hint.__name__)
+    raise TypeError(f"the protocol cannot carry {hint!r}")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(typescript())
