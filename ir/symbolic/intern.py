@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from threading import Lock
+from threading import RLock
 from typing import Generic, TypeVar
 from weakref import ref
 
@@ -49,7 +49,7 @@ class InternTable(Generic[NodeT]):
         """Start empty."""
         self._entries: dict[Hashable, _Entry[NodeT]] = {}
         self._dead: deque[ref[NodeT]] = deque()
-        self._lock = Lock()
+        self._lock = RLock()  # re-entrant: a finaliser may build terms while we hold it
 
     def get(self, key: Hashable) -> NodeT | None:
         """The live term with this structure, or None."""

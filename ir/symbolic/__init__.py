@@ -1,0 +1,131 @@
+"""Integers known only at run time: terms, rules, bounds, facts and proofs.
+
+Terms are built with ordinary operators and are simplified and interned as they are built.
+
+Example
+-------
+>>> from tilewright.ir.symbolic import var
+>>> n = var("n", lower=1)
+>>> (n // 8) * 8 + n % 8
+n
+"""
+
+from .algebra import latex, solve_for, to_sympy
+from .build import as_expr, ceildiv, clear_caches, const_value, product, total, var
+from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
+from .errors import (
+    ContradictoryFactsError,
+    InvalidSymbolError,
+    NotAnIntegerError,
+    SymbolicError,
+    SymbolicSyntaxError,
+    UnboundSymbolError,
+    UndecidedConditionError,
+    UnsolvableEquationError,
+    ZeroDivisorError,
+)
+from .facts import Discharge, Fact, Facts, Origin
+from .linear import LinearForm, linear_form
+from .parse import parse_expr
+from .proof.answer import Proof, Proved, Refuted, Unknown
+from .prove import bounds, congruence, is_proved, prove, simplify
+from .ranges import Interval
+from .terms import (
+    FALSE,
+    TRUE,
+    Add,
+    And,
+    Bool,
+    BoolConst,
+    Cmp,
+    Const,
+    Eq,
+    Expr,
+    FloorDiv,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ne,
+    Or,
+    Select,
+    SymInt,
+    Var,
+)
+from .text import to_text
+from .traverse import evaluate, free_vars, substitute
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Add",
+    "And",
+    "Bool",
+    "BoolConst",
+    "Cmp",
+    "Const",
+    "ContradictoryFactsError",
+    "Discharge",
+    "Eq",
+    "Expr",
+    "Fact",
+    "Facts",
+    "FloorDiv",
+    "Interval",
+    "InvalidSymbolError",
+    "Le",
+    "LinearForm",
+    "Lt",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Ne",
+    "NotAnIntegerError",
+    "Or",
+    "Origin",
+    "Proof",
+    "Proved",
+    "Refuted",
+    "Select",
+    "SymInt",
+    "SymbolicError",
+    "SymbolicSyntaxError",
+    "UnboundSymbolError",
+    "UndecidedConditionError",
+    "Unknown",
+    "UnsolvableEquationError",
+    "Var",
+    "ZeroDivisorError",
+    "all_of",
+    "any_of",
+    "as_expr",
+    "bounds",
+    "ceildiv",
+    "clear_caches",
+    "congruence",
+    "const_value",
+    "eq",
+    "evaluate",
+    "free_vars",
+    "is_proved",
+    "latex",
+    "linear_form",
+    "maximum",
+    "minimum",
+    "ne",
+    "negate",
+    "parse_expr",
+    "product",
+    "prove",
+    "select",
+    "simplify",
+    "solve_for",
+    "substitute",
+    "to_sympy",
+    "to_text",
+    "total",
+    "var",
+]

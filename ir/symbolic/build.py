@@ -1,0 +1,394 @@
+"""The constructors of integer terms: they normalise, ask the rules, and intern.
+
+Results of the operators are remembered in bounded tables, so that building the same index twice
+costs a dictionary lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from operator import attrgetter
+
+from . import ranges
+from .errors import InvalidSymbolError, NotAnIntegerError
+from .intern import InternTable
+from .rule import PLAIN
+from .rules.division import DIVISION
+from .rules.modulo import MODULO
+from .rules.sums import SUMS
+from .terms import (
+    ALGEBRA,
+    Add,
+    Const,
+    Expr,
+    FloorDiv,
+    Known,
+    Min,
+    Mod,
+    Mul,
+    SymInt,
+    Var,
+    factors_of,
+    linear_terms,
+)
+
+_CACHE_LIMIT = 1 << 15
+_EXPANSION_LIMIT = 128
+
+Cache = dict[object, Expr]
+
+_by_order = attrgetter("order")
+_sums: InternTable[Add] = InternTable()
+_products: InternTable[Mul] = InternTable()
+_quotients: InternTable[FloorDiv] = InternTable()
+_remainders: InternTable[Mod] = InternTable()
+_caches: list[Cache] = []
+
+
+def new_cache() -> Cache:
+    """A table of remembered results that `clear_caches` knows."""
+    cache: Cache = {}
+    _caches.append(cache)
+    return cache
+
+
+def remember(cache: Cache, key: object, result: Expr) -> Expr:
+    """Keep a result; a full table starts afresh, so memory stays bounded."""
+    if len(cache) >= _CACHE_LIMIT:
+        cache.clear()
+    cache[key] = result
+    return result
+
+
+def clear_caches() -> None:
+    """Forget all remembered results. Terms that somebody holds stay interned."""
+    for cache in _caches:
+        cache.clear()
+
+
+_add_cache = new_cache()
+_subtract_cache = new_cache()
+_multiply_cache = new_cache()
+_floordiv_cache = new_cache()
+_modulo_cache = new_cache()
+
+
+def as_expr(x: SymInt) -> Expr:
+    """Accept a Python integer wherever a term is meant.
+
+    Examples
+    --------
+    >>> as_expr(3)
+    3
+    """
+    if isinstance(x, Expr):
+        return x
+    if isinstance(x, int):
+        return Const(x)
+    raise NotAnIntegerError(
+        f"{x!r} of type {type(x).__name__} is not a symbolic integer",
+        hint="pass an int or a symbolic expression",
+    )
+
+
+def const_value(e: SymInt) -> int | None:
+    """The value of a constant term, None if the term has symbols.
+
+    Examples
+    --------
+    >>> const_value(as_expr(2) * 4)
+    8
+    """
+    if isinstance(e, int):
+        return int(e)
+    return e.value if isinstance(e, Const) else None
+
+
+def var(
+    name: str, *, lower: int | None = None, upper: int | None = None, multiple_of: int = 1
+) -> Var:
+    """Mint a fresh symbol; two symbols of one name are different.
+
+    Parameters
+    ----------
+    name : str
+        How it prints. No other meaning.
+    lower, upper : int, optional
+        Bounds of its value, both included.
+    multiple_of : int
+        Divides every value it takes.
+
+    Raises
+    ------
+    InvalidSymbolError
+        No integer satisfies the declaration.
+
+    Examples
+    --------
+    >>> n = var("n", lower=1)
+    >>> (n * 8 + 7) // 8
+    n
+    """
+    if multiple_of < 1:
+        raise InvalidSymbolError(
+            f"symbol {name!r} is declared a multiple of {multiple_of}",
+            hint="multiple_of is a positive integer; 1 says nothing",
+        )
+    known = ranges.known_of_symbol(lower, upper, multiple_of)
+    if known[0] is not None and known[1] is not None and known[0] > known[1]:
+        raise InvalidSymbolError(
+            f"symbol {name!r} has no value: no multiple of {multiple_of} lies in [{lower}, {upper}]",
+            hint="lower and upper are both included",
+        )
+    return Var(name, known)
+
+
+def known_of(e: Expr) -> Known:
+    """What a term carries, as one tuple."""
+    return e.lower, e.upper, e.modulus, e.remainder
+
+
+def sum_of(terms: Mapping[Expr, int], constant: int) -> Expr:
+    """Build ``sum(coefficient * term) + constant`` from distinct products, no coefficient zero."""
+    if not terms:
+        return Const(constant)
+    if constant == 0 and len(terms) == 1:
+        term, coefficient = next(iter(terms.items()))
+        if coefficient == 1:
+            return term
+    key = (constant, frozenset(terms.items()))
+    return _sums.get(key) or _new_sum(key, terms, constant)
+
+
+def _may_join(term: Expr) -> bool:
+    return any(isinstance(factor, (FloorDiv, Mod, Min)) for factor in factors_of(term))
+
+
+def _new_sum(key: Hashable, terms: Mapping[Expr, int], constant: int) -> Expr:
+    if any(_may_join(term) for term in terms):
+        for rule in SUMS:
+            result = rule.apply(terms, constant)
+            if result is not None:
+                return result
+    ordered = tuple(sorted(terms.items(), key=_first_order))
+    known = ranges.known_of_sum([(known_of(term), c) for term, c in ordered], constant)
+    return _sums.add(key, Add(ordered, constant, known))
+
+
+def _first_order(item: tuple[Expr, int]) -> int:
+    return item[0].order
+
+
+def _merge(a: SymInt, b: SymInt, sign: int) -> Expr:
+    """``a + sign * b``."""
+    terms_a, constant_a = linear_terms(as_expr(a))
+    terms_b, constant_b = linear_terms(as_expr(b))
+    merged = dict(terms_a)
+    for term, coefficient in terms_b:
+        total = merged.get(term, 0) + sign * coefficient
+        if total:
+            merged[term] = total
+        else:
+            del merged[term]
+    return sum_of(merged, constant_a + sign * constant_b)
+
+
+def add(a: SymInt, b: SymInt) -> Expr:
+    """``a + b``."""
+    key = (a, b)
+    found = _add_cache.get(key)
+    return found if found is not None else remember(_add_cache, key, _merge(a, b, 1))
+
+
+def subtract(a: SymInt, b: SymInt) -> Expr:
+    """``a - b``."""
+    key = (a, b)
+    found = _subtract_cache.get(key)
+    return found if found is not None else remember(_subtract_cache, key, _merge(a, b, -1))
+
+
+def multiply(a: SymInt, b: SymInt) -> Expr:
+    """``a * b``, expanded unless that makes very many terms."""
+    key = (a, b)
+    found = _multiply_cache.get(key)
+    if found is not None:
+        return found
+    return remember(_multiply_cache, key, _multiply(as_expr(a), as_expr(b)))
+
+
+def _multiply(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Const):
+        return _scale(b, a.value)
+    if isinstance(b, Const):
+        return _scale(a, b.value)
+    terms_a, constant_a = linear_terms(a)
+    terms_b, constant_b = linear_terms(b)
+    if len(terms_a) * len(terms_b) > _EXPANSION_LIMIT:
+        return _product(factors_of(a) + factors_of(b))
+    terms: dict[Expr, int] = {}
+    for term_a, c_a in (*terms_a, *_units(constant_a)):
+        for term_b, c_b in (*terms_b, *_units(constant_b)):
+            _accumulate(terms, _product((*_factors(term_a), *_factors(term_b))), c_a * c_b)
+    constant = terms.pop(Const(1), 0)
+    return sum_of({term: c for term, c in terms.items() if c}, constant)
+
+
+def _accumulate(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
+    terms[term] = terms.get(term, 0) + coefficient
+
+
+def _units(constant: int) -> tuple[tuple[Expr, int], ...]:
+    return ((Const(1), constant),) if constant else ()
+
+
+def _factors(term: Expr) -> tuple[Expr, ...]:
+    return () if isinstance(term, Const) else factors_of(term)
+
+
+def _scale(e: Expr, factor: int) -> Expr:
+    if factor == 1:
+        return e
+    if factor == 0:
+        return Const(0)
+    terms, constant = linear_terms(e)
+    return sum_of({term: factor * c for term, c in terms}, factor * constant)
+
+
+def _product(factors: Iterable[Expr]) -> Expr:
+    ordered = tuple(sorted(factors, key=_by_order))
+    if len(ordered) < 2:
+        return ordered[0] if ordered else Const(1)
+    powers: dict[Expr, int] = {}
+    for factor in ordered:
+        powers[factor] = powers.get(factor, 0) + 1
+    key = frozenset(powers.items())
+    return _products.get(key) or _products.add(key, Mul(ordered, _known_of_powers(powers)))
+
+
+def _known_of_powers(powers: Mapping[Expr, int]) -> Known:
+    known: Known = (1, 1, 0, 1)
+    for factor, power in powers.items():
+        base = known_of(factor)
+        for _ in range(power // 2):
+            known = ranges.known_of_square(base, known)
+        if power % 2:
+            known = ranges.known_of_product(base, known)
+    return known
+
+
+def floordiv(a: SymInt, d: SymInt) -> Expr:
+    """``a // d``, rounded towards minus infinity."""
+    key = (a, d)
+    found = _floordiv_cache.get(key)
+    return (
+        found
+        if found is not None
+        else remember(_floordiv_cache, key, _floordiv(as_expr(a), as_expr(d)))
+    )
+
+
+def _floordiv(a: Expr, d: Expr) -> Expr:
+    if isinstance(d, Const):
+        if d.value == 0:
+            return _quotient(a, d)
+        if isinstance(a, Const):
+            return Const(a.value // d.value)
+    found = _quotients.get((a, d))
+    if found is not None:
+        return found
+    for rule in DIVISION:
+        result = rule.apply(a, d, PLAIN)
+        if result is not None:
+            return result
+    return _quotient(a, d)
+
+
+def _quotient(a: Expr, d: Expr) -> FloorDiv:
+    return _quotients.add(
+        (a, d), FloorDiv(a, d, ranges.known_of_floordiv(known_of(a), known_of(d)))
+    )
+
+
+def modulo(a: SymInt, d: SymInt) -> Expr:
+    """``a % d``, with the sign of the divisor."""
+    key = (a, d)
+    found = _modulo_cache.get(key)
+    return (
+        found
+        if found is not None
+        else remember(_modulo_cache, key, _modulo(as_expr(a), as_expr(d)))
+    )
+
+
+def _modulo(a: Expr, d: Expr) -> Expr:
+    if isinstance(d, Const):
+        if d.value == 0:
+            return _remainder(a, d)
+        if isinstance(a, Const):
+            return Const(a.value % d.value)
+    found = _remainders.get((a, d))
+    if found is not None:
+        return found
+    for rule in MODULO:
+        result = rule.apply(a, d, PLAIN)
+        if result is not None:
+            return result
+    return _remainder(a, d)
+
+
+def _remainder(a: Expr, d: Expr) -> Mod:
+    return _remainders.add((a, d), Mod(a, d, ranges.known_of_mod(known_of(a), known_of(d))))
+
+
+def ceildiv(a: SymInt, d: SymInt) -> Expr:
+    """Divide and round up.
+
+    Examples
+    --------
+    >>> n = var("n", lower=0)
+    >>> ceildiv(n, 8)
+    ceildiv(n, 8)
+    >>> ceildiv(16, 8)
+    2
+    """
+    divisor = as_expr(d)
+    if divisor.lower is not None and divisor.lower >= 0:
+        return (as_expr(a) + (divisor - 1)) // divisor
+    return -((-as_expr(a)) // divisor)
+
+
+def product(xs: Iterable[SymInt]) -> Expr:
+    """Multiply all; the empty product is 1.
+
+    Examples
+    --------
+    >>> n = var("n")
+    >>> product((2, n, 3))
+    6*n
+    """
+    result: Expr = Const(1)
+    for x in xs:
+        result = result * x
+    return result
+
+
+def total(xs: Iterable[SymInt]) -> Expr:
+    """Add up all; the empty sum is 0.
+
+    Examples
+    --------
+    >>> n = var("n")
+    >>> total((1, n, n))
+    2*n + 1
+    """
+    result: Expr = Const(0)
+    for x in xs:
+        result = result + x
+    return result
+
+
+ALGEBRA.add = add
+ALGEBRA.subtract = subtract
+ALGEBRA.multiply = multiply
+ALGEBRA.floordiv = floordiv
+ALGEBRA.modulo = modulo

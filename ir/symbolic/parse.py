@@ -1,0 +1,186 @@
+"""Reading terms from Python syntax. Text is parsed with `ast` and never executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+from .build import as_expr, ceildiv
+from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
+from .errors import SymbolicSyntaxError
+from .terms import Bool, BoolConst, Const, Expr, Var
+
+_MAX_DEPTH = 200
+
+Names = Mapping[str, Var | Expr]
+
+_OPERATORS: dict[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Expr, Expr], Bool]] = {
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Eq: eq,
+    ast.NotEq: ne,
+}
+
+_FUNCTIONS = ("ceildiv", "max", "min", "select")
+
+
+def parse_expr(source: str | ast.expr, names: Names) -> Expr | Bool:
+    """Read an integer or a condition.
+
+    Parameters
+    ----------
+    source : str or ast.expr
+        Integers, names, ``+ - * // %``, ``min``, ``max``, ``ceildiv``, ``select``, comparisons
+        (chained too), ``and``, ``or``, ``not``, ``True``, ``False``.
+    names : Mapping[str, Var]
+        The symbols that may occur.
+
+    Raises
+    ------
+    SymbolicSyntaxError
+        With the line and column of what cannot be read.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n = var("n")
+    >>> parse_expr("ceildiv(n, 8) * 8 >= n", {"n": n})
+    True
+    """
+    node = _tree(source) if isinstance(source, str) else source
+    return _Reader(names).read(node, 0)
+
+
+def _tree(text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        message = f"cannot read {text.strip()!r}: {error.msg}"
+        line, column = error.lineno or 1, error.offset or 1
+        raise SymbolicSyntaxError(message, line=line, column=column) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        message = f"cannot read the expression: {error or type(error).__name__}"
+        raise SymbolicSyntaxError(message, line=1, column=1) from None
+
+
+class _Reader:
+    """Turns syntax trees into terms."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def read(self, node: ast.expr, depth: int) -> Expr | Bool:
+        if depth > _MAX_DEPTH:
+            raise _error(node, f"the expression is nested more than {_MAX_DEPTH} deep")
+        match node:
+            case ast.Constant(value=bool(value)):
+                return BoolConst(value)
+            case ast.Constant(value=int(value)):
+                return Const(value)
+            case ast.Name(id=name):
+                return self.name(node, name)
+            case ast.BinOp():
+                return self.operation(node, depth)
+            case ast.UnaryOp():
+                return self.unary(node, depth)
+            case ast.Compare():
+                return self.comparison(node, depth)
+            case ast.BoolOp(op=op, values=values):
+                combine = all_of if isinstance(op, ast.And) else any_of
+                return combine(*[self.condition(value, depth) for value in values])
+            case ast.Call():
+                return self.call(node, depth)
+            case _:
+                raise _error(node, f"'{ast.unparse(node)}' is not a symbolic integer or condition")
+
+    def integer(self, node: ast.expr, depth: int) -> Expr:
+        result = self.read(node, depth + 1)
+        if not isinstance(result, Expr):
+            raise _error(node, f"'{result}' is a condition where an integer is needed")
+        return result
+
+    def condition(self, node: ast.expr, depth: int) -> Bool:
+        result = self.read(node, depth + 1)
+        if not isinstance(result, Bool):
+            raise _error(node, f"'{result}' is an integer where a condition is needed")
+        return result
+
+    def name(self, node: ast.expr, name: str) -> Expr:
+        if name not in self.names:
+            known = ", ".join(sorted(self.names)) or "none"
+            raise _error(node, f"no symbol '{name}'", f"symbols here: {known}")
+        return as_expr(self.names[name])
+
+    def operation(self, node: ast.BinOp, depth: int) -> Expr:
+        # A long chain of additions leans to the left; walking it keeps the depth small.
+        chain: list[ast.BinOp] = []
+        first: ast.expr = node
+        while isinstance(first, ast.BinOp):
+            chain.append(first)
+            first = first.left
+        result = self.integer(first, depth)
+        for link in reversed(chain):
+            apply = _OPERATORS.get(type(link.op))
+            if apply is None:
+                raise _error(link, f"no operator {type(link.op).__name__}", "use + - * // %")
+            result = apply(result, self.integer(link.right, depth))
+        return result
+
+    def unary(self, node: ast.UnaryOp, depth: int) -> Expr | Bool:
+        match node.op:
+            case ast.USub():
+                return -self.integer(node.operand, depth)
+            case ast.UAdd():
+                return self.integer(node.operand, depth)
+            case ast.Not():
+                return negate(self.condition(node.operand, depth))
+            case _:
+                raise _error(node, f"no operator {type(node.op).__name__}", "use -, + or not")
+
+    def comparison(self, node: ast.Compare, depth: int) -> Bool:
+        sides = [self.integer(side, depth) for side in (node.left, *node.comparators)]
+        parts: list[Bool] = []
+        for op, (a, b) in zip(node.ops, pairwise(sides), strict=True):
+            compare = _COMPARISONS.get(type(op))
+            if compare is None:
+                raise _error(node, f"no comparison {type(op).__name__}", "use < <= > >= == !=")
+            parts.append(compare(a, b))
+        return all_of(*parts)
+
+    def call(self, node: ast.Call, depth: int) -> Expr:
+        function = node.func.id if isinstance(node.func, ast.Name) else ""
+        if function not in _FUNCTIONS or node.keywords:
+            text = f"no function '{ast.unparse(node.func)}' in symbolic expressions"
+            raise _error(node, text, f"functions: {', '.join(_FUNCTIONS)}, without keywords")
+        if function == "select":
+            self.expect(node, 3, 3)
+            a, b = (self.integer(arg, depth) for arg in node.args[1:])
+            return select(self.condition(node.args[0], depth), a, b)
+        self.expect(node, *((2, 2) if function == "ceildiv" else (1, None)))
+        args = [self.integer(arg, depth) for arg in node.args]
+        if function == "ceildiv":
+            return ceildiv(args[0], args[1])
+        return minimum(*args) if function == "min" else maximum(*args)
+
+    def expect(self, node: ast.Call, least: int, most: int | None) -> None:
+        given = len(node.args)
+        if given < least or (most is not None and given > most):
+            wanted = str(least) if most == least else f"at least {least}"
+            raise _error(node, f"'{ast.unparse(node)}' has {given} arguments; {wanted} are needed")
+
+
+def _error(node: ast.AST, message: str, hint: str = "") -> SymbolicSyntaxError:
+    line = getattr(node, "lineno", 1)
+    column = getattr(node, "col_offset", 0) + 1
+    return SymbolicSyntaxError(message, line=line, column=column, hint=hint)

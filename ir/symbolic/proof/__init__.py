@@ -1,0 +1,1 @@
+"""The ladder of provers, cheapest first: own rules, sampling, isl, z3."""

@@ -1,0 +1,154 @@
+"""Claims about affine terms, decided by isl.
+
+What is not affine becomes an unknown integer of its own, so a proof still holds; a model then has
+to be checked, as every model is.
+"""
+
+from __future__ import annotations
+
+
+from threading import local
+from typing import TYPE_CHECKING
+
+from ..terms import (
+    Add,
+    And,
+    Bool,
+    BoolConst,
+    Cmp,
+    Const,
+    Eq,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Ne,
+    Or,
+    Select,
+    Term,
+)
+from ..traverse import postorder
+from .answer import Proof, Proved, Refuted
+from .question import Question
+
+if TYPE_CHECKING:
+    import islpy
+
+_OPERATIONS = 200_000
+_SIZE_LIMIT = 400
+_threads = local()
+
+
+def decide(question: Question) -> Proof | None:
+    """Prove or refute; None where isl cannot tell."""
+    import islpy as isl
+
+    text = _Translation(question)
+    if text.formula is None:
+        return None
+    try:
+        models = isl.Set.read_from_str(_context(), text.formula)
+        if models.is_empty():
+            return Proved("isl")
+        point = models.sample_point()
+        values = [_coordinate(point, i) for i in range(len(text.unknowns))]
+    except isl.Error:
+        return None
+    model = dict(zip(text.unknowns, values, strict=True))
+    found = question.counterexample({v: model[v] for v in question.unknowns})
+    return None if found is None else Refuted(found)
+
+
+def _coordinate(point: islpy.Point, i: int) -> int:
+    import islpy as isl
+
+    return int(point.get_coordinate_val(isl.dim_type.set, i).to_str())
+
+
+def _context() -> islpy.Context:
+    """The isl context of this thread; work is counted in operations, so answers do not vary."""
+    import islpy as isl
+
+    context: islpy.Context | None = getattr(_threads, "context", None)
+    if context is None:
+        context = isl.Context()
+        _threads.context = context
+    context.reset_operations()
+    context.set_max_operations(_OPERATIONS)
+    return context
+
+
+class _Translation:
+    """The facts and the negated claim as one isl set over the unknowns."""
+
+    def __init__(self, question: Question) -> None:
+        self.texts: dict[Term, str] = {}
+        self.names: dict[Expr, str] = {}
+        for v in question.unknowns:
+            self.name(v)
+        parts = [f"not ({self.write(question.reduced)})"]
+        parts += [self.write(p) for p in question.remaining]
+        self.unknowns = list(self.names)
+        parts += [condition for v in self.unknowns for condition in self.declaration(v)]
+        space = ", ".join(self.names.values())
+        small = len(self.texts) <= _SIZE_LIMIT
+        self.formula = f"{{ [{space}] : {' and '.join(parts)} }}" if small else None
+
+    def name(self, unknown: Expr) -> str:
+        """The coordinate that stands for a symbol or for a term that is not affine."""
+        return self.names.setdefault(unknown, f"x{len(self.names)}")
+
+    def declaration(self, unknown: Expr) -> list[str]:
+        """What is known of a coordinate."""
+        name, parts = self.names[unknown], list[str]()
+        if unknown.lower is not None:
+            parts.append(f"{name} >= {unknown.lower}")
+        if unknown.upper is not None:
+            parts.append(f"{name} <= {unknown.upper}")
+        if unknown.modulus > 1:
+            parts.append(f"({name}) mod {unknown.modulus} = {unknown.remainder}")
+        if isinstance(unknown, Select):
+            p, a, b = (self.write(child) for child in unknown.children)
+            parts.append(f"(({p}) and {name} = {a} or not ({p}) and {name} = {b})")
+        return parts
+
+    def write(self, root: Expr | Bool) -> str:
+        """Print a term in isl's syntax."""
+        for term in postorder(root, self.texts.__contains__):
+            if term not in self.texts:
+                self.texts[term] = self.piece(term)
+        return self.texts[root]
+
+    def piece(self, term: Term) -> str:
+        match term:
+            case Const(value):
+                return f"({value})"
+            case BoolConst(value):
+                return "(1 = 1)" if value else "(1 = 0)"
+            case Add(terms, constant):
+                parts = [f"({c})*{self.texts[t]}" for t, c in terms]
+                return f"({' + '.join([*parts, f'({constant})'])})"
+            case FloorDiv(a, Const(d)) if d > 0:
+                return f"floor(({self.texts[a]})/{d})"
+            case Mod(a, Const(d)) if d > 0:
+                return f"(({self.texts[a]}) mod {d})"
+            case Min(args) | Max(args):
+                function = "min" if isinstance(term, Min) else "max"
+                return f"{function}({', '.join([self.texts[arg] for arg in args])})"
+            case Expr():
+                return self.name(term)
+            case _:
+                return self.condition(term)
+
+    def condition(self, term: Term) -> str:
+        match term:
+            case Cmp():
+                relation = "=" if isinstance(term, Eq) else "!=" if isinstance(term, Ne) else "<="
+                return f"({self.texts[term.delta]} {relation} 0)"
+            case And(args):
+                return f"({' and '.join([self.texts[arg] for arg in args])})"
+            case Or(args):
+                return f"({' or '.join([self.texts[arg] for arg in args])})"
+            case _:
+                raise TypeError(f"unknown kind of term: {type(term).__name__}")

@@ -1,0 +1,43 @@
+"""Looking for a counter-example among small and random values, always the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from ..terms import Var
+from .question import Question
+
+_TRIES = 60
+
+
+def refute(question: Question) -> dict[Var, int] | None:
+    """A checked counter-example, or None."""
+    unknowns = question.unknowns
+    for model in _models(unknowns):
+        found = question.counterexample(model)
+        if found is not None:
+            return found
+    return None
+
+
+def _models(unknowns: list[Var]) -> Iterator[dict[Var, int]]:
+    for offset in range(4):
+        yield {v: _near(v, offset) for v in unknowns}
+    random = Random(0)
+    for attempt in range(_TRIES):
+        spread = (3, 10, 40, 400)[attempt % 4]
+        yield {v: _near(v, random.randrange(spread)) for v in unknowns}
+
+
+def _near(symbol: Var, offset: int) -> int:
+    """A legal value close to the lower end; without one, on either side of zero."""
+    step = symbol.multiple_of
+    if symbol.lower is not None:
+        value = symbol.lower + offset * step
+        if symbol.upper is None or value <= symbol.upper:
+            return value
+        return symbol.lower + offset * step % (symbol.upper - symbol.lower + step)
+    if symbol.upper is not None:
+        return symbol.upper - offset * step
+    return (offset // 2 + 1) * step if offset % 2 else -(offset // 2) * step

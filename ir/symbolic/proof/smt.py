@@ -1,0 +1,181 @@
+"""Claims with products and symbolic divisors, given to z3 with a fixed amount of work."""
+
+from __future__ import annotations
+
+from threading import local
+from typing import TYPE_CHECKING
+
+from ..terms import (
+    Add,
+    And,
+    BoolConst,
+    Cmp,
+    Const,
+    Eq,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ne,
+    Or,
+    Select,
+    Term,
+    Var,
+)
+from ..traverse import postorder
+from .answer import Proof, Proved, Refuted
+from .question import Question
+
+if TYPE_CHECKING:
+    import z3
+
+_RESOURCES_PER_MS = 4_000
+_SIZE_LIMIT = 1_000
+_threads = local()
+
+
+def decide(question: Question, budget_ms: int) -> Proof | None:
+    """Prove or refute; None where z3 gives up within its resources."""
+    import z3
+
+    context = _context()
+    solver = z3.Solver(ctx=context)
+    solver.set("rlimit", budget_ms * _RESOURCES_PER_MS)
+    translation = _Translation(context)
+    roots = [question.reduced, *question.remaining]
+    if sum(len(postorder(root)) for root in roots) > _SIZE_LIMIT:
+        return None
+    claim, *facts = [translation.condition(root) for root in roots]
+    solver.add(z3.Not(claim), *facts, *translation.side)
+    outcome = solver.check()
+    if outcome == z3.unsat:
+        return Proved("z3")
+    if outcome != z3.sat:
+        return None
+    model = solver.model()
+    values = {
+        v: model.eval(translation.symbol(v), model_completion=True).as_long()
+        for v in question.unknowns
+    }
+    found = question.counterexample(values)
+    return None if found is None else Refuted(found)
+
+
+def _context() -> z3.Context:
+    """The z3 context of this thread."""
+    import z3
+
+    context: z3.Context | None = getattr(_threads, "context", None)
+    if context is None:
+        context = z3.Context()
+        _threads.context = context
+    return context
+
+
+class _Translation:
+    """Terms as z3 formulas, with what is known of symbols and divisors on the side."""
+
+    def __init__(self, context: z3.Context) -> None:
+        self.context = context
+        self.done: dict[Term, z3.ExprRef] = {}
+        self.side: list[z3.BoolRef] = []
+
+    def condition(self, root: Term) -> z3.BoolRef:
+        import z3
+
+        for term in postorder(root, self.done.__contains__):
+            if term not in self.done:
+                self.done[term] = self.formula(term)
+        found = self.done[root]
+        assert isinstance(found, z3.BoolRef)  # noqa: S101 - conditions give formulas
+        return found
+
+    def integer(self, term: Term) -> z3.ArithRef:
+        import z3
+
+        found = self.done[term]
+        assert isinstance(found, z3.ArithRef)  # noqa: S101 - integers give arithmetic
+        return found
+
+    def symbol(self, v: Var) -> z3.ArithRef:
+        """The unknown for a symbol, with its declaration on the side."""
+        import z3
+
+        if v not in self.done:
+            unknown = z3.Int(f"{v.name}_{v.serial}", self.context)
+            self.done[v] = unknown
+            if v.lower is not None:
+                self.side.append(unknown >= v.lower)
+            if v.upper is not None:
+                self.side.append(unknown <= v.upper)
+            if v.multiple_of > 1:
+                self.side.append(unknown % v.multiple_of == 0)
+        return self.integer(v)
+
+    def formula(self, term: Term) -> z3.ExprRef:
+        import z3
+
+        match term:
+            case Var():
+                return self.symbol(term)
+            case Const(value):
+                return z3.IntVal(value, self.context)
+            case BoolConst(value):
+                return z3.BoolVal(value, self.context)
+            case Add(terms, constant):
+                zero = z3.IntVal(constant, self.context)
+                return sum([c * self.integer(t) for t, c in terms], zero)
+            case Mul(factors):
+                result = self.integer(factors[0])
+                for factor in factors[1:]:
+                    result = result * self.integer(factor)
+                return result
+            case FloorDiv() | Mod():
+                return self.division(term)
+            case _:
+                return self.choice(term)
+
+    def division(self, term: FloorDiv | Mod) -> z3.ArithRef:
+        """Floor division from z3's, which leaves remainders that are never negative."""
+        import z3
+
+        a, d = self.integer(term.numerator), self.integer(term.divisor)
+        self.side.append(d != 0)
+        if _positive(term.divisor):
+            return a / d if isinstance(term, FloorDiv) else a % d
+        if isinstance(term, FloorDiv):
+            return z3.If(d > 0, a / d, (-a) / (-d))
+        return z3.If(d > 0, a % d, -((-a) % (-d)))
+
+    def choice(self, term: Term) -> z3.ExprRef:
+        import z3
+
+        match term:
+            case Min(args) | Max(args):
+                result = self.integer(args[0])
+                for arg in map(self.integer, args[1:]):
+                    smaller = result <= arg
+                    first = smaller if isinstance(term, Min) else z3.Not(smaller)
+                    result = z3.If(first, result, arg)
+                return result
+            case Select(p, a, b):
+                condition = self.done[p]
+                assert isinstance(condition, z3.BoolRef)  # noqa: S101 - conditions give formulas
+                return z3.If(condition, self.integer(a), self.integer(b))
+            case Cmp():
+                delta = self.integer(term.delta)
+                if isinstance(term, (Eq, Ne)):
+                    return delta == 0 if isinstance(term, Eq) else delta != 0
+                return delta <= 0
+            case And(args):
+                return z3.And(*[self.done[arg] for arg in args])
+            case Or(args):
+                return z3.Or(*[self.done[arg] for arg in args])
+            case _:
+                raise TypeError(f"unknown kind of term: {type(term).__name__}")
+
+
+def _positive(e: Expr) -> bool:
+    return e.lower is not None and e.lower >= 0

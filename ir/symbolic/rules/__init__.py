@@ -1,0 +1,1 @@
+"""The simplification rules, in tables: one module per kind of term."""

@@ -1,0 +1,136 @@
+"""Rules for comparisons with zero: ``e <= 0`` (`ORDER`) and ``e == 0`` (`EQUALITY`).
+
+Each returns the simpler ``e``, or the decision as a Python bool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+from ..rule import Knowledge, Rule
+from ..terms import Const, Expr, FloorDiv, factors_of, linear_terms
+from .splits import combine, divide_product
+
+ComparisonRule = Rule[Callable[[Expr, Knowledge], "Expr | bool | None"]]
+
+
+def _order_by_range(e: Expr, know: Knowledge) -> bool | None:
+    if know.not_above(e, Const(0)):
+        return True
+    return False if know.at_least(e, 1) else None
+
+
+def _divisor(e: Expr) -> int:
+    return gcd(*[c for _, c in linear_terms(e)[0]])
+
+
+def _order_by_divisor(e: Expr, know: Knowledge) -> Expr | None:
+    del know
+    g = _divisor(e)
+    if g <= 1:
+        return None
+    terms, constant = linear_terms(e)
+    return combine([(t, c // g) for t, c in terms], -(-constant // g))
+
+
+def _order_of_quotient(e: Expr, know: Knowledge) -> Expr | None:
+    quotients = [(t, c) for t, c in linear_terms(e)[0] if isinstance(t, FloorDiv)]
+    if len(quotients) != 1 or abs(quotients[0][1]) != 1:
+        return None
+    quotient, sign = quotients[0]
+    if not isinstance(quotient, FloorDiv) or not know.non_negative(quotient.divisor):
+        return None
+    rest = e - sign * quotient
+    if sign < 0:
+        return rest * quotient.divisor - quotient.numerator
+    return quotient.numerator + (rest - 1) * quotient.divisor + 1
+
+
+def _common_factor(e: Expr) -> tuple[Expr, Expr] | None:
+    """A factor of all terms, and what is left when it is cancelled."""
+    terms, constant = linear_terms(e)
+    if constant or not terms:
+        return None
+    for factor in factors_of(terms[0][0]):
+        rest = [(divide_product(t, factor), c) for t, c in terms]
+        cancelled = [(t, c) for t, c in rest if t is not None]
+        if len(cancelled) == len(terms):
+            return factor, combine(cancelled, 0)
+    return None
+
+
+def _order_by_factor(e: Expr, know: Knowledge) -> Expr | None:
+    found = _common_factor(e)
+    if found is None:
+        return None
+    factor, rest = found
+    if know.at_least(factor, 1):
+        return rest
+    return -rest if know.at_most(factor, -1) else None
+
+
+def _equality_by_range(e: Expr, know: Knowledge) -> bool | None:
+    if isinstance(e, Const):
+        return e.value == 0
+    if know.at_least(e, 1) or know.at_most(e, -1):
+        return False
+    return True if know.at_least(e, 0) and know.at_most(e, 0) else None
+
+
+def _equality_by_congruence(e: Expr, know: Knowledge) -> bool | None:
+    del know
+    return False if e.modulus and e.remainder % e.modulus else None
+
+
+def _equality_by_divisor(e: Expr, know: Knowledge) -> Expr | bool | None:
+    del know
+    g = _divisor(e)
+    if g <= 1:
+        return None
+    terms, constant = linear_terms(e)
+    return False if constant % g else combine([(t, c // g) for t, c in terms], constant // g)
+
+
+def _equality_by_factor(e: Expr, know: Knowledge) -> Expr | None:
+    found = _common_factor(e)
+    if found is None:
+        return None
+    factor, rest = found
+    return rest if know.at_least(factor, 1) or know.at_most(factor, -1) else None
+
+
+def _equality_sign(e: Expr, know: Knowledge) -> Expr | None:
+    del know
+    return -e if linear_terms(e)[0][0][1] < 0 else None
+
+
+ORDER: tuple[ComparisonRule, ...] = (
+    Rule("order by range", "(e <= 0) == (k <= 0)", "e == k", _order_by_range),
+    Rule("divide an order", "(g*p + k <= 0) == (p + -(-k // g) <= 0)", "g > 0", _order_by_divisor),
+    Rule(
+        "order of a quotient",
+        "((a // d + r <= 0) == (a + (r - 1)*d + 1 <= 0)) and ((r - a // d <= 0) == (r*d - a <= 0))",
+        "d > 0",
+        _order_of_quotient,
+    ),
+    Rule(
+        "cancel a factor of an order",
+        "(f*e <= 0) == (e <= 0 if f > 0 else -e <= 0)",
+        "f != 0",
+        _order_by_factor,
+    ),
+)
+
+EQUALITY: tuple[ComparisonRule, ...] = (
+    Rule("equality by range", "(e == 0) == (k == 0)", "e == k", _equality_by_range),
+    Rule("equality by congruence", "e != 0", "m > 0 and e % m != 0", _equality_by_congruence),
+    Rule(
+        "divide an equality",
+        "(g*p + k == 0) == (k % g == 0 and p + k // g == 0)",
+        "g > 0",
+        _equality_by_divisor,
+    ),
+    Rule("cancel a factor of an equality", "(f*e == 0) == (e == 0)", "f != 0", _equality_by_factor),
+    Rule("positive leading coefficient", "(e == 0) == (-e == 0)", "True", _equality_sign),
+)

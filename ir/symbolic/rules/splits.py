@@ -1,0 +1,181 @@
+"""Ways to take a numerator apart against a divisor, shared by division and remainder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+
+from ..rule import Knowledge
+from ..terms import Add, Const, Expr, Mul, factors_of, linear_terms
+
+Split = tuple[Expr, Expr]
+Terms = Iterable[tuple[Expr, int]]
+
+
+def combine(terms: Terms, constant: int) -> Expr:
+    """Add up coefficients times terms."""
+    result: Expr = Const(constant)
+    for term, coefficient in terms:
+        result = result + coefficient * term
+    return result
+
+
+def single_product(e: Expr) -> tuple[Expr | None, int] | None:
+    """View a term as ``coefficient * product``; the product of a constant is None."""
+    terms, constant = linear_terms(e)
+    if not terms:
+        return None, constant
+    if len(terms) == 1 and constant == 0:
+        return terms[0]
+    return None
+
+
+def divide_product(product: Expr, by: Expr) -> Expr | None:
+    """Cancel factors: ``product // by`` where every factor of ``by`` is one of the product's."""
+    rest = list(factors_of(product))
+    for factor in factors_of(by):
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    result: Expr = Const(1)
+    for factor in rest:
+        result = result * factor
+    return result
+
+
+def extract(a: Expr, d: Expr) -> Split | None:
+    """Find ``a = d * q + r`` with every multiple of ``d`` in ``q``; None if there is none."""
+    if isinstance(d, Const):
+        return _extract_constant(a, d.value)
+    if isinstance(d, Add) and (len(d.terms) > 1 or d.constant):
+        return _extract_sum(a, d)
+    return _extract_product(a, d)
+
+
+def _extract_constant(a: Expr, d: int) -> Split | None:
+    """Round coefficients towards zero, so that signs stay; the constant becomes ``0 <= k < d``."""
+    terms, constant = linear_terms(a)
+    quotient, rest = [(t, _toward_zero(c, d)) for t, c in terms], constant % d
+    if constant == rest and not any(c for _, c in quotient):
+        return None
+    q = combine([(t, c) for t, c in quotient if c], constant // d)
+    return q, combine(
+        [(t, c - d * k) for (t, c), (_, k) in zip(terms, quotient, strict=True)], rest
+    )
+
+
+def _toward_zero(c: int, d: int) -> int:
+    return c // d if c >= 0 else -(-c // d)
+
+
+def _extract_product(a: Expr, d: Expr) -> Split | None:
+    product, coefficient = linear_terms(d)[0][0]
+    terms, constant = linear_terms(a)
+    q: Expr = Const(0)
+    rest: list[tuple[Expr, int]] = []
+    for term, c in terms:
+        quotient = divide_product(term, product)
+        if quotient is None or c % coefficient:
+            rest.append((term, c))
+        else:
+            q = q + c // coefficient * quotient
+    return None if len(rest) == len(terms) else (q, combine(rest, constant))
+
+
+def _extract_sum(a: Expr, d: Add) -> Split | None:
+    """Long division by the divisor's last term, keeping only steps that leave nothing over."""
+    lead, lead_coefficient = max(d.terms, key=lambda t: (len(factors_of(t[0])), t[0].order))
+    q: Expr = Const(0)
+    r = a
+    for term, c in linear_terms(a)[0]:
+        quotient = divide_product(term, lead)
+        if quotient is None or c % lead_coefficient:
+            continue
+        step = c // lead_coefficient * quotient
+        if _is_part(step * d, r):
+            q, r = q + step, r - step * d
+    return None if r is a else (q, r)
+
+
+def _is_part(part: Expr, whole: Expr) -> bool:
+    """Whether all terms of ``part`` stand in ``whole``, and its constant does not grow."""
+    terms, constant = linear_terms(whole)
+    present = dict(terms)
+    part_terms, part_constant = linear_terms(part)
+    shrinks = abs(constant - part_constant) <= abs(constant)
+    return shrinks and all(present.get(t) == c for t, c in part_terms)
+
+
+def split_by_unit(a: Expr, d: Expr, know: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
+    """Find ``a = g * u + v`` and ``d = g * e`` as ``(g, u, v, e)``.
+
+    Either ``v`` is zero, or ``0 <= v < g`` and ``e > 0``.
+    """
+    if isinstance(d, Const):
+        return _split_by_constant(a, d.value, know)
+    return _split_by_product(a, d, know)
+
+
+def _split_by_constant(a: Expr, d: int, know: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
+    terms, constant = linear_terms(a)
+    units = {gcd(c, d) for _, c in terms} - {1, d}
+    for g in sorted(units, reverse=True):
+        low = combine([(t, c) for t, c in terms if c % g], constant)
+        lower, upper = know.interval(low)
+        if lower is None or upper is None or lower // g != upper // g:
+            continue
+        k = lower // g
+        u = combine([(t, c // g) for t, c in terms if c % g == 0], k)
+        return Const(g), u, low - k * g, Const(d // g)
+    return None
+
+
+def _split_by_product(a: Expr, d: Expr, know: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
+    whole = single_product(d)
+    if whole is None or whole[0] is None:
+        return None
+    for unit in _units(a, whole[0], whole[1]):
+        found = extract(a, unit)
+        quotient = extract(d, unit)
+        if found is None or quotient is None or found[1] is a:
+            continue
+        (u, v), (e, left_over) = found, quotient
+        if left_over == 0 and (v == 0 or _fits(v, unit, e, know)):
+            return unit, u, v, e
+    return None
+
+
+def _fits(v: Expr, unit: Expr, e: Expr, know: Knowledge) -> bool:
+    positive = know.non_negative(unit) and know.non_negative(e)
+    return positive and know.non_negative(v) and know.below(v, unit)
+
+
+def _units(a: Expr, product: Expr, coefficient: int) -> list[Expr]:
+    """Common parts of the numerator's terms and the divisor, the largest first."""
+    units: dict[Expr, None] = {}
+    for term, c in linear_terms(a)[0]:
+        rest = list(factors_of(term))
+        unit: Expr = Const(gcd(c, coefficient))
+        for factor in factors_of(product):
+            if factor in rest:
+                rest.remove(factor)
+                unit = unit * factor
+        if not (isinstance(unit, Const) and unit.value == 1):
+            units[unit] = None
+    return sorted(units, key=lambda u: (len(factors_of(u)), u.order), reverse=True)
+
+
+def multiples(a: Expr, d: Expr) -> Split | None:
+    """Find ``a = m + r``, neither empty, where ``d`` divides each term of ``m`` by its congruence."""
+    if not isinstance(d, Const):
+        return None
+    terms, constant = linear_terms(a)
+    inside = [(t, c) for t, c in terms if _divides(d.value, t, c)]
+    if not inside or (len(inside) == len(terms) and constant == 0):
+        return None
+    outside = [(t, c) for t, c in terms if not _divides(d.value, t, c)]
+    return combine(inside, 0), combine(outside, constant)
+
+
+def _divides(d: int, term: Expr, coefficient: int) -> bool:
+    return (term.modulus * coefficient) % d == 0 and (term.remainder * coefficient) % d == 0

@@ -1,0 +1,158 @@
+"""Simplification under facts, and the bounds that facts give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .conditions import choose, equality_of, negate, order_of
+from .knowledge import FactKnowledge
+from .rules.choices import GREATEST, LEAST
+from .rules.division import DIVISION
+from .rules.modulo import MODULO
+from .rules.splits import divide_product, extract
+from .rule import Knowledge, Rule
+from .terms import (
+    Add,
+    Bool,
+    Const,
+    Eq,
+    Expr,
+    FloorDiv,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ne,
+    Term,
+    Var,
+    factors_of,
+)
+from .traverse import postorder, rebuild, substitute
+
+
+class Simplifier:
+    """Simplifies terms under one set of facts and remembers the results."""
+
+    __slots__ = ("_done", "know")
+
+    def __init__(self, know: FactKnowledge) -> None:
+        """Use compiled facts."""
+        self.know = know
+        self._done: dict[Term, Term] = {}
+
+    def simplify(self, e: Expr | Bool) -> Expr | Bool:
+        """The simpler of the term itself and what the facts make of it."""
+        result = self.leave(self.reduce(self.know.enter(e)))
+        return result if len(postorder(result)) <= len(postorder(e)) else e
+
+    def reduce(self, e: Expr | Bool) -> Expr | Bool:
+        """Simplify a term of the refined world."""
+        for term in postorder(e, self._done.__contains__):
+            if term not in self._done:
+                built = rebuild(term, self._integer, self._condition)
+                # A rule that leads back here finds this and stops.
+                self._done[term] = built
+                self._done[term] = self._settle(built)
+        found = self._done[e]
+        assert isinstance(found, (Expr, Bool))  # noqa: S101 - a term's kind never changes
+        return found
+
+    def _integer(self, child: Term) -> Expr:
+        found = self._done[child]
+        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
+        return found
+
+    def _condition(self, child: Term) -> Bool:
+        found = self._done[child]
+        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
+        return found
+
+    def _settle(self, term: Term) -> Term:
+        """Apply the first rule that fits with facts, and simplify what it gives."""
+        found = self._step(term)
+        return term if found is None or found is term else self.reduce(found)
+
+    def _step(self, term: Term) -> Expr | Bool | None:
+        match term:
+            case FloorDiv(a, d):
+                return _first(DIVISION, a, d, self.know) if d != 0 else None
+            case Mod(a, d):
+                return _first(MODULO, a, d, self.know) if d != 0 else None
+            case Min(args):
+                return choose(args, Min, LEAST, self.know)
+            case Max(args):
+                return choose(args, Max, GREATEST, self.know)
+            case Le() | Lt():
+                return order_of(term.delta, self.know)
+            case Eq():
+                return equality_of(term.delta, self.know)
+            case Ne():
+                return negate(equality_of(term.delta, self.know))
+            case _:
+                return None
+
+    def leave(self, e: Expr | Bool) -> Expr | Bool:
+        """Write a term of the refined world in the symbols of the program."""
+        for symbol, (old, d, k) in reversed(self.know.world.backward.items()):
+            if symbol in e.free:
+                e = substitute(e, {symbol: old}) if d == 1 else _undo(e, symbol, (old, d, k))
+        return e
+
+
+def _first(
+    rules: Iterable[Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]],
+    a: Expr,
+    d: Expr,
+    know: Knowledge,
+) -> Expr | None:
+    for rule in rules:
+        found = rule.apply(a, d, know)
+        if found is not None:
+            return found
+    return None
+
+
+def _undo(e: Expr | Bool, symbol: Var, origin: tuple[Expr, Expr, Expr]) -> Expr | Bool:
+    """Replace ``q`` by ``(v - k) // d``, but ``d * q`` by ``v - k``."""
+    built: dict[Term, Term] = {}
+
+    def new(child: Term) -> Expr:
+        found = built.get(child, child)
+        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
+        return found
+
+    def condition(child: Term) -> Bool:
+        found = built.get(child, child)
+        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
+        return found
+
+    def scaled(term: Expr, c: int) -> Expr:
+        if symbol not in factors_of(term):
+            return c * new(term)
+        old, d, k = origin
+        rest: Expr = Const(c)
+        for factor in factors_of(divide_product(term, symbol) or Const(1)):
+            rest = rest * new(factor)
+        found = extract(rest, d)
+        if found is not None and found[1] == 0:
+            return found[0] * (old - k)
+        return rest * ((old - k) // d)
+
+    for term in postorder(e, lambda t: symbol not in t.free):
+        if symbol not in term.free:
+            continue
+        match term:
+            case Var() | Mul():
+                built[term] = scaled(term, 1)
+            case Add(terms, constant):
+                result: Expr = Const(constant)
+                for part, c in terms:
+                    result = result + scaled(part, c)
+                built[term] = result
+            case _:
+                built[term] = rebuild(term, new, condition)
+    found = built[e]
+    assert isinstance(found, (Expr, Bool))  # noqa: S101 - a term's kind never changes
+    return found

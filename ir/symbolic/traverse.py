@@ -1,0 +1,277 @@
+"""Walking terms: symbols, substitution, evaluation. Nothing here recurses, however deep a term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar, overload
+
+from .build import as_expr
+from .conditions import all_of, any_of, equality_of, maximum, minimum, ne, order_of, select
+from .errors import UnboundSymbolError, ZeroDivisorError
+from .terms import (
+    Add,
+    And,
+    Bool,
+    BoolConst,
+    Const,
+    Eq,
+    Expr,
+    FloorDiv,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ne,
+    Or,
+    Select,
+    SymInt,
+    Term,
+    Var,
+)
+
+ResultT = TypeVar("ResultT")
+
+
+def postorder(root: Term, skip: Callable[[Term], bool] | None = None) -> list[Term]:
+    """All different subterms, each after its own subterms; below skipped ones nothing is visited."""
+    seen: set[Term] = set()
+    result: list[Term] = []
+    stack: list[tuple[Term, bool]] = [(root, False)]
+    while stack:
+        term, done = stack.pop()
+        if done:
+            result.append(term)
+        elif term not in seen:
+            seen.add(term)
+            stack.append((term, True))
+            if skip is None or not skip(term):
+                stack.extend((child, False) for child in reversed(term.children))
+    return result
+
+
+def free_vars(e: Term) -> frozenset[Var]:
+    """The symbols of a term.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n = var("n")
+    >>> free_vars(n % 4 + 1) == {n}
+    True
+    """
+    return e.free
+
+
+def rebuild(term: Term, new: Callable[[Term], Expr], condition: Callable[[Term], Bool]) -> Term:
+    """Build a term again from new children, given by two lookups: integers and conditions."""
+    match term:
+        case Var() | Const() | BoolConst():
+            return term
+        case Add(terms, constant):
+            result: Expr = Const(constant)
+            for part, coefficient in terms:
+                result = result + coefficient * new(part)
+            return result
+        case Mul(factors):
+            result = Const(1)
+            for factor in factors:
+                result = result * new(factor)
+            return result
+        case FloorDiv(a, d):
+            return new(a) // new(d)
+        case Mod(a, d):
+            return new(a) % new(d)
+        case Min(args):
+            return minimum(*[new(arg) for arg in args])
+        case Max(args):
+            return maximum(*[new(arg) for arg in args])
+        case Select(p, a, b):
+            return select(condition(p), new(a), new(b))
+        case _:
+            return _rebuild_condition(term, new, condition)
+
+
+def _rebuild_condition(
+    term: Term, new: Callable[[Term], Expr], condition: Callable[[Term], Bool]
+) -> Bool:
+    match term:
+        case Eq():
+            return equality_of(new(term.delta))
+        case Ne():
+            return ne(new(term.delta), 0)
+        case Le() | Lt():
+            return order_of(new(term.delta))
+        case And(args):
+            return all_of(*[condition(arg) for arg in args])
+        case Or(args):
+            return any_of(*[condition(arg) for arg in args])
+        case _:
+            raise TypeError(f"unknown kind of term: {type(term).__name__}")
+
+
+@overload
+def substitute(e: Expr, values: Mapping[Var, SymInt]) -> Expr: ...
+@overload
+def substitute(e: Bool, values: Mapping[Var, SymInt]) -> Bool: ...
+@overload
+def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool: ...
+def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool:
+    """Replace symbols, all at once, and simplify.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n, i = var("n"), var("i", lower=0, upper=7)
+    >>> substitute((n + 3) // 8, {n: 8 * n + i})
+    n + (i + 3)//8
+    """
+    if not values or e.free.isdisjoint(values):
+        return e
+    built: dict[Term, Term] = {v: as_expr(value) for v, value in values.items()}
+    for term in postorder(e, lambda t: t.free.isdisjoint(values)):
+        if term not in built:
+            untouched = term.free.isdisjoint(values)
+            built[term] = term if untouched else _rebuilt(term, built)
+    result = built[e]
+    assert isinstance(result, (Expr, Bool))  # noqa: S101 - a term's kind never changes
+    return result
+
+
+def _rebuilt(term: Term, built: Mapping[Term, Term]) -> Term:
+    def new(child: Term) -> Expr:
+        found = built[child]
+        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
+        return found
+
+    def condition(child: Term) -> Bool:
+        found = built[child]
+        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
+        return found
+
+    return rebuild(term, new, condition)
+
+
+@overload
+def evaluate(e: Expr, values: Mapping[Var, int]) -> int: ...
+@overload
+def evaluate(e: Bool, values: Mapping[Var, int]) -> bool: ...
+@overload
+def evaluate(e: Expr | Bool, values: Mapping[Var, int]) -> int | bool: ...
+def evaluate(e: Expr | Bool, values: Mapping[Var, int]) -> int | bool:
+    """Compute the value of a term.
+
+    The branch of a `Select` that is not chosen is not computed; conditions are computed from the
+    left, as Python does.
+
+    Raises
+    ------
+    UnboundSymbolError
+        A symbol has no value.
+    ZeroDivisorError
+        A divisor is zero.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n = var("n")
+    >>> evaluate((n + 7) // 8, {n: 20})
+    3
+    """
+    done: dict[Term, int | bool] = {}
+    stack: list[Term] = [e]
+    while stack:
+        term = stack[-1]
+        if term in done:
+            stack.pop()
+            continue
+        wanted = _missing(term, done)
+        if wanted is not None:
+            stack.append(wanted)
+        else:
+            done[term] = _value(term, values, done)
+            stack.pop()
+    return done[e]
+
+
+def _missing(term: Term, done: Mapping[Term, int | bool]) -> Term | None:
+    """The next subterm whose value is needed first."""
+    match term:
+        case Select(p, a, b):
+            chosen = p if p not in done else (a if done[p] else b)
+            return None if chosen in done else chosen
+        case And(args):
+            return _next_condition(args, done, stop=False)
+        case Or(args):
+            return _next_condition(args, done, stop=True)
+        case _:
+            return next((child for child in term.children if child not in done), None)
+
+
+def _next_condition(
+    args: tuple[Bool, ...], done: Mapping[Term, int | bool], *, stop: bool
+) -> Bool | None:
+    for arg in args:
+        if arg not in done:
+            return arg
+        if done[arg] == stop:
+            return None
+    return None
+
+
+def _value(term: Term, values: Mapping[Var, int], done: Mapping[Term, int | bool]) -> int | bool:
+    match term:
+        case Const(value) | BoolConst(value):
+            return value
+        case Var():
+            return _lookup(term, values)
+        case Add(terms, constant):
+            return sum([coefficient * done[part] for part, coefficient in terms], constant)
+        case Mul(factors):
+            result = 1
+            for factor in factors:
+                result *= done[factor]
+            return result
+        case FloorDiv(a, d) | Mod(a, d):
+            return _divide(term, done[a], done[d])
+        case Min(args):
+            return min([done[arg] for arg in args])
+        case Max(args):
+            return max([done[arg] for arg in args])
+        case Select(p, a, b):
+            return done[a] if done[p] else done[b]
+        case _:
+            return _truth(term, done)
+
+
+def _truth(term: Term, done: Mapping[Term, int | bool]) -> bool:
+    match term:
+        case Eq():
+            return done[term.delta] == 0
+        case Ne():
+            return done[term.delta] != 0
+        case Le() | Lt():
+            return done[term.delta] <= 0
+        case And(args):
+            return all(done.get(arg, True) for arg in args)
+        case Or(args):
+            return any(done.get(arg, False) for arg in args)
+        case _:
+            raise TypeError(f"unknown kind of term: {type(term).__name__}")
+
+
+def _lookup(symbol: Var, values: Mapping[Var, int]) -> int:
+    value = values.get(symbol)
+    if value is None:
+        given = ", ".join(sorted(v.name for v in values)) or "none"
+        raise UnboundSymbolError(
+            f"symbol '{symbol.name}' has no value", hint=f"symbols with a value: {given}"
+        )
+    return int(value)
+
+
+def _divide(term: Term, a: int, d: int) -> int:
+    if d == 0:
+        raise ZeroDivisorError(f"'{term}' divides {a} by zero")
+    return a // d if isinstance(term, FloorDiv) else a % d
