@@ -36,6 +36,33 @@ ERROR: Final = 40
 THREADS: Final = 48
 """``i64``: how many workers ``parallel`` may use."""
 
+LIBRARY: Final = 56
+"""``i32(context, i64 index, ptr operands, i64 count)``: call a library function of the program.
+
+An operand is four words: data, rank, address of the dimensions, dtype (DLPack code * 256 + bits).
+"""
+
+LAUNCH: Final = 64
+"""``i32(context, ptr kernel, ptr arguments, i64 count)``: start a kernel on a device."""
+
+PROFILE: Final = 72
+"""``void(context, i64 launch, i64 phase)``: a launch begins (0) or ends (1)."""
+
+RELEASE: Final = 80
+"""``void(ptr managed)``: the DLPack deleter of result tensors, valid as long as the process."""
+
+SYSTEM: Final = 88
+"""``ptr``: what the standard providers stand on (:mod:`tilewright.ir.host.layout`)."""
+
+USER: Final = 96
+"""``ptr``: of no meaning here; for providers of the user's own."""
+
+SIZE: Final = 104
+"""Bytes of the table."""
+
+CURRENT: Final = 1
+"""The version described here."""
+
 CODE_BOUNDS: Final = 1
 """A debug guard found an access outside its buffer."""
 

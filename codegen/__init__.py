@@ -1,0 +1,1 @@
+"""How a program runs: lowering, LLVM, and the runtime."""

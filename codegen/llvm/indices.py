@@ -1,0 +1,365 @@
+"""Symbolic integers and predicates as LLVM instructions, scalar or one value a lane.
+
+Sums are written outer variables first, so that what a loop does not change stands together and
+LLVM lifts it out; the order is that of binding, never that of creation, so equal programs give
+equal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from ...ir.symbolic import (
+    Add,
+    And,
+    Bool,
+    BoolConst,
+    Const,
+    Eq,
+    Expr,
+    FloorDiv,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ne,
+    Or,
+    Select,
+    Var,
+    const_value,
+)
+from ...ir.symbolic.terms import Term
+from .emitter import Emitter, UnboundVariableError
+from .types import iota, splat, vector
+
+
+class Lane:
+    """The variable that counts lanes, and how many there are."""
+
+    __slots__ = ("count", "var")
+
+    def __init__(self, var: Var, count: int) -> None:
+        """Keep both."""
+        self.var = var
+        self.count = count
+
+
+def _missing(em: Emitter, term: Term) -> UnboundVariableError:
+    return UnboundVariableError(
+        f"symbol {term!r} is used but nothing binds it", where=f"function {em.function.name!r}"
+    )
+
+
+# ---------------------------------------------------------------- order
+
+
+def _shape(em: Emitter, term: Term, ranks: dict[Var, int]) -> tuple[int, ...]:
+    if isinstance(term, Var):
+        return (1, ranks.setdefault(term, len(ranks)))
+    if isinstance(term, Const):
+        return (0, term.value)
+    below = [_shape(em, child, ranks) for child in term.children]
+    head = (2 + _TAGS[type(term)], len(below))
+    return (*head, *(n for part in below for n in part))
+
+
+_KINDS = (Mul, FloorDiv, Mod, Min, Max, Select, Add, Eq, Ne, Le, Lt, And, Or, BoolConst)
+_TAGS: dict[type[Term], int] = {kind: k for k, kind in enumerate(_KINDS)}
+
+
+def _outer_first(em: Emitter, terms: tuple[tuple[Expr, int], ...]) -> list[tuple[Expr, int]]:
+    if len(terms) == 1:
+        return list(terms)
+    ranks = em.ranks
+
+    def key(item: tuple[Expr, int]) -> tuple[int, tuple[int, ...], int]:
+        term, coefficient = item
+        innermost = max((ranks.get(v, -1) for v in term.free), default=-1)
+        return innermost, _shape(em, term, ranks), coefficient
+
+    return sorted(terms, key=key)
+
+
+# ---------------------------------------------------------------- scalars
+
+
+def integer(em: Emitter, e: Expr) -> str:
+    """Give the operand of a term, a 64-bit integer."""
+    if isinstance(e, Const):
+        return str(e.value)
+    found = em.integers.get(e)
+    if found is None:
+        found = _compute(em, e, _Scalar(em))
+        em.remember(e, found)
+    return found
+
+
+class _Scalar:
+    """Writes on scalars."""
+
+    type = "i64"
+    lanes = 1
+
+    def __init__(self, em: Emitter) -> None:
+        self.em = em
+
+    def term(self, e: Expr) -> str:
+        return integer(self.em, e)
+
+    def condition(self, b: Bool) -> str:
+        return condition(self.em, b)
+
+    def number(self, value: int) -> str:
+        return str(value)
+
+    def intrinsic(self, name: str) -> str:
+        return f"llvm.{name}.i64"
+
+
+class _Vector:
+    """Writes on vectors, one element a lane."""
+
+    def __init__(self, em: Emitter, lane: Lane) -> None:
+        self.em = em
+        self.lane = lane
+        self.lanes = lane.count
+        self.type = vector("i64", lane.count)
+
+    def term(self, e: Expr) -> str:
+        return integers(self.em, e, self.lane)
+
+    def condition(self, b: Bool) -> str:
+        return conditions(self.em, b, self.lane)
+
+    def number(self, value: int) -> str:
+        return splat(str(value), "i64", self.lanes)
+
+    def intrinsic(self, name: str) -> str:
+        return f"llvm.{name}.v{self.lanes}i64"
+
+
+_Writer = _Scalar | _Vector
+
+
+def _compute(em: Emitter, e: Expr, w: _Writer) -> str:
+    match e:
+        case Var():
+            raise _missing(em, e)
+        case Add(terms=terms, constant=constant):
+            return _sum(em, terms, constant, w)
+        case Mul(factors=factors):
+            return _fold(em, tuple(factors), w, "mul nsw")
+        case FloorDiv(numerator=a, divisor=b):
+            return _quotient(em, a, b, w)
+        case Mod(numerator=a, divisor=b):
+            return _remainder(em, a, b, w)
+        case Min(args=args):
+            return _extreme(em, "smin", args, w)
+        case Max(args=args):
+            return _extreme(em, "smax", args, w)
+        case Select(condition=c, then=then, otherwise=otherwise):
+            bit = w.condition(c)
+            bits = vector("i1", w.lanes)
+            a, b = w.term(then), w.term(otherwise)
+            return em.op(f"select {bits} {bit}, {w.type} {a}, {w.type} {b}")
+        case _:
+            raise _missing(em, e)
+
+
+def _fold(em: Emitter, args: tuple[Expr, ...], w: _Writer, instruction: str) -> str:
+    total = w.term(args[0])
+    for arg in args[1:]:
+        total = em.op(f"{instruction} {w.type} {total}, {w.term(arg)}")
+    return total
+
+
+def _extreme(em: Emitter, name: str, args: tuple[Expr, ...], w: _Writer) -> str:
+    total = w.term(args[0])
+    for arg in args[1:]:
+        pair = ((w.type, total), (w.type, w.term(arg)))
+        total = em.call(w.intrinsic(name), w.type, pair)
+    return total
+
+
+def _sum(em: Emitter, terms: tuple[tuple[Expr, int], ...], constant: int, w: _Writer) -> str:
+    total: str | None = None
+    for term, coefficient in _outer_first(em, terms):
+        part = w.term(term)
+        if coefficient == -1 and total is not None:
+            total = em.op(f"sub nsw {w.type} {total}, {part}")
+            continue
+        if coefficient != 1:
+            part = em.op(f"mul nsw {w.type} {part}, {w.number(coefficient)}")
+        total = part if total is None else em.op(f"add nsw {w.type} {total}, {part}")
+    if total is None:
+        return w.number(constant)
+    return em.op(f"add nsw {w.type} {total}, {w.number(constant)}") if constant else total
+
+
+def _power_of_two(e: Expr) -> int | None:
+    if isinstance(e, Const) and e.value > 0 and e.value & (e.value - 1) == 0:
+        return e.value.bit_length() - 1
+    return None
+
+
+def _non_negative(e: Expr) -> bool:
+    return e.lower is not None and e.lower >= 0
+
+
+def _divisor(em: Emitter, b: Expr, w: _Writer) -> str:
+    """Give a divisor that is never 0: a term not chosen by a `Select` is evaluated as well."""
+    operand = w.term(b)
+    if b.lower is not None and b.lower > 0:
+        return operand
+    zero = em.op(f"icmp eq {w.type} {operand}, {w.number(0)}")
+    bits = vector("i1", w.lanes)
+    return em.op(f"select {bits} {zero}, {w.type} {w.number(1)}, {w.type} {operand}")
+
+
+def _quotient(em: Emitter, a: Expr, b: Expr, w: _Writer) -> str:
+    shift = _power_of_two(b)
+    if shift is not None:
+        return em.op(f"ashr {w.type} {w.term(a)}, {w.number(shift)}")
+    x, y = w.term(a), _divisor(em, b, w)
+    if _non_negative(a) and _non_negative(b):
+        return em.op(f"udiv {w.type} {x}, {y}")
+    quotient = em.op(f"sdiv {w.type} {x}, {y}")
+    return em.op(f"add {w.type} {quotient}, {_floor_step(em, x, y, w)}")
+
+
+def _floor_step(em: Emitter, x: str, y: str, w: _Writer) -> str:
+    """Give -1 where truncated division rounded up, else 0."""
+    remainder = em.op(f"srem {w.type} {x}, {y}")
+    inexact = em.op(f"icmp ne {w.type} {remainder}, {w.number(0)}")
+    signs = em.op(f"xor {w.type} {remainder}, {y}")
+    opposite = em.op(f"icmp slt {w.type} {signs}, {w.number(0)}")
+    bits = vector("i1", w.lanes)
+    step = em.op(f"and {bits} {inexact}, {opposite}")
+    return em.op(f"sext {bits} {step} to {w.type}")
+
+
+def _remainder(em: Emitter, a: Expr, b: Expr, w: _Writer) -> str:
+    if _power_of_two(b) is not None and isinstance(b, Const):
+        return em.op(f"and {w.type} {w.term(a)}, {w.number(b.value - 1)}")
+    x, y = w.term(a), _divisor(em, b, w)
+    if _non_negative(a) and _non_negative(b):
+        return em.op(f"urem {w.type} {x}, {y}")
+    remainder = em.op(f"srem {w.type} {x}, {y}")
+    correction = em.op(f"and {w.type} {_floor_step(em, x, y, w)}, {y}")
+    return em.op(f"add {w.type} {remainder}, {correction}")
+
+
+def condition(em: Emitter, b: Bool) -> str:
+    """Give the operand of a predicate, one bit."""
+    found = em.conditions.get(b)
+    if found is None:
+        found = _decide(em, b, _Scalar(em))
+        em.remember_condition(b, found)
+    return found
+
+
+_COMPARISON: dict[type[Bool], Literal["eq", "ne", "sle", "slt"]] = {
+    Eq: "eq",
+    Ne: "ne",
+    Le: "sle",
+    Lt: "slt",
+}
+
+
+def _decide(em: Emitter, b: Bool, w: _Writer) -> str:
+    bits = vector("i1", w.lanes)
+    match b:
+        case BoolConst(value=value):
+            return splat("true" if value else "false", "i1", w.lanes)
+        case Eq(left=x, right=y) | Ne(left=x, right=y) | Le(left=x, right=y) | Lt(left=x, right=y):
+            kind = _COMPARISON[type(b)]
+            return em.op(f"icmp {kind} {w.type} {w.term(x)}, {w.term(y)}")
+        case And(args=args):
+            return _join(em, f"and {bits}", args, w.condition)
+        case Or(args=args):
+            return _join(em, f"or {bits}", args, w.condition)
+        case _:
+            raise _missing(em, b)
+
+
+def _join(
+    em: Emitter, instruction: str, args: tuple[Bool, ...], each: Callable[[Bool], str]
+) -> str:
+    total = each(args[0])
+    for arg in args[1:]:
+        total = em.op(f"{instruction} {total}, {each(arg)}")
+    return total
+
+
+# ---------------------------------------------------------------- lanes
+
+
+def spread(em: Emitter, operand: str, element: str, lanes: int) -> str:
+    """Put a scalar into every lane."""
+    if lanes == 1:
+        return operand
+    of = vector(element, lanes)
+    one = em.op(f"insertelement {of} poison, {element} {operand}, i64 0")
+    return em.op(f"shufflevector {of} {one}, {of} poison, <{lanes} x i32> zeroinitializer")
+
+
+def integers(em: Emitter, e: Expr, lane: Lane) -> str:
+    """Give a vector of 64-bit integers: the term at every value of the lane variable."""
+    if lane.count == 1:
+        with em.scope():
+            em.bind(lane.var, "0")
+            return integer(em, e)
+    if lane.var not in e.free:
+        if isinstance(e, Const):
+            return splat(str(e.value), "i64", lane.count)
+        return spread(em, integer(em, e), "i64", lane.count)
+    if e is lane.var:
+        return iota(lane.count)
+    if isinstance(e, Add):
+        return _split_sum(em, e, lane)
+    return _compute(em, e, _Vector(em, lane))
+
+
+def _split_sum(em: Emitter, e: Add, lane: Lane) -> str:
+    """Add what is the same in all lanes once, as a scalar."""
+    w = _Vector(em, lane)
+    varying = tuple(t for t in e.terms if lane.var in t[0].free)
+    rest: Expr = e
+    for term, coefficient in varying:
+        rest = rest - term * coefficient
+    total = _sum(em, varying, 0, w)
+    if const_value(rest) == 0:
+        return total
+    return em.op(f"add nsw {w.type} {total}, {integers(em, rest, lane)}")
+
+
+def conditions(em: Emitter, b: Bool, lane: Lane) -> str:
+    """Give a mask: the predicate at every value of the lane variable."""
+    if lane.count == 1:
+        with em.scope():
+            em.bind(lane.var, "0")
+            return condition(em, b)
+    if lane.var not in b.free:
+        if isinstance(b, BoolConst):
+            return splat("true" if b.value else "false", "i1", lane.count)
+        return spread(em, condition(em, b), "i1", lane.count)
+    first = _first_lanes(em, b, lane)
+    return first if first is not None else _decide(em, b, _Vector(em, lane))
+
+
+def _first_lanes(em: Emitter, b: Bool, lane: Lane) -> str | None:
+    """Write ``lane < rest`` with narrow lanes, the shape of every vector tail."""
+    if not isinstance(b, Lt | Le):
+        return None
+    rest = b.right - b.left + lane.var + (1 if isinstance(b, Le) else 0)
+    if lane.var in rest.free:
+        return None
+    low = em.call("llvm.smax.i64", "i64", (("i64", integer(em, rest)), ("i64", "0")))
+    count = em.call("llvm.smin.i64", "i64", (("i64", low), ("i64", str(lane.count))))
+    bits = 8 if lane.count > 16 else 32
+    narrow = em.op(f"trunc i64 {count} to i{bits}")
+    limit = spread(em, narrow, f"i{bits}", lane.count)
+    return em.op(f"icmp ult {vector(f'i{bits}', lane.count)} {iota(lane.count, bits)}, {limit}")

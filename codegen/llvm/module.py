@@ -1,0 +1,94 @@
+"""A whole LLVM module, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.symbolic import Var
+from ...ir.target import Target
+from ...ir.thread.nodes import Data, PointerType, ThreadFunc
+from ..cpu import Cpu, resolve
+from .emitter import Emitter, ModuleState
+from .statements import body
+from .types import type_name
+
+
+def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
+    """Write functions as one module of LLVM text; the same functions give the same bytes.
+
+    Parameters
+    ----------
+    functions : sequence of ThreadFunc
+        In order; they may call each other by name.
+    target : Target
+        The machine the module is for.
+
+    Returns
+    -------
+    str
+        What :func:`compile_text` takes.
+
+    Examples
+    --------
+    >>> from ...ir.dtype import i32
+    >>> from ...ir.thread.nodes import Const, Return, VectorType
+    >>> zero = Return(Const(0, VectorType(i32)))
+    >>> text = emit_module([ThreadFunc("f", (), (zero,), VectorType(i32))], Target("cpu"))
+    >>> "define i32 @f()" in text
+    True
+    """
+    cpu = resolve(target)
+    state = ModuleState()
+    state.defined.update(f.name for f in functions)
+    texts = [_function(state, f) for f in functions]
+    parts = [
+        *(_data(state.data[name]) for name in sorted(state.data)),
+        *state.outlined,
+        *texts,
+        *(
+            f"declare {signature}"
+            for name, signature in sorted(state.declarations.items())
+            if name not in state.defined
+        ),
+        _attributes(cpu),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _function(state: ModuleState, function: ThreadFunc) -> str:
+    em = Emitter(state, function)
+    params: list[str] = []
+    for k, param in enumerate(function.params):
+        operand = f"%p{k}"
+        if isinstance(param, Var):
+            em.bind(param, operand)
+            params.append(f"i64 {operand}")
+            continue
+        em.fixed[param] = operand
+        alone = isinstance(param.type, PointerType) and param in function.distinct
+        params.append(f"{type_name(param.type)}{' noalias' if alone else ''} {operand}")
+    body(em, function.body)
+    em.line("ret void" if function.result is None else "unreachable")
+    result = "void" if function.result is None else type_name(function.result)
+    linkage = "define" if function.exported else "define internal"
+    return em.finish(f"{linkage} {result} @{function.name}({', '.join(params)})")
+
+
+def _data(data: Data) -> str:
+    kind = "global" if data.mutable else "constant"
+    content = "".join(
+        chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data.content
+    )
+    size = len(data.content)
+    initial = "zeroinitializer" if not any(data.content) else f'c"{content}"'
+    scope = "internal" if data.mutable else "private unnamed_addr"
+    return f"@{data.name} = {scope} {kind} [{size} x i8] {initial}, align {data.alignment}"
+
+
+def _attributes(cpu: Cpu) -> str:
+    width = cpu.vector_bits
+    return (
+        "attributes #0 = { nounwind "
+        f'"target-cpu"="{cpu.name}" "target-features"="{cpu.features}" '
+        f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}'
+    )

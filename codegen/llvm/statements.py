@@ -1,0 +1,213 @@
+"""Statements of the thread-level IR as LLVM basic blocks."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ...ir.errors import TilewrightError
+from ...ir.thread.nodes import (
+    Allocate,
+    Assign,
+    AtomicLoad,
+    AtomicStore,
+    AtomicUpdate,
+    Barrier,
+    Body,
+    Call,
+    CompareExchange,
+    If,
+    Let,
+    Loop,
+    Parallel,
+    Reg,
+    Return,
+    Scatter,
+    Stmt,
+    Store,
+    VectorType,
+    While,
+)
+from . import memory
+from .emitter import Emitter
+from .indices import integer
+from .memory import Place
+from .parallel import parallel
+from .types import type_name
+from .values import evaluate, numeric, optional, strided, typed
+
+
+class UnsupportedScopeError(TilewrightError):
+    """A barrier among threads that the target does not have."""
+
+    title = "Unsupported execution scope"
+
+
+def body(em: Emitter, statements: Body) -> None:
+    """Write a list of statements; what it binds is forgotten at its end."""
+    with em.scope():
+        for statement in statements:
+            em.memo.clear()
+            em.source = statement.source
+            write(em, statement)
+
+
+def write(em: Emitter, statement: Stmt) -> None:
+    """Write one statement."""
+    match statement:
+        case Let(var=var, value=value):
+            em.bind(var, evaluate(em, value))
+        case Assign(reg=reg, value=value):
+            assign(em, reg, evaluate(em, value))
+        case Allocate(reg=reg, size=size, alignment=alignment):
+            name = em.name()
+            em.entry.append(f"{name} = alloca [{size} x i8], align {alignment}")
+            em.fixed[reg] = name
+        case Store():
+            _store(em, statement)
+        case Scatter(base=base, offsets=offsets, value=value, mask=mask):
+            of = numeric(em, value.type)
+            operand, lanes = evaluate(em, value), evaluate(em, offsets)
+            where = memory.lane_addresses(em, evaluate(em, base), lanes, of.lanes)
+            place = Place(where, of.dtype.bytes, optional(em, mask))
+            memory.scatter(em, of, place, operand)
+        case Loop():
+            _loop(em, statement)
+        case While():
+            _while(em, statement)
+        case If():
+            _if(em, statement)
+        case Parallel():
+            parallel(em, statement, body)
+        case Call():
+            _call(em, statement)
+        case Return(value=value):
+            em.line("ret void" if value is None else f"ret {typed(em, value)}")
+            em.begin(em.label("dead"))
+        case Barrier(scope=scope):
+            if scope != "thread":
+                raise UnsupportedScopeError(
+                    f"no barrier of scope {scope!r} on a CPU, where each thread runs alone",
+                    where=f"function {em.function.name!r}",
+                )
+        case AtomicUpdate() | CompareExchange() | AtomicLoad() | AtomicStore():
+            _atomic(em, statement)
+        case _:
+            assert_never(statement)
+
+
+def assign(em: Emitter, reg: Reg, operand: str) -> None:
+    """Give a register a value."""
+    em.line(f"store {type_name(reg.type)} {operand}, ptr {em.slot(reg)}")
+
+
+def _store(em: Emitter, statement: Store) -> None:
+    operand, mask = evaluate(em, statement.value), optional(em, statement.mask)
+    address, of = statement.address, statement.value.type
+    where = memory.pointer(em, evaluate(em, address.base), address.offset)
+    if statement.stride is None:
+        memory.store(em, of, Place(where, address.alignment, mask), operand)
+        return
+    numbers = numeric(em, of)
+    memory.scatter(em, numbers, strided(em, where, statement.stride, numbers, mask), operand)
+
+
+# ---------------------------------------------------------------- control flow
+
+
+def _loop(em: Emitter, loop: Loop) -> None:
+    start, stop = integer(em, loop.start), integer(em, loop.stop)
+    before = em.block
+    head, inside, after = em.label("head"), em.label("body"), em.label("exit")
+    counter, following = em.name(), em.name()
+    em.line(f"br label %{head}")
+    em.begin(head)
+    patch = len(em.lines)
+    em.line("")
+    going = em.op(f"icmp slt i64 {counter}, {stop}")
+    em.line(f"br i1 {going}, label %{inside}, label %{after}")
+    em.begin(inside)
+    with em.scope():
+        em.bind(loop.var, counter)
+        body(em, loop.body)
+    last = em.block
+    em.line(f"{following} = add nsw i64 {counter}, {loop.step}")
+    em.line(f"br label %{head}")
+    em.lines[patch] = f"{counter} = phi i64 [ {start}, %{before} ], [ {following}, %{last} ]"
+    em.begin(after)
+
+
+def _while(em: Emitter, loop: While) -> None:
+    head, inside, after = em.label("while"), em.label("body"), em.label("exit")
+    em.line(f"br label %{head}")
+    em.begin(head)
+    with em.scope():
+        going = evaluate(em, loop.condition)
+        em.line(f"br i1 {going}, label %{inside}, label %{after}")
+        em.begin(inside)
+        body(em, loop.body)
+    em.line(f"br label %{head}")
+    em.begin(after)
+
+
+def _if(em: Emitter, branch: If) -> None:
+    bit = evaluate(em, branch.condition)
+    then, after = em.label("then"), em.label("end")
+    otherwise = em.label("else") if branch.otherwise else after
+    em.line(f"br i1 {bit}, label %{then}, label %{otherwise}")
+    em.begin(then)
+    body(em, branch.then)
+    em.line(f"br label %{after}")
+    if branch.otherwise:
+        em.begin(otherwise)
+        body(em, branch.otherwise)
+        em.line(f"br label %{after}")
+    em.begin(after)
+
+
+def _call(em: Emitter, call: Call) -> None:
+    result = "void" if call.result is None else type_name(call.result.type)
+    args = ", ".join(typed(em, a) for a in call.args)
+    if isinstance(call.callee, str):
+        kinds = ", ".join(type_name(a.type) for a in call.args)
+        em.module.declare(call.callee, f"{result} @{call.callee}({kinds})")
+        callee = f"@{call.callee}"
+    else:
+        callee = evaluate(em, call.callee)
+    if call.result is None:
+        em.line(f"call void {callee}({args})")
+    else:
+        assign(em, call.result, em.op(f"call {result} {callee}({args})"))
+
+
+# ---------------------------------------------------------------- atomics
+
+_UPDATE = {"exchange": "xchg", "add": "add", "sub": "sub", "and": "and", "or": "or"}
+
+
+def _atomic(
+    em: Emitter, statement: AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore
+) -> None:
+    base = evaluate(em, statement.address.base)
+    where = memory.pointer(em, base, statement.address.offset)
+    match statement:
+        case AtomicUpdate(op=op, value=value, result=result):
+            old = em.op(f"atomicrmw {_UPDATE[op]} ptr {where}, {typed(em, value)} seq_cst")
+            if result is not None:
+                assign(em, result, old)
+        case CompareExchange(expected=expected, desired=desired, result=result):
+            pair = f"{typed(em, expected)}, {typed(em, desired)}"
+            both = em.op(f"cmpxchg ptr {where}, {pair} seq_cst seq_cst")
+            kind = type_name(expected.type)
+            assign(em, result, em.op(f"extractvalue {{ {kind}, i1 }} {both}, 0"))
+        case AtomicLoad(result=result):
+            kind, align = type_name(result.type), _width(em, result)
+            assign(em, result, em.op(f"load atomic {kind}, ptr {where} acquire, align {align}"))
+        case AtomicStore(value=value):
+            align = 8 if type_name(value.type) == "ptr" else numeric(em, value.type).dtype.bytes
+            em.line(f"store atomic {typed(em, value)}, ptr {where} release, align {align}")
+        case _:
+            assert_never(statement)
+
+
+def _width(em: Emitter, reg: Reg) -> int:
+    return numeric(em, reg.type).dtype.bytes if isinstance(reg.type, VectorType) else 8

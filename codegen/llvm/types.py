@@ -1,0 +1,116 @@
+"""How thread-level types and numbers are written in LLVM's text."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from ...ir.dtype import DType
+from ...ir.thread.nodes import PointerType, Type, VectorType
+
+Number: TypeAlias = "float | int | bool"
+
+_FLOATS = {"f16": "half", "bf16": "i16", "f32": "float", "f64": "double"}
+
+
+@cache
+def element_type(dtype: DType) -> str:
+    """Give the type of one element in a register; bfloat16 is kept as its bits."""
+    if dtype.kind == "bool":
+        return "i1"
+    return _FLOATS.get(dtype.name) or f"i{dtype.bits}"
+
+
+@cache
+def memory_element(dtype: DType) -> str:
+    """Give the type of one element in memory, where a truth value is a byte."""
+    return "i8" if dtype.kind == "bool" else element_type(dtype)
+
+
+def vector(element: str, lanes: int) -> str:
+    """Write a vector type, or the element's type where there is one lane."""
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def type_name(of: Type) -> str:
+    """Write a type as registers hold it."""
+    match of:
+        case PointerType():
+            return "ptr"
+        case VectorType(dtype=dtype, lanes=lanes):
+            return vector(element_type(dtype), lanes)
+        case _:
+            assert_never(of)
+
+
+def memory_type(of: Type) -> str:
+    """Write a type as memory holds it."""
+    match of:
+        case PointerType():
+            return "ptr"
+        case VectorType(dtype=dtype, lanes=lanes):
+            return vector(memory_element(dtype), lanes)
+        case _:
+            assert_never(of)
+
+
+def mangled(of: Type) -> str:
+    """Write a type the way names of overloaded intrinsics spell it.
+
+    Examples
+    --------
+    >>> from ...ir.dtype import f32
+    >>> mangled(VectorType(f32, 16)), mangled(VectorType(f32))
+    ('v16f32', 'f32')
+    """
+    if isinstance(of, PointerType):
+        return "p0"
+    name = element_type(of.dtype)
+    short = {"half": "f16", "float": "f32", "double": "f64"}.get(name, name)
+    return short if of.lanes == 1 else f"v{of.lanes}{short}"
+
+
+def _float_literal(value: float, dtype: DType) -> str:
+    if dtype.name == "f16":
+        return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+    if dtype.name == "bf16":
+        return str(int(np.asarray(value, dtype.numpy).view(np.uint16)))
+    wide = float(np.float32(value)) if dtype.name == "f32" else float(value)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
+
+
+def scalar_literal(value: Number, dtype: DType) -> str:
+    """Write one number; integers are reduced to the dtype's width."""
+    if dtype.kind == "bool":
+        return "true" if value else "false"
+    if dtype.is_float:
+        with np.errstate(over="ignore"):
+            return _float_literal(float(value), dtype)
+    wrapped = int(value) & ((1 << dtype.bits) - 1)
+    signed = wrapped - (1 << dtype.bits) if wrapped >> (dtype.bits - 1) else wrapped
+    return str(signed)
+
+
+def splat(literal: str, element: str, lanes: int) -> str:
+    """Write a constant, the same in all lanes."""
+    return literal if lanes == 1 else f"splat ({element} {literal})"
+
+
+def constant(value: Number, of: VectorType) -> str:
+    """Write a constant of any type.
+
+    Examples
+    --------
+    >>> from ...ir.dtype import f32, i32
+    >>> constant(1.0, VectorType(f32, 8)), constant(2**32 - 1, VectorType(i32))
+    ('splat (float 0x3FF0000000000000)', '-1')
+    """
+    return splat(scalar_literal(value, of.dtype), element_type(of.dtype), of.lanes)
+
+
+def iota(lanes: int, bits: int = 64) -> str:
+    """Write the constant vector 0, 1, 2, ..."""
+    return "<" + ", ".join(f"i{bits} {k}" for k in range(lanes)) + ">"

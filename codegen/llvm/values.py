@@ -1,0 +1,205 @@
+"""Values of the thread-level IR as LLVM instructions."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ...ir.symbolic import Expr
+from ...ir.thread.nodes import (
+    Binary,
+    Bitcast,
+    Broadcast,
+    Cast,
+    Compare,
+    Const,
+    Data,
+    Extract,
+    Fma,
+    FunctionAddress,
+    Gather,
+    Index,
+    Load,
+    Null,
+    Offset,
+    PointerType,
+    Predicate,
+    Reduce,
+    Reg,
+    Select,
+    Shuffle,
+    Type,
+    Unary,
+    Value,
+    VectorType,
+)
+from . import arithmetic, memory
+from .casts import convert
+from .emitter import Emitter, UnboundVariableError
+from .indices import Lane, condition, conditions, integer, integers, spread
+from .memory import Place
+from .types import constant, element_type, type_name, vector
+
+
+class TypeMismatchError(UnboundVariableError):
+    """A thread-level value is used where its type does not fit."""
+
+    title = "Type mismatch"
+
+
+def numeric(em: Emitter, of: Type) -> VectorType:
+    """Narrow a type to numbers; an address here is a malformed program."""
+    if isinstance(of, VectorType):
+        return of
+    raise TypeMismatchError(
+        "an address stands where numbers belong", where=f"function {em.function.name!r}"
+    )
+
+
+def evaluate(em: Emitter, value: Value) -> str:
+    """Give the operand of a value, computed once in its statement."""
+    found = em.memo.get(value)
+    if found is None:
+        found = _evaluate(em, value)
+        em.memo[value] = found
+    return found
+
+
+def typed(em: Emitter, value: Value) -> str:
+    """Give the operand with its type before it."""
+    return f"{type_name(value.type)} {evaluate(em, value)}"
+
+
+def _evaluate(em: Emitter, value: Value) -> str:
+    match value:
+        case Reg():
+            return _register(em, value)
+        case Const(value=number, type=of):
+            return constant(number, of)
+        case Null():
+            return "null"
+        case Index(expr=expr, lane=lane, lanes=lanes):
+            if lane is None:
+                return spread(em, integer(em, expr), "i64", lanes)
+            return integers(em, expr, Lane(lane, lanes))
+        case Predicate(condition=claim, lane=lane, lanes=lanes):
+            if lane is None:
+                return spread(em, condition(em, claim), "i1", lanes)
+            return conditions(em, claim, Lane(lane, lanes))
+        case Data(name=name):
+            em.module.data.setdefault(name, value)
+            return f"@{name}"
+        case FunctionAddress(name=name):
+            em.module.declare(name, f"void @{name}()")
+            return f"@{name}"
+        case Offset(base=base, offset=offset):
+            return memory.pointer(em, evaluate(em, base), offset)
+        case Load() | Gather():
+            return _read(em, value)
+        case _:
+            return _compute(em, value)
+
+
+def _register(em: Emitter, reg: Reg) -> str:
+    if reg in em.fixed:
+        return em.fixed[reg]
+    if reg not in em.slots:
+        raise UnboundVariableError(
+            f"register {reg.name!r} is read but never assigned",
+            where=f"function {em.function.name!r}",
+        )
+    return em.op(f"load {type_name(reg.type)}, ptr {em.slots[reg]}")
+
+
+def optional(em: Emitter, value: Value | None) -> str | None:
+    """Give the operand of a value that may be missing."""
+    return None if value is None else evaluate(em, value)
+
+
+def _read(em: Emitter, value: Load | Gather) -> str:
+    mask = optional(em, value.mask)
+    if isinstance(value, Gather):
+        of = value.type
+        base, offsets = evaluate(em, value.base), evaluate(em, value.offsets)
+        where = memory.lane_addresses(em, base, offsets, of.lanes)
+        return memory.gather(em, of, Place(where, of.dtype.bytes, mask))
+    where = memory.pointer(em, evaluate(em, value.address.base), value.address.offset)
+    if value.stride is None:
+        return memory.load(em, value.type, Place(where, value.address.alignment, mask))
+    of = numeric(em, value.type)
+    return memory.gather(em, of, strided(em, where, value.stride, of, mask))
+
+
+def strided(em: Emitter, where: str, stride: Expr, of: VectorType, mask: str | None) -> Place:
+    """Give the place of elements that lie ``stride`` bytes apart."""
+    offsets = memory.strided_offsets(em, stride, of.lanes)
+    lanes = memory.lane_addresses(em, where, offsets, of.lanes)
+    return Place(lanes, of.dtype.bytes, mask)
+
+
+def _compute(
+    em: Emitter,
+    value: Unary
+    | Binary
+    | Fma
+    | Compare
+    | Select
+    | Cast
+    | Bitcast
+    | Broadcast
+    | Extract
+    | Shuffle
+    | Reduce,
+) -> str:
+    match value:
+        case Unary(op=op, operand=x):
+            return arithmetic.unary(em, op, evaluate(em, x), numeric(em, x.type))
+        case Binary(op=op, left=x, right=y):
+            of = numeric(em, x.type)
+            return arithmetic.binary(em, op, evaluate(em, x), evaluate(em, y), of)
+        case Fma(a=a, b=b, c=c):
+            of = numeric(em, c.type)
+            return arithmetic.fma(em, evaluate(em, a), evaluate(em, b), evaluate(em, c), of)
+        case Compare(op=op, left=x, right=y):
+            return _compare(em, value)
+        case Select(condition=bit, then=x, otherwise=y):
+            chosen = typed(em, bit)
+            return em.op(f"select {chosen}, {typed(em, x)}, {typed(em, y)}")
+        case Cast(type=of, operand=x):
+            return convert(em, evaluate(em, x), numeric(em, x.type), of)
+        case Bitcast():
+            return _bitcast(em, value)
+        case Broadcast(operand=x, lanes=lanes):
+            of = numeric(em, x.type)
+            if isinstance(x, Const):
+                return constant(x.value, VectorType(of.dtype, lanes))
+            return spread(em, evaluate(em, x), element_type(of.dtype), lanes)
+        case Extract(operand=x, lane=lane):
+            return em.op(f"extractelement {typed(em, x)}, i64 {lane}")
+        case Shuffle(left=x, right=y, lanes=lanes):
+            picked = ", ".join(f"i32 {k}" for k in lanes)
+            pair = f"{typed(em, x)}, {typed(em, y)}"
+            return em.op(f"shufflevector {pair}, {vector('i32', len(lanes))} <{picked}>")
+        case Reduce(op=op, operand=x):
+            return arithmetic.reduce_lanes(em, op, evaluate(em, x), numeric(em, x.type))
+        case _:
+            assert_never(value)
+
+
+def _compare(em: Emitter, value: Compare) -> str:
+    of = value.left.type
+    x, y = evaluate(em, value.left), evaluate(em, value.right)
+    if isinstance(of, PointerType):
+        return em.op(f"icmp {value.op} ptr {x}, {y}")
+    return arithmetic.compare(em, value.op, x, y, of)
+
+
+def _bitcast(em: Emitter, value: Bitcast) -> str:
+    source, target = type_name(value.operand.type), type_name(value.type)
+    operand = evaluate(em, value.operand)
+    if source == target:
+        return operand
+    if source == "ptr":
+        return em.op(f"ptrtoint ptr {operand} to {target}")
+    if target == "ptr":
+        return em.op(f"inttoptr {source} {operand} to ptr")
+    return em.op(f"bitcast {source} {operand} to {target}")
