@@ -11,6 +11,7 @@ n
 """
 
 from .algebra import latex, solve_for, to_sympy
+from .base import Bool, Expr, SymInt
 from .build import as_expr, ceildiv, clear_caches, const_value, product, total, var
 from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import (
@@ -27,33 +28,11 @@ from .errors import (
 from .facts import Discharge, Fact, Facts, Origin
 from .linear import LinearForm, linear_form
 from .parse import parse_expr
+from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
 from .proof.answer import Proof, Proved, Refuted, Unknown
 from .prove import bounds, congruence, is_proved, prove, simplify
 from .ranges import Interval
-from .terms import (
-    FALSE,
-    TRUE,
-    Add,
-    And,
-    Bool,
-    BoolConst,
-    Cmp,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Ne,
-    Or,
-    Select,
-    SymInt,
-    Var,
-)
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
 from .text import to_text
 from .traverse import evaluate, free_vars, substitute
 

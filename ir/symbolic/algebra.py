@@ -5,29 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .base import Bool, Expr, Term
 from .errors import UnsolvableEquationError
-from .terms import (
-    Add,
-    And,
-    Bool,
-    BoolConst,
-    Cmp,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Ne,
-    Or,
-    Select,
-    Term,
-    Var,
-    factors_of,
-    linear_terms,
-)
+from .predicates import And, BoolConst, Cmp, Eq, Ne, Or
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, factors_of, linear_terms
 from .traverse import postorder
 
 

@@ -10,27 +10,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
 
 from . import ranges
+from .base import ALGEBRA, Expr, Known, SymInt
 from .errors import InvalidSymbolError, NotAnIntegerError
 from .intern import InternTable
 from .rule import PLAIN
 from .rules.division import DIVISION
 from .rules.modulo import MODULO
 from .rules.sums import SUMS
-from .terms import (
-    ALGEBRA,
-    Add,
-    Const,
-    Expr,
-    FloorDiv,
-    Known,
-    Min,
-    Mod,
-    Mul,
-    SymInt,
-    Var,
-    factors_of,
-    linear_terms,
-)
+from .terms import Add, Const, FloorDiv, Min, Mod, Mul, Var, factors_of, linear_terms
 
 _CACHE_LIMIT = 1 << 15
 _EXPANSION_LIMIT = 128
@@ -137,7 +124,7 @@ def var(
     known = ranges.known_of_symbol(lower, upper, multiple_of)
     if known[0] is not None and known[1] is not None and known[0] > known[1]:
         raise InvalidSymbolError(
-            f"symbol {name!r} has no value: no multiple of {multiple_of} lies in [{lower}, {upper}]",
+            f"symbol {name!r} has no value: [{lower}, {upper}] holds no multiple of {multiple_of}",
             hint="lower and upper are both included",
         )
     return Var(name, known)

@@ -7,34 +7,16 @@ from functools import reduce
 from operator import attrgetter
 
 from . import ranges
+from .base import ALGEBRA, Bool, Expr, Known, SymInt
 from .build import as_expr, known_of
 from .errors import NotAnIntegerError
 from .intern import InternTable
+from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
 from .rule import PLAIN, Knowledge
 from .rules.choices import GREATEST, LEAST, SELECTION, PairRule
 from .rules.comparison import EQUALITY, ORDER, ComparisonRule
 from .rules.logic import BOTH, EITHER, LogicRule
-from .terms import (
-    ALGEBRA,
-    FALSE,
-    TRUE,
-    And,
-    Bool,
-    BoolConst,
-    Cmp,
-    Eq,
-    Expr,
-    Known,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Ne,
-    Or,
-    Select,
-    SymInt,
-    linear_terms,
-)
+from .terms import Max, Min, Select, linear_terms
 
 _by_order = attrgetter("order")
 _orders: InternTable[Cmp] = InternTable()
@@ -105,7 +87,7 @@ def less(a: SymInt, b: SymInt) -> Bool:
 
 
 def eq(a: SymInt, b: SymInt) -> Bool:
-    """The condition that two integers are equal. (``==`` compares terms, not values.)
+    """The condition that two integers are equal; ``==`` compares terms, not values.
 
     Examples
     --------
@@ -195,7 +177,7 @@ def any_of(*ps: Bool) -> Bool:
 
 def _connect(
     ps: Iterable[Bool],
-    kind: type[And] | type[Or],
+    kind: type[And | Or],
     absorbing: BoolConst,
     rules: tuple[LogicRule, ...],
     table: InternTable[Bool],
@@ -256,7 +238,7 @@ def maximum(*xs: SymInt) -> Expr:
 
 def choose(
     xs: Iterable[SymInt],
-    kind: type[Min] | type[Max],
+    kind: type[Min | Max],
     rules: tuple[PairRule, ...],
     know: Knowledge,
 ) -> Expr:
@@ -298,7 +280,7 @@ def _winner(x: Expr, y: Expr, rules: tuple[PairRule, ...], know: Knowledge) -> E
     return None
 
 
-def _extremum(kind: type[Min] | type[Max], args: tuple[Expr, ...]) -> Expr:
+def _extremum(kind: type[Min | Max], args: tuple[Expr, ...]) -> Expr:
     least = kind is Min
     table = _least if least else _greatest
     key = frozenset(args)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from .base import Bool, SymInt
 from .build import as_expr
 from .conditions import all_of
 from .errors import ContradictoryFactsError
-from .terms import FALSE, TRUE, And, Bool, SymInt, Var
+from .predicates import FALSE, TRUE, And
 from .proof.ladder import contradictory
+from .terms import Var
 from .traverse import substitute
 
 
@@ -119,7 +121,7 @@ class Facts:
 
     def with_loop(self, symbol: Var, extent: SymInt) -> Facts:
         """Add ``0 <= symbol < extent``: inside the loop it holds, even if the loop never runs."""
-        condition = all_of(0 <= as_expr(symbol), as_expr(symbol) < extent)
+        condition = all_of(as_expr(symbol) >= 0, as_expr(symbol) < extent)
         added = [Fact(part, _LOOP, Discharge.PROOF) for part in _conjuncts(condition)]
         return Facts((*self._facts, *added)) if added else self
 

@@ -11,30 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from . import ranges
-from .build import as_expr, var
-from .conditions import equality_of, order_of
+from .base import Bool, Expr, SymInt
+from .build import var
+from .conditions import equality_of
 from .errors import InvalidSymbolError
+from .predicates import FALSE, TRUE, And, Cmp, Eq, Le, Lt
 from .rule import Knowledge
-from .rules.splits import divide_product
 from .search import Search
-from .terms import (
-    FALSE,
-    TRUE,
-    And,
-    Bool,
-    Cmp,
-    Const,
-    Eq,
-    Expr,
-    Le,
-    Lt,
-    Mod,
-    SymInt,
-    Var,
-    factors_of,
-    linear_terms,
-)
+from .terms import Const, Mod, Var, linear_terms
 from .traverse import substitute
 
 _ROUNDS = 4

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .base import Expr, SymInt
 from .build import as_expr
 from .rules.splits import divide_product
-from .terms import Const, Expr, SymInt, Var, linear_terms
+from .terms import Const, Var, linear_terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
+from .base import Bool, Expr
 from .build import as_expr, ceildiv
 from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import SymbolicSyntaxError
-from .terms import Bool, BoolConst, Const, Expr, Var
+from .predicates import BoolConst
+from .terms import Const, Var
 
 _MAX_DEPTH = 200
 

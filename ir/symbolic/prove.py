@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-
 from typing import overload
 
+from .base import Bool, Expr, SymInt
 from .build import as_expr
 from .facts import Facts
 from .proof import ladder
 from .proof.answer import Proof, Proved
 from .ranges import Interval
-from .terms import Bool, Expr, SymInt
 
 _NOTHING = Facts()
 

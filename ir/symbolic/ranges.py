@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from math import gcd, inf
 from typing import NamedTuple
 
-from .terms import Known
+from .base import Known
 
 Bound = int | None
 

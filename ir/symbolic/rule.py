@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .terms import Expr, Mod, Mul, linear_terms
+from .base import Expr
+from .terms import Mod, Mul, linear_terms
 
 ApplyT = TypeVar("ApplyT", bound=Callable[..., object])
 

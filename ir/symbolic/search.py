@@ -10,21 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import gcd
 
+from .base import Expr
+from .predicates import Cmp, Eq, Le, Lt
 from .rule import ceiling
 from .rules.splits import divide_product
-from .terms import (
-    Cmp,
-    Eq,
-    Expr,
-    FloorDiv,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Select,
-    factors_of,
-    linear_terms,
-)
+from .terms import FloorDiv, Max, Min, Select, factors_of, linear_terms
 
 _DEPTH = 6
 _STEPS = 150

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from .base import Bool, Expr, Term
 from .conditions import choose, equality_of, negate, order_of
 from .knowledge import FactKnowledge
+from .predicates import Eq, Le, Lt, Ne
+from .rule import Knowledge, Rule
 from .rules.choices import GREATEST, LEAST
 from .rules.division import DIVISION
 from .rules.modulo import MODULO
 from .rules.splits import divide_product, extract
-from .rule import Knowledge, Rule
-from .terms import (
-    Add,
-    Bool,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Ne,
-    Term,
-    Var,
-    factors_of,
-)
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Var, factors_of
 from .traverse import postorder, rebuild, substitute
 
 

@@ -5,31 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from .terms import (
-    ALGEBRA,
-    Add,
-    And,
-    Bool,
-    BoolConst,
-    Cmp,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Ne,
-    Or,
-    Select,
-    Term,
-    Var,
-    linear_terms,
-    structural_order,
-)
+from .base import ALGEBRA, Bool, Expr, Term, structural_order
+from .predicates import And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, linear_terms
 from .traverse import postorder
 
 # How tightly an operator binds; an operand that binds less tightly gets parentheses.

@@ -5,37 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar, overload
 
+from .base import Bool, Expr, SymInt, Term
 from .build import as_expr
 from .conditions import all_of, any_of, equality_of, maximum, minimum, ne, order_of, select
 from .errors import UnboundSymbolError, ZeroDivisorError
-from .terms import (
-    Add,
-    And,
-    Bool,
-    BoolConst,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Ne,
-    Or,
-    Select,
-    SymInt,
-    Term,
-    Var,
-)
+from .predicates import And, BoolConst, Eq, Le, Lt, Ne, Or
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
 
 ResultT = TypeVar("ResultT")
 
 
 def postorder(root: Term, skip: Callable[[Term], bool] | None = None) -> list[Term]:
-    """All different subterms, each after its own subterms; below skipped ones nothing is visited."""
+    """All different subterms, each after its own; what is below skipped ones is left out."""
     seen: set[Term] = set()
     result: list[Term] = []
     stack: list[tuple[Term, bool]] = [(root, False)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..base import Bool
 from ..knowledge import FactKnowledge
+from ..predicates import FALSE, TRUE
 from ..simplify import Simplifier
-from ..terms import FALSE, TRUE, Bool, Var
+from ..terms import Var
 from . import polyhedra, sampling, smt
 from .answer import Proof, Proved, Refuted, Unknown
 from .question import Question
@@ -108,4 +110,4 @@ def _missing(question: Question) -> str:
     open_claim = question.simplifier.leave(question.reduced)
     symbols = sorted(question.claim.free, key=lambda v: v.serial)
     names = ", ".join(v.name for v in symbols)
-    return f"'{open_claim}' neither follows from the facts nor fails; a fact about {names} may decide it"
+    return f"'{open_claim}' is neither proved nor refuted; a fact about {names} may decide it"

@@ -6,28 +6,12 @@ to be checked, as every model is.
 
 from __future__ import annotations
 
-
 from threading import local
 from typing import TYPE_CHECKING
 
-from ..terms import (
-    Add,
-    And,
-    Bool,
-    BoolConst,
-    Cmp,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Ne,
-    Or,
-    Select,
-    Term,
-)
+from ..base import Bool, Expr, Term
+from ..predicates import And, BoolConst, Cmp, Eq, Ne, Or
+from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Select
 from ..traverse import postorder
 from .answer import Proof, Proved, Refuted
 from .question import Question

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..base import Bool, Expr
 from ..errors import ZeroDivisorError
 from ..simplify import Simplifier
-from ..terms import Bool, Expr, Var
+from ..terms import Var
 from ..traverse import evaluate
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Does ``claim`` follow from ``facts``?
+    """Whether ``claim`` follows from ``facts``.
 
     ``reduced`` is the claim in the refined world; ``remaining`` are the facts there, besides the
     declarations of the symbols.

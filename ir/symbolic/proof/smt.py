@@ -5,25 +5,9 @@ from __future__ import annotations
 from threading import local
 from typing import TYPE_CHECKING
 
-from ..terms import (
-    Add,
-    And,
-    BoolConst,
-    Cmp,
-    Const,
-    Eq,
-    Expr,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Ne,
-    Or,
-    Select,
-    Term,
-    Var,
-)
+from ..base import Expr, Term
+from ..predicates import And, BoolConst, Cmp, Eq, Ne, Or
+from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
 from ..traverse import postorder
 from .answer import Proof, Proved, Refuted
 from .question import Question

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..base import ALGEBRA, Bool, Expr
+from ..predicates import BoolConst, Le, Lt, Ne
 from ..rule import Knowledge, Rule
-from ..terms import ALGEBRA, Bool, BoolConst, Expr, Le, Lt, Max, Min, Ne, Select
+from ..terms import Max, Min, Select
 
 PairRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]
 SelectRule = Rule[Callable[[Bool, Expr, Expr, Knowledge], Expr | None]]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
+from ..base import Expr
 from ..rule import Knowledge, Rule
-from ..terms import Const, Expr, FloorDiv, factors_of, linear_terms
+from ..terms import Const, FloorDiv, factors_of, linear_terms
 from .splits import combine, divide_product
 
 ComparisonRule = Rule[Callable[[Expr, Knowledge], "Expr | bool | None"]]

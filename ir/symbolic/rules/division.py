@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..base import Expr
 from ..rule import Knowledge, Rule
-from ..terms import Const, Expr, FloorDiv, Mod, linear_terms
+from ..terms import Const, FloorDiv, Mod, linear_terms
 from .splits import extract, multiples, split_by_unit
 
 DivisionRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]

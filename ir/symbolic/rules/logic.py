@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..base import ALGEBRA, Bool
+from ..predicates import FALSE, TRUE, Cmp, Eq, Le, Lt, Ne
 from ..rule import Rule
-from ..terms import ALGEBRA, FALSE, TRUE, Bool, Cmp, Eq, Le, Lt, Ne, linear_terms
+from ..terms import linear_terms
 
 LogicRule = Rule[Callable[[Bool, Bool], "Bool | None"]]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..base import Expr
 from ..rule import Knowledge, Rule
-from ..terms import Const, Expr, Mod, linear_terms
+from ..terms import Const, Mod, linear_terms
 from .splits import combine, extract, multiples, split_by_unit
 
 ModuloRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]

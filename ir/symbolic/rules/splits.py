@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
+from ..base import Expr
 from ..rule import Knowledge
-from ..terms import Add, Const, Expr, Mul, factors_of, linear_terms
+from ..terms import Add, Const, factors_of, linear_terms
 
 Split = tuple[Expr, Expr]
 Terms = Iterable[tuple[Expr, int]]
@@ -166,7 +167,7 @@ def _units(a: Expr, product: Expr, coefficient: int) -> list[Expr]:
 
 
 def multiples(a: Expr, d: Expr) -> Split | None:
-    """Find ``a = m + r``, neither empty, where ``d`` divides each term of ``m`` by its congruence."""
+    """Find ``a = m + r`` where ``d`` divides each term of ``m`` by its congruence."""
     if not isinstance(d, Const):
         return None
     terms, constant = linear_terms(a)

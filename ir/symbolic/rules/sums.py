@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from ..base import Expr
 from ..rule import Rule
-from ..terms import Const, Expr, FloorDiv, Max, Min, Mod, factors_of, linear_terms
+from ..terms import Const, FloorDiv, Max, Min, Mod, factors_of, linear_terms
 from .splits import combine, divide_product, extract
 
 SumRule = Rule[Callable[[Mapping[Expr, int], int], Expr | None]]
@@ -34,7 +35,7 @@ def _remainders(terms: Terms) -> Iterator[tuple[Mod, Expr, Expr, int]]:
 
 
 def _without(terms: Terms, constant: int, *parts: Expr) -> Expr | None:
-    """The sum less the given parts, or None where a term of a part is not in it, coefficient and all."""
+    """The sum less the given parts; None unless their terms are in it, coefficient and all."""
     rest = dict(terms)
     for part in parts:
         inside, offset = linear_terms(part)

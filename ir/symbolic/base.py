@@ -1,0 +1,239 @@
+"""What all terms share: identity, order, operators, and what is known of a value.
+
+Terms are immutable and interned: two terms with the same normal form are the same object, so
+``==`` is identity and hashing is free. They are built by operators and by the functions of
+`build` and `conditions`, which simplify; the classes are for ``match``. Each integer term carries
+what is known of it for all values of its symbols: a constant interval and a congruence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .errors import UndecidedConditionError
+
+if TYPE_CHECKING:
+    from .terms import Var
+
+SymInt: TypeAlias = "Expr | int"
+
+Known: TypeAlias = tuple[int | None, int | None, int, int]
+"""Lower bound, upper bound, modulus, remainder: ``value % modulus == remainder``.
+
+Modulus 1 says nothing; modulus 0 means that the value *is* the remainder.
+"""
+
+_NO_SYMBOLS: frozenset[Var] = frozenset()
+_COMPOUND_ORDER = 1 << 62
+_ORDER_MASK = _COMPOUND_ORDER - 1
+
+
+class Algebra:
+    """What the operators of terms call; `build` and `text` fill it in when they are imported.
+
+    It turns the dependency round: rules and builders use operators, so the classes that have the
+    operators cannot import them.
+    """
+
+    __slots__ = (
+        "add",
+        "both",
+        "either",
+        "floordiv",
+        "greatest",
+        "least",
+        "less",
+        "less_equal",
+        "modulo",
+        "multiply",
+        "negate",
+        "select",
+        "subtract",
+        "text",
+    )
+
+    add: Callable[[SymInt, SymInt], Expr]
+    subtract: Callable[[SymInt, SymInt], Expr]
+    multiply: Callable[[SymInt, SymInt], Expr]
+    floordiv: Callable[[SymInt, SymInt], Expr]
+    modulo: Callable[[SymInt, SymInt], Expr]
+    least: Callable[[SymInt, SymInt], Expr]
+    greatest: Callable[[SymInt, SymInt], Expr]
+    select: Callable[[Bool, SymInt, SymInt], Expr]
+    less: Callable[[SymInt, SymInt], Bool]
+    less_equal: Callable[[SymInt, SymInt], Bool]
+    both: Callable[[Bool, Bool], Bool]
+    either: Callable[[Bool, Bool], Bool]
+    negate: Callable[[Bool], Bool]
+    text: Callable[[Term], str]
+
+
+ALGEBRA: Final = Algebra()
+
+
+def structural_order(tag: int, *parts: int) -> int:
+    """Position of a compound term in every sorted listing: above all symbols, same in every run.
+
+    It depends on the structure and the serials of symbols alone, never on names or addresses.
+    """
+    # hash(-1) == hash(-2), so signs are folded into the lowest bit.
+    folded = tuple([2 * part if part >= 0 else -2 * part - 1 for part in parts])
+    return _COMPOUND_ORDER | (hash((tag, *folded)) & _ORDER_MASK)
+
+
+class Term:
+    """An integer term or a condition."""
+
+    __slots__ = ("__weakref__", "_free", "order")
+    order: Final[int]
+
+    def __init__(self, order: int, children: tuple[Term, ...]) -> None:
+        """Keep the place in sorted listings and the union of the children's symbols."""
+        self.order = order
+        self._free: frozenset[Var] = (
+            children[0].free
+            if len(children) == 1
+            else _NO_SYMBOLS.union(*[child.free for child in children])
+        )
+
+    @property
+    def free(self) -> frozenset[Var]:
+        """The symbols that occur."""
+        return self._free
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        """The terms this one is built from, left to right."""
+        return ()
+
+    def __repr__(self) -> str:
+        return ALGEBRA.text(self)
+
+    def __copy__(self) -> Term:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Term:
+        return self
+
+
+class Expr(Term):
+    """An integer known only at run time."""
+
+    __slots__ = ("lower", "modulus", "remainder", "upper")
+    lower: Final[int | None]
+    upper: Final[int | None]
+    modulus: Final[int]
+    remainder: Final[int]
+
+    def __init__(self, known: Known, order: int, children: tuple[Term, ...]) -> None:
+        """Keep what is known of the value."""
+        self.lower, self.upper, self.modulus, self.remainder = known
+        super().__init__(order, children)
+
+    if TYPE_CHECKING:
+        # Identity, inherited from object, but a constant also equals the Python integer.
+        def __eq__(self, other: object) -> bool: ...
+        def __hash__(self) -> int: ...
+
+    def __add__(self, other: SymInt) -> Expr:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.add(self, other)
+
+    def __radd__(self, other: int) -> Expr:
+        if not isinstance(other, _INTEGER):
+            return NotImplemented
+        return ALGEBRA.add(self, other)
+
+    def __sub__(self, other: SymInt) -> Expr:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.subtract(self, other)
+
+    def __rsub__(self, other: int) -> Expr:
+        if not isinstance(other, _INTEGER):
+            return NotImplemented
+        return ALGEBRA.subtract(other, self)
+
+    def __mul__(self, other: SymInt) -> Expr:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.multiply(self, other)
+
+    def __rmul__(self, other: int) -> Expr:
+        if not isinstance(other, _INTEGER):
+            return NotImplemented
+        return ALGEBRA.multiply(self, other)
+
+    def __floordiv__(self, other: SymInt) -> Expr:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.floordiv(self, other)
+
+    def __rfloordiv__(self, other: int) -> Expr:
+        if not isinstance(other, _INTEGER):
+            return NotImplemented
+        return ALGEBRA.floordiv(other, self)
+
+    def __mod__(self, other: SymInt) -> Expr:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.modulo(self, other)
+
+    def __rmod__(self, other: int) -> Expr:
+        if not isinstance(other, _INTEGER):
+            return NotImplemented
+        return ALGEBRA.modulo(other, self)
+
+    def __neg__(self) -> Expr:
+        return ALGEBRA.multiply(self, -1)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __lt__(self, other: SymInt) -> Bool:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.less(self, other)
+
+    def __le__(self, other: SymInt) -> Bool:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.less_equal(self, other)
+
+    def __gt__(self, other: SymInt) -> Bool:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.less(other, self)
+
+    def __ge__(self, other: SymInt) -> Bool:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return ALGEBRA.less_equal(other, self)
+
+
+class Bool(Term):
+    """A condition on symbolic integers."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Bool) -> Bool:
+        return ALGEBRA.both(self, other)
+
+    def __or__(self, other: Bool) -> Bool:
+        return ALGEBRA.either(self, other)
+
+    def __invert__(self) -> Bool:
+        return ALGEBRA.negate(self)
+
+    def __bool__(self) -> bool:
+        raise UndecidedConditionError(
+            f"'{self}' is true for some values of its symbols and may be false for others",
+            hint="ask prove(condition, facts), or build a new condition with &, | and ~",
+        )
+
+
+# Not spelled out at the uses: a type checker knows that callers obey, the interpreter does not.
+_OPERANDS: tuple[type, ...] = (int, Expr)
+_INTEGER: tuple[type, ...] = (int,)

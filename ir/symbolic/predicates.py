@@ -1,0 +1,161 @@
+"""The kinds of condition on integers."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from .base import Bool, Expr, structural_order
+from .terms import Const, linear_terms
+
+
+class BoolConst(Bool):
+    """A decided condition; the two are `TRUE` and `FALSE`."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value",)
+    value: bool
+
+    def __new__(cls, value: bool) -> BoolConst:  # noqa: FBT001, PYI034 - one object per value
+        """Return `TRUE` or `FALSE`."""
+        found = _DECIDED.get(bool(value))
+        if found is not None:
+            return found
+        node = super().__new__(cls)
+        Bool.__init__(node, structural_order(8, int(value)), ())
+        node.value = bool(value)
+        return _DECIDED.setdefault(node.value, node)
+
+    def __init__(self, value: bool) -> None:  # noqa: FBT001 - the value itself
+        """Do nothing: `__new__` returns complete terms."""
+
+    def __bool__(self) -> bool:
+        return self.value
+
+
+_DECIDED: dict[bool, BoolConst] = {}
+TRUE: Final = BoolConst(True)
+FALSE: Final = BoolConst(False)
+
+
+class Cmp(Bool):
+    """A comparison, kept as ``delta`` against zero.
+
+    ``left`` and ``right`` are the same comparison with every coefficient positive.
+    """
+
+    __slots__ = ("_sides", "delta")
+    __match_args__ = ("left", "right")
+    delta: Final[Expr]
+    tag: ClassVar[int]
+    shift: ClassVar[int] = 0
+    symbol: ClassVar[str]
+
+    def __init__(self, delta: Expr) -> None:
+        """Hold a difference that no rule simplifies."""
+        self.delta = delta
+        self._sides: tuple[Expr, Expr] | None = None
+        super().__init__(structural_order(self.tag, delta.order), (delta,))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The difference that is compared with zero."""
+        return (self.delta,)
+
+    @property
+    def left(self) -> Expr:
+        """What stands before the comparison sign."""
+        return self.sides()[0]
+
+    @property
+    def right(self) -> Expr:
+        """What stands after the comparison sign."""
+        return self.sides()[1]
+
+    def sides(self) -> tuple[Expr, Expr]:
+        """Left and right, built when first asked for."""
+        if self._sides is None:
+            self._sides = _split(self.delta, self.shift)
+        return self._sides
+
+
+class Eq(Cmp):
+    """``left == right``, that is ``delta == 0``."""
+
+    __slots__ = ()
+    tag = 9
+    symbol = "=="
+
+
+class Ne(Cmp):
+    """``left != right``, that is ``delta != 0``."""
+
+    __slots__ = ()
+    tag = 10
+    symbol = "!="
+
+
+class Le(Cmp):
+    """``left <= right``, that is ``delta <= 0``."""
+
+    __slots__ = ()
+    tag = 11
+    symbol = "<="
+
+
+class Lt(Cmp):
+    """``left < right``, that is ``delta <= 0`` with ``delta = left - right + 1``."""
+
+    __slots__ = ()
+    tag = 12
+    shift = 1
+    symbol = "<"
+
+
+class And(Bool):
+    """All of at least two conditions."""
+
+    __slots__ = ("args",)
+    __match_args__ = ("args",)
+    args: Final[tuple[Bool, ...]]
+
+    def __init__(self, args: tuple[Bool, ...]) -> None:
+        """Hold conditions sorted by `order`."""
+        self.args = args
+        super().__init__(structural_order(13, *[a.order for a in args]), args)
+
+    @property
+    def children(self) -> tuple[Bool, ...]:
+        """The conditions."""
+        return self.args
+
+
+class Or(Bool):
+    """Any of at least two conditions."""
+
+    __slots__ = ("args",)
+    __match_args__ = ("args",)
+    args: Final[tuple[Bool, ...]]
+
+    def __init__(self, args: tuple[Bool, ...]) -> None:
+        """Hold conditions sorted by `order`."""
+        self.args = args
+        super().__init__(structural_order(14, *[a.order for a in args]), args)
+
+    @property
+    def children(self) -> tuple[Bool, ...]:
+        """The conditions."""
+        return self.args
+
+
+def _split(delta: Expr, shift: int) -> tuple[Expr, Expr]:
+    """Separate ``delta = left - right + shift`` into parts without negative coefficients."""
+    terms, constant = linear_terms(delta)
+    constant -= shift
+    left: Expr = Const(max(constant, 0))
+    right: Expr = Const(max(-constant, 0))
+    for term, coefficient in terms:
+        if coefficient > 0:
+            left = left + coefficient * term
+        else:
+            right = right - coefficient * term
+    return left, right
