@@ -1,0 +1,198 @@
+"""Walk and rebuild graph-level functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from ..symbolic import SymInt, Var, substitute
+from .memory import (
+    AllocStorage,
+    Check,
+    Kill,
+    Launch,
+    LaunchLibrary,
+    VersionSwitch,
+    ViewTensor,
+)
+from .nodes import (
+    Binding,
+    Branch,
+    Call,
+    CallableInfo,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    Dims,
+    GraphFunc,
+    IfElse,
+    Info,
+    MakeTuple,
+    MatchCast,
+    ObjectInfo,
+    Operand,
+    PrimInfo,
+    Right,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+)
+
+
+def operands_of(right: Right) -> tuple[Operand, ...]:
+    """Give the operands that a right-hand side mentions itself, not those inside branches."""
+    match right:
+        case Call(args=args) | CallTIR(args=args) | CallDPSLibrary(args=args):
+            return args
+        case CallGraph(args=args) | Launch(args=args):
+            return args
+        case MatchCast(value=value) | Kill(value=value):
+            return (value,)
+        case MakeTuple(fields=fields):
+            return fields
+        case TupleItem(tuple_=source):
+            return (source,)
+        case IfElse(condition=condition):
+            return (condition,)
+        case ViewTensor(storage=storage):
+            return (storage,)
+        case LaunchLibrary(args=args, outputs=outputs):
+            return (*args, *outputs)
+        case AllocStorage() | Check() | VersionSwitch():
+            return ()
+        case _:
+            assert_never(right)
+
+
+def inner_bindings(right: Right) -> Iterator[tuple[Binding, ...]]:
+    """Iterate the binding lists inside a right-hand side: branches and versions."""
+    if isinstance(right, IfElse):
+        yield right.then.bindings
+        yield right.otherwise.bindings
+    if isinstance(right, VersionSwitch):
+        yield from (case.bindings for case in right.cases)
+
+
+def _branch_results(right: Right) -> Iterator[Operand]:
+    if isinstance(right, IfElse):
+        yield from right.then.results
+        yield from right.otherwise.results
+
+
+def used_values(bindings: Iterable[Binding]) -> Iterator[Value]:
+    """Iterate the values that bindings use, those used inside branches included."""
+    for binding in bindings:
+        yield from (o for o in operands_of(binding.right) if isinstance(o, Value))
+        yield from (o for o in _branch_results(binding.right) if isinstance(o, Value))
+        for inner in inner_bindings(binding.right):
+            yield from used_values(inner)
+
+
+def users(function: GraphFunc) -> dict[Value, list[Binding]]:
+    """Give the bindings that use each value, in order; one use in a branch counts for its owner."""
+    found: dict[Value, list[Binding]] = {}
+    for binding in function.bindings:
+        for value in dict.fromkeys(used_values((binding,))):
+            found.setdefault(value, []).append(binding)
+    return found
+
+
+# ---------------------------------------------------------------- rebuilding
+
+
+def map_operands(right: Right, change: Callable[[Operand], Operand]) -> Right:
+    """Rebuild a right-hand side with changed operands, inside branches too."""
+
+    def value(operand: Value) -> Value:
+        new = change(operand)
+        return new if isinstance(new, Value) else operand
+
+    match right:
+        case Call() | CallTIR() | CallDPSLibrary() | CallGraph() | Launch():
+            return replace(right, args=tuple(map(change, right.args)))
+        case MatchCast():
+            return replace(right, value=change(right.value))
+        case MakeTuple(fields=fields):
+            return MakeTuple(tuple(map(change, fields)))
+        case TupleItem(tuple_=source):
+            return replace(right, tuple_=value(source))
+        case IfElse(condition=condition, then=then, otherwise=otherwise):
+            return IfElse(change(condition), _branch(then, change), _branch(otherwise, change))
+        case ViewTensor(storage=storage):
+            return replace(right, storage=value(storage))
+        case LaunchLibrary(args=args, outputs=outputs):
+            return replace(
+                right, args=tuple(map(change, args)), outputs=tuple(map(change, outputs))
+            )
+        case Kill(value=killed):
+            return Kill(value(killed))
+        case VersionSwitch(cases=cases):
+            return VersionSwitch(
+                tuple(replace(c, bindings=map_bindings(c.bindings, change)) for c in cases)
+            )
+        case AllocStorage() | Check():
+            return right
+        case _:
+            assert_never(right)
+
+
+def _branch(branch: Branch, change: Callable[[Operand], Operand]) -> Branch:
+    return Branch(map_bindings(branch.bindings, change), tuple(map(change, branch.results)))
+
+
+def map_bindings(
+    bindings: Iterable[Binding], change: Callable[[Operand], Operand]
+) -> tuple[Binding, ...]:
+    """Rebuild bindings with changed operands."""
+    return tuple(replace(b, right=map_operands(b.right, change)) for b in bindings)
+
+
+def replace_values(function: GraphFunc, new: Mapping[Value, Operand]) -> GraphFunc:
+    """Use other operands in place of values, everywhere in a function."""
+
+    def change(operand: Operand) -> Operand:
+        while isinstance(operand, Value) and operand in new:
+            operand = new[operand]
+        return operand
+
+    return replace(
+        function,
+        bindings=map_bindings(function.bindings, change),
+        results=tuple(map(change, function.results)),
+    )
+
+
+def substitute_info(info: Info, terms: Mapping[Var, SymInt]) -> Info:
+    """Replace symbols by terms in an annotation."""
+    match info:
+        case TensorInfo(shape=shape, elements=elements):
+            return replace(
+                info,
+                shape=None if shape is None else tuple(substitute(d, terms) for d in shape),
+                elements=None
+                if elements is None
+                else tuple(substitute(d, terms) for d in elements),
+            )
+        case ShapeInfo(dims=dims):
+            new = None if dims is None else tuple(substitute(d, terms) for d in dims)
+            return replace(info, dims=new)
+        case PrimInfo(value=value):
+            return replace(info, value=None if value is None else substitute(value, terms))
+        case TupleInfo(fields=fields):
+            return TupleInfo(tuple(substitute_info(f, terms) for f in fields))
+        case CallableInfo(params=params, result=result):
+            return CallableInfo(
+                tuple(substitute_info(p, terms) for p in params), substitute_info(result, terms)
+            )
+        case ObjectInfo():
+            return info
+        case _:
+            assert_never(info)
+
+
+def is_dims(operand: Operand) -> bool:
+    """Whether an operand is a tuple of symbolic integers rather than a tensor."""
+    return isinstance(operand, Dims)
