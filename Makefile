@@ -23,9 +23,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
-WEB := $(wildcard extensions/package.json)
-WEB_SOURCES := $(if $(WEB),$(shell find extensions -type f \
-	-not -path '*/node_modules/*' -not -path '*/dist/*'))
+WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
 .PHONY: help env assets workbench test lint types web-test python-test fuzz bench clean distclean
 
@@ -50,7 +48,7 @@ env: $(STAMPS)/python $(STAMPS)/node
 
 # -- browser side --------------------------------------------------------------------------
 
-$(STAMPS)/npm: $(wildcard extensions/package.json extensions/package-lock.json) $(STAMPS)/node
+$(STAMPS)/npm: extensions/package.json extensions/package-lock.json $(STAMPS)/node
 	cd extensions && npm ci --no-audit --no-fund
 	touch $@
 
@@ -58,7 +56,7 @@ $(STAMPS)/assets: $(WEB_SOURCES) $(STAMPS)/npm
 	cd extensions && npm run build
 	touch $@
 
-assets: $(if $(WEB),$(STAMPS)/assets)
+assets: $(STAMPS)/assets
 
 # -- what people type ----------------------------------------------------------------------
 
@@ -73,7 +71,7 @@ else
 	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
 endif
 
-test: lint types $(if $(WEB),web-test) python-test
+test: lint types web-test python-test
 
 lint: env
 	ruff check .
