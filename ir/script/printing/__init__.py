@@ -1,0 +1,1 @@
+"""The printer: what a person reads, and reads back exactly."""

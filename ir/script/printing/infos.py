@@ -1,0 +1,66 @@
+"""Annotations of graph-level values as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ...graph.nodes import (
+    CallableInfo,
+    Info,
+    ObjectInfo,
+    PrimInfo,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+)
+from ...symbolic import Expr
+from ..names import quote
+from .terms import Terms
+
+
+def info_text(info: Info, terms: Terms) -> str:
+    """Write an annotation: ``Tensor[(n, 4), f32]``, ``Tuple[...]``, ``Object``."""
+    match info:
+        case ObjectInfo():
+            return "Object"
+        case PrimInfo(dtype=dtype, value=None):
+            return f"Prim[{dtype}]"
+        case PrimInfo(dtype=dtype, value=Expr() as value):
+            return f"Prim[{dtype}, {terms.text(value)}]"
+        case ShapeInfo():
+            return _shape(info, terms)
+        case TensorInfo():
+            return _tensor(info, terms)
+        case TupleInfo(fields=fields):
+            return f"Tuple[{infos_text(fields, terms) or '()'}]"
+        case CallableInfo(params=params, result=result):
+            return f"Callable[[{infos_text(params, terms)}], {info_text(result, terms)}]"
+        case _:
+            assert_never(info)
+
+
+def infos_text(infos: Sequence[Info], terms: Terms) -> str:
+    """Write several annotations."""
+    return ", ".join(info_text(i, terms) for i in infos)
+
+
+def _shape(info: ShapeInfo, terms: Terms) -> str:
+    if info.dims is not None and info.rank == len(info.dims):
+        return f"Shape[{terms.tuple(info.dims)}]"
+    dims = "None" if info.dims is None else terms.tuple(info.dims)
+    return f"Shape({dims}, rank={info.rank})"
+
+
+def _tensor(info: TensorInfo, terms: Terms) -> str:
+    shape = "None" if info.shape is None else terms.tuple(info.shape)
+    options: list[str] = []
+    if info.device != "cpu":
+        options.append(f"device={quote(info.device)}")
+    if info.elements is not None:
+        options.append(f"elements={terms.tuple(info.elements)}")
+    if info.rank is not None:
+        options.append(f"rank={info.rank}")
+    if options:
+        return f"Tensor({', '.join([shape, str(info.dtype), *options])})"
+    return f"Tensor[{shape}, {info.dtype}]"

@@ -1,0 +1,119 @@
+"""Lines of text under construction, and which nodes they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, NamedTuple, TypeAlias
+
+from ...identity import Uid
+
+NodeKind: TypeAlias = Literal["loop", "block", "buffer", "binding"]
+Role: TypeAlias = Literal["defined", "used"]
+
+WIDTH = 100
+INDENT = "    "
+
+
+class Mark(NamedTuple):
+    """Lines ``first`` up to, not including, ``end`` (from 0) print the node."""
+
+    first: int
+    end: int
+    kind: NodeKind
+    uid: Uid
+    name: str
+
+
+class Span(NamedTuple):
+    """One word of the text that names a node.
+
+    ``line`` and ``column`` count from 1, ``end`` is the column behind the word; ``last_line`` is
+    the last line of what a definition spans (a loop with its body). ``function`` and ``uid``
+    together identify the node.
+    """
+
+    function: str
+    kind: NodeKind
+    uid: Uid
+    name: str
+    role: Role
+    line: int
+    column: int
+    end: int
+    last_line: int
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        body = f" to line {self.last_line}" if self.last_line > self.line else ""
+        return f"{self.kind} {self.name} {self.role} at {self.line}:{self.column}{body}"
+
+
+class Lines:
+    """Indented lines in order.
+
+    Examples
+    --------
+    >>> out = Lines()
+    >>> out.add("if x:")
+    >>> with out.indented():
+    ...     out.add("y")
+    >>> out.lines
+    ['if x:', '    y']
+    """
+
+    def __init__(self) -> None:
+        """Start with no line and no indentation."""
+        self.lines: list[str] = []
+        self.marks: list[Mark] = []
+        self.spans: list[Span] = []
+        self._prefix = ""
+
+    def add(self, text: str) -> None:
+        """Add one line at the current indentation."""
+        self.lines.append(self._prefix + text)
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Indent what is added inside; a suite without a line becomes ``pass``."""
+        old, before = self._prefix, len(self.lines)
+        self._prefix = old + INDENT
+        yield
+        if len(self.lines) == before:
+            self.add("pass")
+        self._prefix = old
+
+    @contextmanager
+    def marked(self, kind: NodeKind, uid: Uid, name: str) -> Iterator[None]:
+        """Record that the lines added inside print a node."""
+        first, slot = len(self.lines), len(self.marks)
+        yield
+        self.marks.insert(slot, Mark(first, len(self.lines), kind, uid, name))
+
+    def call(self, head: str, arguments: list[str], tail: str = "") -> None:
+        """Add ``head(arguments)tail``, one argument a line where one line is too short."""
+        line = f"{head}({', '.join(arguments)}){tail}"
+        if len(self._prefix) + len(line) <= WIDTH or not arguments:
+            self.add(line)
+            return
+        self.add(f"{head}(")
+        with self.indented():
+            for argument in arguments:
+                self.add(f"{argument},")
+        self.add(f"){tail}")
+
+    def mark_from(self, line: int, kind: NodeKind, uid: Uid, name: str) -> None:
+        """Record that a node is defined at its first word from a line on."""
+        self.marks.append(Mark(line, line, kind, uid, name))
+
+    def append(self, other: Lines) -> None:
+        """Add the lines and marks of another text below."""
+        start = len(self.lines)
+        self.lines.extend(other.lines)
+        self.marks.extend(
+            Mark(m.first + start, m.end + start, m.kind, m.uid, m.name) for m in other.marks
+        )
+
+    def fits(self, text: str) -> bool:
+        """Whether one line at the current indentation holds the text."""
+        return len(self._prefix) + len(text) <= WIDTH

@@ -1,0 +1,67 @@
+"""Whole modules as text, each function's lines kept as long as the function lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from types import MappingProxyType
+from weakref import WeakKeyDictionary
+
+from ...graph.nodes import GraphFunc
+from ...loop.nodes import PrimFunc
+from ...module import Constant, Function, Module
+from ..names import is_writable, quote, tuple_text
+from .graph import print_graph_func
+from .lines import Lines
+from .loop import print_prim_func
+
+_NO_CONSTANTS: Mapping[str, Constant] = MappingProxyType({})
+_kept: WeakKeyDictionary[Function, tuple[Mapping[str, Constant], Lines]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def print_function(
+    func: Function, constants: Mapping[str, Constant] = _NO_CONSTANTS, *, provenance: bool = False
+) -> Lines:
+    """Write a function; without provenance, the lines are made once and must not be changed."""
+    if provenance:
+        return _print(func, constants, provenance=True)
+    with _lock:
+        known = _kept.get(func)
+    if known is not None and (known[0] is constants or isinstance(func, PrimFunc)):
+        return known[1]
+    lines = _print(func, constants, provenance=False)
+    with _lock:
+        _kept[func] = (constants, lines)
+    return lines
+
+
+def _print(func: Function, constants: Mapping[str, Constant], *, provenance: bool) -> Lines:
+    match func:
+        case PrimFunc():
+            return print_prim_func(func, provenance=provenance)
+        case GraphFunc():
+            return print_graph_func(func, constants, provenance=provenance)
+
+
+def print_preamble(module: Module) -> Lines:
+    """Write what stands above the functions: attributes and constants."""
+    out = Lines()
+    if module.attributes:
+        out.call("module", [_entry(k, v) for k, v in module.attributes.items()])
+    for key, constant in module.constants.items():
+        out.add(_constant(key, constant))
+    return out
+
+
+def _entry(key: str, value: str) -> str:
+    return f"{key}={quote(value)}" if is_writable(key) else f"**{{{quote(key)}: {quote(value)}}}"
+
+
+def _constant(key: str, constant: Constant) -> str:
+    parts = [quote(key), tuple_text([str(d) for d in constant.shape]), str(constant.dtype)]
+    if constant.digest:
+        parts.append(f"digest={quote(constant.digest)}")
+    if constant.source:
+        parts.append(f"source={quote(constant.source)}")
+    return f"constant({', '.join(parts)})"

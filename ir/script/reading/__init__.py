@@ -1,0 +1,1 @@
+"""The parser: Python's own syntax tree, read and never executed."""

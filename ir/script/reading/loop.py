@@ -1,0 +1,457 @@
+"""Loop-level functions from Python's syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from ...dtype import DType
+from ...identity import NO_ORIGIN, Origins, UidSource
+from ...loop.nodes import (
+    Access,
+    Binary,
+    BinaryOp,
+    Block,
+    Buffer,
+    BufferParam,
+    For,
+    If,
+    IndexMap,
+    IterKind,
+    IterVar,
+    Let,
+    LetMode,
+    Load,
+    LoopKind,
+    Param,
+    PrimFunc,
+    Range,
+    Region,
+    ScalarParam,
+    Stmt,
+    Store,
+)
+from ...loop.ranges import range_of
+from ...loop.regions import access_regions
+from ...loop.visit import seq
+from ...symbolic import TRUE, Bool, Expr, Facts, InvalidSymbolError, Var, as_expr, var
+from ..errors import DuplicateNameError, ScriptSyntaxError, UnknownNameError
+from .arguments import Arguments, called_name
+from .elements import ElementReader
+from .header import (
+    Declarations,
+    decorator_of,
+    read_target,
+    signature,
+    statements_of,
+    take_facts,
+)
+from .scope import Scope, listed
+from .source import Source
+
+_LOOPS: Final[dict[str, LoopKind]] = {
+    "range": "serial",
+    "serial": "serial",
+    "parallel": "parallel",
+    "vectorized": "vectorized",
+    "unrolled": "unrolled",
+    "thread": "thread",
+}
+_AUGMENTED: Final[dict[type[ast.operator], BinaryOp]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+}
+ACCESS: Final[dict[str, Access]] = {"Buffer": "in", "Out": "out", "InOut": "inout", "State": "state"}
+_ITERS: Final[dict[str, IterKind]] = {kind: kind for kind in get_args(IterKind)}
+_LETS: Final[dict[str, LetMode]] = {mode: mode for mode in get_args(LetMode)}
+_ONE: Final = as_expr(1)
+_STATEMENTS = "assignments, for, if, with block(...), with checked(...) and the like"
+_HEADERS = ("guard", "reads", "writes")
+
+
+class BlockHeader:
+    """What the lines at the top of a block say, until its body is read."""
+
+    def __init__(self) -> None:
+        """Start with nothing said."""
+        self.predicate: Bool = TRUE
+        self.reads: tuple[Region, ...] | None = None
+        self.writes: tuple[Region, ...] | None = None
+        self.init: Stmt | None = None
+
+
+class LoopReader:
+    """Reads the statements of one function, entering names as they are defined."""
+
+    def __init__(self, scope: Scope) -> None:
+        """Start a function."""
+        self.scope = scope
+        self.source = scope.source
+        self.mint = UidSource()
+        self.buffers: dict[str, Buffer] = {}
+        self.elements = ElementReader(scope, self.buffers)
+        self._taken: set[tuple[str, str]] = set()
+
+    def claim(self, name: str, what: str, node: ast.expr | ast.stmt | ast.arg) -> str:
+        """Enter a name that is unique among its like in the function."""
+        if (what, name) in self._taken:
+            raise DuplicateNameError(
+                f"two {what}s {name!r} in one function", place=self.source.place(node)
+            )
+        self._taken.add((what, name))
+        return name
+
+    # ------------------------------------------------------------ buffers
+
+    def parameter(self, arg: ast.arg) -> Param:
+        """Read one parameter: ``A: Buffer[(n, k), f32]`` or ``offset: Int``."""
+        match arg.annotation:
+            case ast.Name(id="Int"):
+                return ScalarParam(self._scalar(arg.arg))
+            case ast.Subscript(value=ast.Name(id=kind), slice=ast.Tuple(elts=[shape, dtype])) if (
+                kind in ACCESS
+            ):
+                buffer = self._buffer(arg.arg, shape, dtype, None, arg)
+            case ast.Call(func=ast.Name(id=kind)) as call if kind in ACCESS:
+                options = Arguments(self.source, call, f"{kind}(shape, dtype, strides=(...), ...)")
+                shape, dtype = options.take(2)
+                buffer = self._buffer(arg.arg, shape, dtype, options, arg)
+            case annotation:
+                raise self.source.error(
+                    annotation or arg,
+                    f"parameter {arg.arg!r} has no annotation of a buffer or integer",
+                    "A: Buffer[(n, k), f32], or Out, InOut, State; an integer is n: Int",
+                )
+        return BufferParam(buffer, ACCESS[kind])
+
+    def _scalar(self, name: str) -> Var:
+        return self.scope.variables.setdefault(name, var(name))
+
+    def _buffer(
+        self,
+        name: str,
+        shape: ast.expr,
+        dtype: ast.expr,
+        options: Arguments | None,
+        node: ast.arg | ast.stmt,
+    ) -> Buffer:
+        self.claim(name, "buffer", node)
+        dims, element = self.scope.dims(shape), self.scope.dtype(dtype)
+        if options is None:
+            buffer = Buffer(self.mint(), name, dims, element)
+        else:
+            buffer = self._with_options(name, dims, options, element)
+        self.buffers[name] = buffer
+        return buffer
+
+    def _with_options(
+        self, name: str, dims: tuple[Expr, ...], options: Arguments, element: DType
+    ) -> Buffer:
+        scope, strides = options.keyword("scope"), options.keyword("strides")
+        alignment, layout = options.keyword("alignment"), options.keyword("layout")
+        options.finish()
+        return Buffer(
+            self.mint(),
+            name,
+            dims,
+            element,
+            "global" if scope is None else self.scope.string(scope),
+            None if strides is None else self.scope.dims(strides),
+            64 if alignment is None else self.scope.integer(alignment),
+            None if layout is None else self._layout(layout),
+        )
+
+    def allocations(self, body: list[ast.stmt]) -> tuple[tuple[Buffer, ...], list[ast.stmt]]:
+        """Read the ``T = alloc(shape, dtype)`` lines; give what stands below them."""
+        made: list[Buffer] = []
+        for position, statement in enumerate(body):
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
+                    called_name(call) == "alloc"
+                ):
+                    options = Arguments(self.source, call, 'alloc(shape, dtype, scope="local")')
+                    shape, dtype = options.take(2)
+                    made.append(self._buffer(name, shape, dtype, options, statement))
+                case _:
+                    return tuple(made), body[position:]
+        return tuple(made), []
+
+    def _layout(self, node: ast.expr) -> IndexMap:
+        if not isinstance(node, ast.Lambda):
+            raise self.source.error(node, "a layout is written lambda i, j: (j // 4, i, j % 4)")
+        inputs = {arg.arg: (var(arg.arg, lower=0), None) for arg in node.args.args}
+        with self.scope.bound(inputs):
+            outputs = self.scope.dims(node.body)
+        return IndexMap(tuple(v for v, _ in inputs.values()), outputs)
+
+    # ------------------------------------------------------------ statements
+
+    def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
+        """Read a suite."""
+        return seq(*(self.statement(s, origins) for s in statements))
+
+    def statement(self, node: ast.stmt, origins: Origins) -> Stmt:
+        """Read one statement, which inherits the origins of the one around it."""
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                place = self.elements.load(target)
+                element = self.elements.read(value, place.dtype)
+                return Store(place.buffer, place.indices, element, origins)
+            case ast.AugAssign(target=target, op=op, value=value) if type(op) in _AUGMENTED:
+                place = self.elements.load(target)
+                right = self.elements.beside(place, value)
+                element = Binary(_AUGMENTED[type(op)], place, right)
+                return Store(place.buffer, place.indices, element, origins)
+            case ast.For():
+                return self._for(node, origins)
+            case ast.If(test=test, body=then, orelse=otherwise):
+                other = self.body(otherwise, origins) if otherwise else None
+                return If(self.scope.predicate(test), self.body(then, origins), other)
+            case ast.With(items=[item]):
+                return self._with(node, item, origins)
+            case ast.Pass():
+                return seq()
+            case _:
+                raise self.source.error(node, f"no such statement; there are {_STATEMENTS}")
+
+    def origins(self, arguments: Arguments, around: Origins) -> Origins:
+        """Read where a node comes from; by default from where that around it does."""
+        own = arguments.keyword("origins")
+        return around if own is None else frozenset(self.scope.strings(own))
+
+    def ranged(
+        self, name: str, default: tuple[int | None, int | None], arguments: Arguments
+    ) -> Var:
+        """Make a bound variable, its range from its extent unless it is written."""
+        bounds, multiple = arguments.keyword("bounds"), arguments.keyword("multiple_of")
+        lower, upper = default
+        if isinstance(bounds, ast.Tuple) and len(bounds.elts) == 2:
+            lower, upper = map(self.scope.optional_integer, bounds.elts)
+        elif bounds is not None:
+            raise self.source.error(bounds, "bounds are a pair, (0, 7) or (0, None)")
+        factor = 1 if multiple is None else self.scope.integer(multiple)
+        try:
+            return var(name, lower=lower, upper=upper, multiple_of=factor)
+        except InvalidSymbolError as error:
+            raise ScriptSyntaxError(
+                error.message, place=self.source.place(arguments.node), hint=error.hint
+            ) from None
+
+    def _for(self, node: ast.For, around: Origins) -> For:
+        kind = called_name(node.iter)
+        if not isinstance(node.iter, ast.Call) or kind not in _LOOPS:
+            raise UnknownNameError(
+                f"no loop kind {kind or ast.unparse(node.iter)!r}; kinds are {listed(_LOOPS)}",
+                place=self.source.place(node.iter),
+            )
+        if node.orelse:
+            raise self.source.error(node.orelse[0], "a loop has no else")
+        arguments = Arguments(self.source, node.iter, f"for i in {kind}(extent, key=value):")
+        extent, *tags = arguments.take(1, 2)
+        name = self._loop_name(node.target)
+        size = self.scope.expr(extent)
+        variable = self.ranged(name, range_of(size), arguments)
+        origins = self.origins(arguments, around)
+        annotations = self.scope.attributes(arguments)
+        tag = self.scope.string(tags[0]) if tags else ""
+        with self.scope.bound({name: (variable, size)}):
+            uid, body = self.mint(), self.body(node.body, origins)
+        return For(uid, variable, size, body, _LOOPS[kind], tag, annotations, origins)
+
+    def _loop_name(self, target: ast.expr) -> str:
+        if not isinstance(target, ast.Name):
+            raise self.source.error(target, "a loop has one variable")
+        self.scope.refuse_taken(target.id, target)
+        return self.claim(target.id, "loop", target)
+
+    def _with(self, node: ast.With, item: ast.withitem, around: Origins) -> Stmt:
+        call = item.context_expr
+        name = called_name(call)
+        if not isinstance(call, ast.Call) or name is None:
+            raise self.source.error(call, "after with stands block(...), checked(...) or the like")
+        arguments = Arguments(self.source, call, f"with {name}(...):")
+        if name == "block":
+            return self._block(node, arguments, around)
+        if name == "origin":
+            own = frozenset(self.scope.string(n) for n in arguments.positional)
+            return self.body(node.body, own)
+        if name in _LETS:
+            return self._let(node, item, arguments, _LETS[name], around)
+        raise UnknownNameError(
+            f"no statement 'with {name}'; there are {listed(('block', *_LETS, 'origin'))}",
+            place=self.source.place(call),
+        )
+
+    def _let(
+        self,
+        node: ast.With,
+        item: ast.withitem,
+        arguments: Arguments,
+        mode: LetMode,
+        around: Origins,
+    ) -> Let:
+        access, low, high = arguments.take(3)
+        load = self.elements.load(access)
+        lower, upper = self.scope.expr(low), self.scope.expr(high)
+        if not isinstance(item.optional_vars, ast.Name):
+            raise self.source.error(arguments.node, f"with {mode}(...) as v: names the integer")
+        name = self._loop_name(item.optional_vars)
+        last = None if upper.upper is None else upper.upper - 1
+        variable = self.ranged(name, (lower.lower, last), arguments)
+        arguments.finish()
+        with self.scope.bound({name: (variable, None)}):
+            return Let(variable, lower, upper, load, mode, self.body(node.body, around))
+
+    # ------------------------------------------------------------ blocks
+
+    def _block(self, node: ast.With, arguments: Arguments, around: Origins) -> Block:
+        (title,) = arguments.take(1)
+        name = self.claim(self.scope.string(title), "block", title)
+        origins = self.origins(arguments, around)
+        annotations = self.scope.attributes(arguments)
+        iters, rest = self._iters(node.body)
+        header = BlockHeader()
+        uid = self.mint()
+        guards = [s for s in rest if _header_call(s, ("guard",))]
+        for statement in guards:
+            self._header_line(statement, header, origins)
+        with self.scope.bound({v.var.name: (v.var, v.extent) for v in iters}):
+            inner = [s for s in rest if s not in guards]
+            body: list[Stmt] = []
+            for statement in inner:
+                if not self._header_line(statement, header, origins):
+                    body.append(self.statement(statement, origins))
+        whole = seq(*body)
+        reads, writes = access_regions(whole)
+        return Block(
+            uid,
+            name,
+            iters,
+            reads if header.reads is None else header.reads,
+            writes if header.writes is None else header.writes,
+            whole,
+            header.init,
+            header.predicate,
+            annotations,
+            origins,
+        )
+
+    def _iters(self, body: list[ast.stmt]) -> tuple[tuple[IterVar, ...], list[ast.stmt]]:
+        """Read the lines that bind iteration variables; they come first."""
+        iters: list[IterVar] = []
+        for position, statement in enumerate(body):
+            match statement:
+                case ast.Assign(targets=[ast.Name() as target], value=value):
+                    iters.append(self._iter(target, value, iters))
+                case ast.Assign(
+                    targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)
+                ) if len(targets) == len(values):
+                    for target, value in zip(targets, values, strict=True):
+                        iters.append(self._iter(target, value, iters))
+                case _:
+                    return tuple(iters), body[position:]
+        return tuple(iters), []
+
+    def _iter(self, target: ast.expr, value: ast.expr, before: list[IterVar]) -> IterVar:
+        kind = called_name(value)
+        if not isinstance(value, ast.Call) or kind not in _ITERS:
+            raise self.source.error(
+                value, "an iteration variable is bound by spatial, reduce or ordered"
+            )
+        if not isinstance(target, ast.Name):
+            raise self.source.error(target, "a name is expected here")
+        self.scope.refuse_taken(target.id, target)
+        if any(v.var.name == target.id for v in before):
+            raise DuplicateNameError(
+                f"two iteration variables {target.id!r}", place=self.source.place(target)
+            )
+        arguments = Arguments(self.source, value, f"{kind}(i), or {kind}(extent, binding)")
+        *sizes, bound = arguments.take(1, 2)
+        binding = self.scope.expr(bound)
+        extent = self.scope.expr(sizes[0]) if sizes else self._extent_of(binding, bound)
+        variable = self.ranged(target.id, range_of(extent), arguments)
+        arguments.finish()
+        return IterVar(variable, extent, _ITERS[kind], binding)
+
+    def _extent_of(self, binding: Expr, node: ast.expr) -> Expr:
+        found = self.scope.extents.get(binding) if isinstance(binding, Var) else None
+        if found is None:
+            raise self.source.error(
+                node, "only the variable of a loop tells an extent", "write spatial(extent, term)"
+            )
+        return found
+
+    def _header_line(self, node: ast.stmt, header: BlockHeader, origins: Origins) -> bool:
+        """Read ``guard``, ``reads``, ``writes`` or ``with init()``; tell whether it was one."""
+        if isinstance(node, ast.With) and called_name(node.items[0].context_expr) == "init":
+            header.init = self.body(node.body, origins)
+            return True
+        call = _header_call(node, _HEADERS)
+        if call is None:
+            return False
+        self._say(call, header)
+        return True
+
+    def _say(self, call: ast.Call, header: BlockHeader) -> None:
+        arguments = Arguments(self.source, call, "guard(condition), reads(A[i, 0:n], ...)")
+        arguments.finish()
+        match called_name(call):
+            case "guard":
+                header.predicate = self.scope.predicate(arguments.take(1)[0])
+            case "reads":
+                header.reads = tuple(self._region(n) for n in arguments.positional)
+            case _:
+                header.writes = tuple(self._region(n) for n in arguments.positional)
+
+    def _region(self, node: ast.expr) -> Region:
+        if not isinstance(node, ast.Subscript):
+            raise self.source.error(node, "a region such as A[i, 0:n] is expected here")
+        buffer = self.elements.buffer(node.value)
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(inner) != buffer.rank:
+            raise self.source.error(
+                node, f"{len(inner)} ranges of buffer {buffer.name!r} of rank {buffer.rank}"
+            )
+        return Region(buffer, tuple(self._range(n) for n in inner))
+
+    def _range(self, node: ast.expr) -> Range:
+        if isinstance(node, ast.Slice):
+            if node.lower is None or node.upper is None or node.step is not None:
+                raise self.source.error(node, "a range is start:stop")
+            start = self.scope.expr(node.lower)
+            return Range(start, self.scope.expr(node.upper) - start)
+        if isinstance(node, ast.Call) and called_name(node) == "span":
+            start, extent = Arguments(self.source, node, "span(start, extent)").take(2)
+            return Range(self.scope.expr(start), self.scope.expr(extent))
+        return Range(self.scope.expr(node), _ONE)
+
+
+def _header_call(node: ast.stmt, names: tuple[str, ...]) -> ast.Call | None:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return call if isinstance(call, ast.Call) and called_name(call) in names else None
+
+
+# ---------------------------------------------------------------- functions
+
+
+def read_prim_func(source: Source, node: ast.FunctionDef, declared: Declarations) -> PrimFunc:
+    """Read one loop-level function; ``declared`` are the symbols above it."""
+    scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})
+    reader = LoopReader(scope)
+    _, decorator = decorator_of(source, node, ("prim_func",))
+    params = tuple(reader.parameter(arg) for arg in signature(source, node))
+    target, origins, attributes = None, NO_ORIGIN, ()
+    if isinstance(decorator, ast.Call):
+        arguments = Arguments(source, decorator, '@prim_func(target=Target("cpu"), key=value)')
+        arguments.take(0)
+        goal = arguments.keyword("target")
+        target = None if goal is None else read_target(scope, goal)
+        origins = reader.origins(arguments, NO_ORIGIN)
+        attributes = scope.attributes(arguments)
+    facts, rest = take_facts(scope, statements_of(node))
+    buffers, rest = reader.allocations(rest)
+    body = reader.body(rest, origins)
+    return PrimFunc(node.name, params, body, buffers, facts, target, attributes, origins)

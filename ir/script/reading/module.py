@@ -1,0 +1,100 @@
+"""Whole modules: imports, symbols, constants and functions of both levels, in order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ...module import Constant, Function, Module
+from ..errors import DuplicateNameError
+from .arguments import Arguments, called_name
+from .constants import declared_constant
+from .graph import read_graph_func
+from .header import Declared, decorator_of, read_symbols
+from .loop import read_prim_func
+from .scope import Scope
+from .source import Source
+
+DECORATORS = ("prim_func", "graph_func")
+
+
+class ModuleReader:
+    """Reads the statements of a module one after the other."""
+
+    def __init__(self, source: Source, supplied: Mapping[str, Constant]) -> None:
+        """Take the values of constants from ``supplied``."""
+        self._source = source
+        self._scope = Scope(source, {})
+        self._supplied = supplied
+        self._symbols: dict[str, Declared] = {}
+        self._functions: dict[str, Function] = {}
+        self._constants: dict[str, Constant] = {}
+        self._attributes: dict[str, str] = {}
+
+    def read(self) -> Module:
+        """Read all statements."""
+        for node in self._source.tree().body:
+            self._statement(node)
+        return Module(
+            MappingProxyType(self._functions),
+            MappingProxyType(self._constants),
+            MappingProxyType(self._attributes),
+        )
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] == "tilewright":
+                return
+            case ast.Import(names=names) if all(
+                n.name.partition(".")[0] == "tilewright" for n in names
+            ):
+                return
+            case ast.Expr(value=ast.Constant(value=str())):
+                return
+            case ast.Expr(value=ast.Call() as call):
+                self._call(call)
+            case ast.Assign(targets=[_], value=ast.Call() as call) if (
+                called_name(call) == "symbols"
+            ):
+                self._symbols.update(read_symbols(self._source, node, call))
+            case ast.FunctionDef():
+                self._function(node)
+            case _:
+                raise self._source.error(
+                    node,
+                    "no such statement in a module",
+                    "a module has symbols, constants and functions under @prim_func, @graph_func",
+                )
+
+    def _call(self, call: ast.Call) -> None:
+        match called_name(call):
+            case "module":
+                arguments = Arguments(self._source, call, 'module(model="...")')
+                arguments.take(0)
+                for key, value in arguments.rest():
+                    self._attributes[key] = self._scope.string(value)
+            case "constant":
+                key, constant = declared_constant(self._scope, call, self._supplied)
+                if key in self._constants:
+                    raise DuplicateNameError(
+                        f"two constants {key!r}", place=self._source.place(call)
+                    )
+                self._constants[key] = constant
+            case name:
+                raise self._source.error(
+                    call, f"no statement {name!r} in a module; there are module(...), constant(...)"
+                )
+
+    def _function(self, node: ast.FunctionDef) -> None:
+        if node.name in self._functions:
+            raise DuplicateNameError(
+                f"two functions {node.name!r}", place=self._source.place(node)
+            )
+        kind, _ = decorator_of(self._source, node, DECORATORS)
+        if kind == "prim_func":
+            self._functions[node.name] = read_prim_func(self._source, node, self._symbols)
+        else:
+            self._functions[node.name] = read_graph_func(
+                self._source, node, self._symbols, self._constants
+            )
