@@ -213,6 +213,26 @@ class Builder:
             annotations=annotations,
         )
 
+    def block(
+        self,
+        iters: Sequence[tuple[SymInt, IterKind]],
+        body: Callable[..., Stmt],
+        *,
+        name: str,
+        names: Sequence[str] = (),
+        origins: Origins = NO_ORIGIN,
+    ) -> None:
+        """Add one block with iteration variables of given extents and kinds.
+
+        ``body`` is called with the variables; it may read indices from memory by ``Let``.
+        """
+        made: list[tuple[Var, IterVar]] = []
+        for k, (extent, kind) in enumerate(iters):
+            base = names[k] if k < len(names) else f"{'r' if kind == 'reduce' else 'i'}{k}"
+            made.extend(self._iters((extent,), kind, (base,)))
+        statement = body(*(v.var for _, v in made))
+        self._block(name, made, statement, init=None, origins=origins, annotations=())
+
     def statement(self, statement: Stmt) -> None:
         """Add a statement written by hand; mint its uids with :attr:`mint`."""
         self._body.append(statement)

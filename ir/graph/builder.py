@@ -1,0 +1,199 @@
+"""Write graph-level functions one operator at a time; shapes are deduced as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ..dtype import bool_, f32, i64
+from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
+from ..loop.nodes import Access, Attribute
+from ..symbolic import And, Bool, Discharge, Eq, Expr, Facts, Le, Lt, SymInt, as_expr, minimum
+from .nodes import (
+    Binding,
+    Call,
+    ConstantRef,
+    Dims,
+    GraphFunc,
+    GraphParam,
+    Info,
+    MatchCast,
+    Operand,
+    Right,
+    ScalarLiteral,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+)
+from .operators import OperandError, Requirement, get_operator
+
+Argument: TypeAlias = "Operand | float | int | bool | Sequence[SymInt]"
+AttributeArgument: TypeAlias = "Attribute | Sequence[int]"
+
+
+def operand(argument: Argument) -> Operand:
+    """Turn Python numbers into literals and sequences of integers into :class:`Dims`.
+
+    Examples
+    --------
+    >>> operand(2.0).dtype.name, len(operand([2, 3]).dims)
+    ('f32', 2)
+    """
+    match argument:
+        case Value() | ConstantRef() | ScalarLiteral() | Dims():
+            return argument
+        case bool():
+            return ScalarLiteral(argument, bool_)
+        case int():
+            return ScalarLiteral(argument, i64)
+        case float():
+            return ScalarLiteral(argument, f32)
+        case _:
+            return Dims(tuple(as_expr(d) for d in argument))
+
+
+def equation(predicate: Bool) -> tuple[Expr, Expr] | None:
+    """Write a comparison as an equation, which ``match_cast`` can check.
+
+    ``a <= b`` is ``min(a, b) == a``. None where there is no such form.
+    """
+    match predicate:
+        case Eq(left=left, right=right):
+            return left, right
+        case Le(left=left, right=right):
+            return minimum(left, right), left
+        case Lt(left=left, right=right):
+            return minimum(left + 1, right), left + 1
+        case _:
+            return None
+
+
+class GraphBuilder:
+    """Collects parameters and bindings, and makes the function of them.
+
+    Examples
+    --------
+    >>> from ..symbolic import var
+    >>> n = var("n", lower=1)
+    >>> b = GraphBuilder("main")
+    >>> x = b.param("x", TensorInfo((n, as_expr(4)), f32))
+    >>> y = b.emit("softmax", x, axis=-1)
+    >>> [binding.value.name for binding in b.finish([y]).bindings]
+    ['softmax']
+    """
+
+    def __init__(self, name: str, *, facts: Facts | None = None) -> None:
+        """Start an empty function."""
+        self._name = name
+        self._mint = UidSource()
+        self._names: set[str] = set()
+        self._params: list[GraphParam] = []
+        self._bindings: list[Binding] = []
+        self._constants: dict[str, ConstantRef] = {}
+        self.facts = Facts() if facts is None else facts
+
+    def _value(self, name: str, info: Info) -> Value:
+        chosen = fresh_name(name, self._names)
+        self._names.add(chosen)
+        return Value(self._mint(), chosen, info)
+
+    def param(self, name: str, info: Info, access: Access = "in") -> Value:
+        """Add a parameter."""
+        value = self._value(name, info)
+        self._params.append(GraphParam(value, access))
+        return value
+
+    def constant(self, key: str, info: TensorInfo) -> ConstantRef:
+        """Refer to a constant of the module; the same key gives the same reference."""
+        return self._constants.setdefault(key, ConstantRef(key, info))
+
+    def assume(
+        self, predicate: Bool, origin: str, discharge: Discharge = Discharge.ENTRY_CHECK
+    ) -> None:
+        """Add a fact that holds from here on."""
+        self.facts = self.facts.assume(predicate, origin=origin, discharge=discharge)
+
+    def bind(self, name: str, info: Info, right: Right, origins: Origins = NO_ORIGIN) -> Value:
+        """Add a binding whose annotation is known."""
+        value = self._value(name, info)
+        self._bindings.append(Binding(value, right, origins))
+        return value
+
+    def emit(
+        self,
+        op: str,
+        *args: Argument,
+        name: str | None = None,
+        origins: Origins = NO_ORIGIN,
+        **attributes: AttributeArgument,
+    ) -> Value:
+        """Apply an operator. What its result rests on is proved, or checked before it.
+
+        Raises
+        ------
+        TilewrightError
+            If operands or attributes do not fit, or shapes can never agree.
+        """
+        operands = tuple(operand(a) for a in args)
+        given = tuple((k, _attribute(v)) for k, v in attributes.items())
+        inferred = get_operator(op).infer(operands, given, self.facts)
+        for requirement in inferred.requirements:
+            self.check(requirement, origins)
+        return self.bind(name or op, inferred.info, Call(op, operands, given), origins)
+
+    def check(self, requirement: Requirement, origins: Origins = NO_ORIGIN) -> None:
+        """Check a requirement at run time by a ``match_cast`` of symbolic integers."""
+        for part in _conjuncts(requirement.predicate):
+            sides = equation(part)
+            if sides is None:
+                raise OperandError(
+                    f"{requirement.reason}: {part} is neither proved nor checkable",
+                    where=f"function {self._name!r}",
+                    hint="state it as a fact of the function",
+                )
+            info = ShapeInfo((sides[1],), 1)
+            self.bind("checked", info, MatchCast(Dims((sides[0],)), info), origins)
+            self.assume(part, requirement.reason, Discharge.MATCH_CAST)
+
+    def match_cast(self, value: Argument, info: Info, *, name: str = "matched") -> Value:
+        """Refine what is known of a value, checked at run time."""
+        return self.bind(name, info, MatchCast(operand(value), info))
+
+    def item(self, tuple_: Value, index: int, *, name: str | None = None) -> Value:
+        """Take one field of a tuple."""
+        if not isinstance(tuple_.info, TupleInfo):
+            raise OperandError("expected a tuple", where=f"value {tuple_.name!r}")
+        info = tuple_.info.fields[index]
+        return self.bind(name or f"{tuple_.name}_{index}", info, TupleItem(tuple_, index))
+
+    def finish(
+        self,
+        results: Sequence[Operand],
+        *,
+        result_names: Sequence[str] = (),
+        hints: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    ) -> GraphFunc:
+        """Make the function."""
+        return GraphFunc(
+            self._name,
+            tuple(self._params),
+            tuple(self._bindings),
+            tuple(results),
+            self.facts,
+            hints=hints,
+            result_names=tuple(result_names),
+        )
+
+
+def _attribute(value: AttributeArgument) -> Attribute:
+    match value:
+        case bool() | int() | float() | str() | Expr():
+            return value
+        case _:
+            return tuple(value)
+
+
+def _conjuncts(predicate: Bool) -> tuple[Bool, ...]:
+    return predicate.args if isinstance(predicate, And) else (predicate,)

@@ -1,0 +1,106 @@
+"""Activation functions: relu, silu, gelu."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...loop.nodes import Binary, Element, Unary
+from .elementwise import Elementwise, number_like
+from .evaluation import Array, Evaluation
+from .inference import CallFacts
+from .operator import operator
+from .signature import AttributeSpec, OperandSpec, Signature
+from .special import erf, rounded, sigmoid
+
+_CUBIC = 0.044715
+_ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+_ROOT_HALF = math.sqrt(0.5)
+
+
+def _times(left: Element, right: Element) -> Element:
+    return Binary("mul", left, right)
+
+
+@operator
+class Relu(Elementwise):
+    """``max(x, 0)``."""
+
+    name = "relu"
+    signature = Signature((OperandSpec("x", dtypes="number"),))
+
+    def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
+        """Compare with zero."""
+        del call
+        return Binary("max", operands[0], number_like(0.0, operands[0]))
+
+    def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
+        """Compare with zero."""
+        del run
+        return np.maximum(operands[0], np.zeros_like(operands[0]))
+
+
+def _silu(x: Array) -> Array:
+    return x * sigmoid(x)
+
+
+@operator
+class Silu(Elementwise):
+    """``x * sigmoid(x)``, also called swish."""
+
+    name = "silu"
+    signature = Signature((OperandSpec("x", dtypes="float"),))
+
+    def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
+        """Multiply by the sigmoid."""
+        del call
+        return _times(operands[0], Unary("sigmoid", operands[0]))
+
+    def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
+        """Multiply by the sigmoid."""
+        del run
+        x = operands[0]
+        return np.asarray(rounded(_silu, x)).astype(x.dtype)
+
+
+@operator
+class Gelu(Elementwise):
+    """``x * Φ(x)``; exactly, or approximated through tanh (Hendrycks and Gimpel, 2016)."""
+
+    name = "gelu"
+    signature = Signature(
+        (OperandSpec("x", dtypes="float"),),
+        (AttributeSpec("approximate", "str", "none", ("none", "tanh")),),
+    )
+
+    def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
+        """Multiply half of x by one plus erf or tanh."""
+        x = operands[0]
+        gate = _tanh_gate(x) if call.attributes.text("approximate") == "tanh" else _erf_gate(x)
+        half = _times(number_like(0.5, x), x)
+        return _times(half, Binary("add", number_like(1.0, x), gate))
+
+    def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
+        """Multiply half of x by one plus erf or tanh."""
+        x = operands[0]
+        apply = _tanh_gelu if run.attributes.text("approximate") == "tanh" else _erf_gelu
+        return np.asarray(rounded(apply, x)).astype(x.dtype)
+
+
+def _erf_gate(x: Element) -> Element:
+    return Unary("erf", _times(x, number_like(_ROOT_HALF, x)))
+
+
+def _tanh_gate(x: Element) -> Element:
+    cube = _times(_times(x, x), x)
+    inner = Binary("add", x, _times(number_like(_CUBIC, x), cube))
+    return Unary("tanh", _times(number_like(_ROOT_2_OVER_PI, x), inner))
+
+
+def _erf_gelu(x: Array) -> Array:
+    return 0.5 * x * (1.0 + erf(x * _ROOT_HALF))
+
+
+def _tanh_gelu(x: Array) -> Array:
+    return 0.5 * x * (1.0 + np.tanh(_ROOT_2_OVER_PI * (x + _CUBIC * x * x * x)))

@@ -1,0 +1,64 @@
+"""Conversion between dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...dtype import DType
+from ...loop.nodes import Element
+from ...symbolic import Expr
+from ..nodes import Info, TensorInfo
+from .evaluation import Array, Evaluation
+from .inference import CallFacts
+from .lowering import Lowering, cast_to
+from .operator import Operator, operator
+from .signature import AttributeSpec, OperandSpec, Signature
+
+
+@operator
+class Cast(Operator):
+    """Convert elements to ``dtype``. Floats become integers saturating, NaN becomes 0."""
+
+    name = "cast"
+    signature = Signature((OperandSpec("x"),), (AttributeSpec("dtype", "dtype"),))
+
+    def deduce(self, call: CallFacts) -> Info:
+        """Keep the shape; keep symbolic values between integers that hold them."""
+        x = call.tensor(0)
+        target = call.attributes.dtype("dtype")
+        keeps = x.elements is not None and _keeps_values(x.dtype, target)
+        return TensorInfo(x.shape, target, elements=x.elements if keeps else None)
+
+    def evaluate(self, run: Evaluation) -> Array:
+        """Convert."""
+        return convert(run.array(0), run.dtype_of(run.attributes.dtype("dtype")))
+
+    def define(self, low: Lowering) -> None:
+        """One block over the elements."""
+        target = low.attributes.dtype("dtype")
+
+        def value(*indices: Expr) -> Element:
+            return cast_to(target, low.sources[0](*indices))
+
+        low.builder.compute(low.out, value, name="cast")
+
+
+def _keeps_values(source: DType, target: DType) -> bool:
+    wide_enough = target.is_integer and target.bits >= 32
+    return wide_enough and (source.is_integer or source.kind == "bool")
+
+
+def convert(x: Array, target: np.dtype[Any]) -> Array:
+    """Convert an array as the loop level does: saturating from floats, wrapping from integers."""
+    from_float = np.issubdtype(x.dtype, np.floating) or x.dtype.name == "bfloat16"
+    if not (from_float and np.issubdtype(target, np.integer)):
+        with np.errstate(all="ignore"):
+            return x.astype(target)
+    limits = np.iinfo(target.type)
+    # The limit itself may not be a float: 2**63 - 1 rounds up, so compare before converting.
+    wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
+    low, high = wide <= float(limits.min), wide >= float(limits.max)
+    inside = np.where(low | high, 0.0, wide).astype(target)
+    return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(target)

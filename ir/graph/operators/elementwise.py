@@ -1,0 +1,131 @@
+"""Operators that compute each element of the result from one element of every operand."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtype import DType
+from ...loop.nodes import Element, Number
+from ...symbolic import Expr, const_value
+from ..nodes import Info, ScalarLiteral, TensorInfo
+from .broadcasting import broadcast
+from .evaluation import Array, Evaluation, ReferenceArg
+from .inference import MOST_ELEMENTS, CallFacts
+from .lowering import Lowering, literal_number
+from .operator import Operator
+from .signature import kind_of, tensor_info
+
+
+class Elementwise(Operator):
+    """Broadcasts its operands, which have one dtype; numbers take the tensors' dtype.
+
+    ``same`` lists the operands that share a dtype; by default all of them.
+    """
+
+    same: Sequence[int] | None = None
+
+    @abstractmethod
+    def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
+        """Compute one element in loops."""
+
+    @abstractmethod
+    def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
+        """Compute all elements with NumPy; the operands broadcast."""
+
+    def result_dtype(self, dtype: DType) -> DType:
+        """Give the result's dtype from the operands' common one."""
+        return dtype
+
+    def exact(self, values: tuple[Expr, ...]) -> Expr | None:
+        """Compute one integer element symbolically; None where that is not possible."""
+        del values
+        return None
+
+    def common_dtype(self, call: CallFacts) -> DType:
+        """Check that the operands agree in dtype, and give it."""
+        shared = range(len(call.args)) if self.same is None else self.same
+        tensors = [k for k in shared if kind_of(call.args[k]) == "tensor"]
+        if not tensors:
+            raise call.error(0, "at least one operand has to be a tensor", "use `full`")
+        dtype = call.require_same_dtype(tensors)
+        for k in shared:
+            if kind_of(call.args[k]) == "number":
+                _check_literal(call, k, dtype)
+        return dtype
+
+    def deduce(self, call: CallFacts) -> Info:
+        """Broadcast the shapes; compute symbolic element values where they are known."""
+        dtype = self.result_dtype(self.common_dtype(call))
+        infos = [tensor_info(a) for a in call.args]
+        shapes = [i.shape for i in infos if i is not None and i.shape is not None]
+        shape = broadcast(call, shapes)
+        return TensorInfo(shape, dtype, elements=self._elements(call, shape))
+
+    def _elements(self, call: CallFacts, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+        sizes = [const_value(d) for d in shape]
+        columns = [_stretched(call, k, sizes) for k in range(len(call.args))]
+        if any(c is None for c in columns):
+            return None
+        found = [self.exact(row) for row in zip(*(c for c in columns if c), strict=True)]
+        return tuple(e for e in found if e is not None) if None not in found else None
+
+    def evaluate(self, run: Evaluation) -> Array:
+        """Turn numbers into arrays of the tensors' dtype, then compute."""
+        shared = range(len(run.args)) if self.same is None else self.same
+        dtype = next(a.dtype for k in shared if isinstance(a := run.args[k], np.ndarray))
+        arrays = tuple(_as_array(a, dtype) for a in run.args)
+        return np.asarray(self.compute(run, arrays))
+
+    def define(self, low: Lowering) -> None:
+        """One block over the result's elements."""
+        dtype = self.common_dtype(low.call)
+
+        def value(*indices: Expr) -> Element:
+            operands = tuple(
+                literal_number(a, dtype) if isinstance(a, ScalarLiteral) else s.broadcast(indices)
+                for a, s in zip(low.call.args, low.sources, strict=True)
+            )
+            return self.element(low.call, operands)
+
+        low.builder.compute(low.out, value, name=self.name)
+
+
+def _as_array(value: ReferenceArg, dtype: np.dtype[Any]) -> Array:
+    if isinstance(value, np.ndarray):
+        return value
+    return np.asarray(value, dtype=dtype)
+
+
+def _check_literal(call: CallFacts, position: int, dtype: DType) -> None:
+    value = call.literal(position).value
+    fits = dtype.is_float or not isinstance(value, float)
+    fits = fits and (isinstance(value, bool) if dtype.kind == "bool" else True)
+    if not fits:
+        raise call.error(
+            position, f"number {value!r} does not fit dtype {dtype}", hint="cast the tensor first"
+        )
+
+
+def _stretched(
+    call: CallFacts, position: int, sizes: Sequence[int | None]
+) -> tuple[Expr, ...] | None:
+    """Give the symbolic values of an operand broadcast to constant sizes, row-major."""
+    known = call.elements(position)
+    if known is None or None in sizes:
+        return None
+    constant = tuple(s for s in sizes if s is not None)
+    if int(np.prod(constant)) > MOST_ELEMENTS:
+        return None
+    number = kind_of(call.args[position]) == "number"
+    own = () if number else call.tensor(position).shape
+    numbers = np.arange(len(known)).reshape([const_value(d) or 0 for d in own])
+    return tuple(known[int(k)] for k in np.broadcast_to(numbers, constant).ravel())
+
+
+def number_like(value: float, element: Element) -> Number:
+    """Write a number in the dtype of an element."""
+    return Number(value if element.dtype.is_float else int(value), element.dtype)

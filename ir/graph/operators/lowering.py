@@ -1,0 +1,228 @@
+"""From a call to a loop-level function: parameters, temporaries and how to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ...dtype import DType, f32, i64
+from ...loop.builder import Builder
+from ...loop.nodes import Binary, Buffer, Cast, Element, Index, Load, Number, PrimFunc
+from ...symbolic import (
+    Discharge,
+    Expr,
+    Facts,
+    SymInt,
+    Var,
+    as_expr,
+    const_value,
+    free_vars,
+    product,
+)
+from ..nodes import Dims, Info, Operand, ScalarLiteral, TensorInfo, TupleInfo
+from .errors import OperandError
+from .inference import CallFacts
+from .signature import kind_of
+
+_ZERO = as_expr(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A loop-level function and the operands of the call to it, as ``CallTIR`` keeps them."""
+
+    function: PrimFunc
+    args: tuple[Operand, ...]
+    outputs: tuple[TensorInfo, ...]
+    scalars: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An operand as a source of elements: a buffer, or a number written in the program."""
+
+    shape: tuple[Expr, ...]
+    dtype: DType
+    read: Callable[[tuple[Expr, ...]], Element]
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions; a number has none."""
+        return len(self.shape)
+
+    def __call__(self, *indices: SymInt) -> Element:
+        """Read one element."""
+        return self.read(tuple(as_expr(i) for i in indices))
+
+    def broadcast(self, indices: Sequence[Expr]) -> Element:
+        """Read the element that right-aligned broadcasting puts at ``indices``."""
+        own = indices[len(indices) - self.rank :]
+        return self.read(
+            tuple(_ZERO if const_value(d) == 1 else i for d, i in zip(self.shape, own, strict=True))
+        )
+
+
+def literal_number(literal: ScalarLiteral, dtype: DType) -> Number:
+    """Write a literal as an element of a dtype.
+
+    Examples
+    --------
+    >>> literal_number(ScalarLiteral(2, i64), f32).value
+    2.0
+    """
+    if dtype.is_float:
+        return Number(float(literal.value), dtype)
+    if dtype.kind == "bool":
+        return Number(bool(literal.value), dtype)
+    return Number(int(literal.value), dtype)
+
+
+def accumulator(dtype: DType) -> DType:
+    """Give the dtype that sums of this dtype are kept in: f32 for half precision."""
+    return f32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def cast_to(dtype: DType, element: Element) -> Element:
+    """Convert, unless the dtype is the same already."""
+    return element if element.dtype == dtype else Cast(dtype, element)
+
+
+def extent_as(dtype: DType, extents: Iterable[Expr]) -> Element:
+    """Give the product of extents as an element, such as the divisor of a mean."""
+    size = product(extents)
+    value = const_value(size)
+    return (
+        Cast(dtype, Index(size, i64))
+        if value is None
+        else literal_number(ScalarLiteral(value, i64), dtype)
+    )
+
+
+def divided(left: Element, right: Element) -> Element:
+    """Divide one element by another."""
+    return Binary("div", left, right)
+
+
+class Lowering:
+    """The function being written for one call.
+
+    Every tensor operand is an ``in`` parameter under its own name, every result an ``out``
+    parameter; numbers are inlined; symbols that no parameter has as a whole dimension are passed.
+    """
+
+    def __init__(self, name: str, call: CallFacts, info: Info) -> None:
+        """Make the parameters."""
+        self.call = call
+        self.attributes = call.attributes
+        self.outputs = _outputs(info)
+        self._symbols = _symbols(call.args, self.outputs)
+        self.builder = Builder(name, facts=_callee_facts(call.facts, self._symbols))
+        self.sources = tuple(self._source(k, a) for k, a in enumerate(call.args))
+        self.results = self._result_params()
+        self._scalars = self._scalar_params()
+
+    def _source(self, position: int, operand: Operand) -> Source:
+        match kind_of(operand):
+            case "tensor":
+                tensor = self.call.tensor(position)
+                buffer = self.builder.param(self.call.name(position), tensor.shape, tensor.dtype)
+                return buffer_source(buffer)
+            case "number":
+                literal = self.call.literal(position)
+                number = Number(literal.value, literal.dtype)
+                return Source((), literal.dtype, lambda _: number)
+            case "dims":
+                return Source((), i64, self._no_elements(position))
+
+    def _no_elements(self, position: int) -> Callable[[tuple[Expr, ...]], Element]:
+        def refuse(_: tuple[Expr, ...]) -> Element:
+            raise self.call.error(position, "a tuple of integers is read by `call.dims`")
+
+        return refuse
+
+    def _result_params(self) -> tuple[Buffer, ...]:
+        many = len(self.outputs) > 1
+        return tuple(
+            self.builder.param(f"out{k}" if many else "out", o.shape or (), o.dtype, "out")
+            for k, o in enumerate(self.outputs)
+        )
+
+    def _scalar_params(self) -> tuple[Var, ...]:
+        shapes = [s.shape for s in self.sources] + [r.shape for r in self.results]
+        bound = {d for shape in shapes for d in shape if isinstance(d, Var)}
+        return tuple(self.builder.scalar(v) for v in self._symbols if v not in bound)
+
+    @property
+    def out(self) -> Buffer:
+        """The only result."""
+        return self.results[0]
+
+    def literal(self, position: int, dtype: DType) -> Element:
+        """Read a number operand in a dtype."""
+        return literal_number(self.call.literal(position), dtype)
+
+    def load(self, position: int, indices: tuple[Expr, ...]) -> Load:
+        """Read an integer that an index is bound to."""
+        found = self.sources[position](*indices)
+        if not isinstance(found, Load):
+            raise self.call.error(position, "expected a tensor")
+        return found
+
+    def load_broadcast(self, position: int, indices: tuple[Expr, ...]) -> Load:
+        """Read an integer of a tensor that broadcasts."""
+        found = self.sources[position].broadcast(indices)
+        if not isinstance(found, Load):
+            raise self.call.error(position, "expected a tensor")
+        return found
+
+    def finish(self) -> Lowered:
+        """Make the function and the operands of the call."""
+        args = tuple(a for a in self.call.args if kind_of(a) == "tensor")
+        return Lowered(self.builder.finish(), args, self.outputs, self._scalars)
+
+
+def buffer_source(buffer: Buffer) -> Source:
+    """Read elements of a buffer."""
+    return Source(buffer.shape, buffer.dtype, lambda indices: Load(buffer, indices))
+
+
+def _outputs(info: Info) -> tuple[TensorInfo, ...]:
+    match info:
+        case TensorInfo():
+            return (info,)
+        case TupleInfo(fields=fields):
+            return tuple(o for f in fields for o in _outputs(f))
+        case _:
+            raise OperandError(f"an operator gives tensors, not {info!r}")
+
+
+def _symbols(args: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> tuple[Var, ...]:
+    """Collect the symbols of a call in order of first occurrence."""
+    found: dict[Var, None] = {}
+    for operand in args:
+        for dim in _dims_of(operand):
+            found.update(dict.fromkeys(sorted(free_vars(dim), key=lambda v: v.serial)))
+    for output in outputs:
+        for dim in output.shape or ():
+            found.update(dict.fromkeys(sorted(free_vars(dim), key=lambda v: v.serial)))
+    return tuple(found)
+
+
+def _dims_of(operand: Operand) -> tuple[Expr, ...]:
+    match operand:
+        case Dims(dims=dims):
+            return dims
+        case ScalarLiteral():
+            return ()
+        case _:
+            return (operand.info.shape or ()) if isinstance(operand.info, TensorInfo) else ()
+
+
+def _callee_facts(facts: Facts, symbols: Sequence[Var]) -> Facts:
+    """Keep the caller's facts about these symbols, discharged by the caller."""
+    known = set(symbols)
+    kept = Facts()
+    for fact in facts:
+        if free_vars(fact.predicate) <= known:
+            kept = kept.assume(fact.predicate, origin=fact.origin, discharge=Discharge.CALLER)
+    return kept

@@ -1,0 +1,159 @@
+"""Softmax and its logarithm."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...loop.nodes import Binary, Buffer, Compare, Element, Number, Unary, Where
+from ...symbolic import Expr
+from ..nodes import Info, TensorInfo
+from .evaluation import Array, Evaluation, accumulator_dtype
+from .inference import CallFacts
+from .lowering import Lowering, Source, accumulator, buffer_source, cast_to, divided
+from .operator import Operator, operator
+from .signature import AttributeSpec, OperandSpec, Signature
+
+_AXIS = AttributeSpec("axis", "int", -1)
+
+
+def _row_maximum(x: Array, axis: int) -> Array:
+    return np.max(x, axis=axis, keepdims=True, initial=-math.inf)
+
+
+class _Rows:
+    """The pieces of a computation along one axis: reductions into rows, and reading them."""
+
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
+        self.x = low.sources[0]
+        self.axis = low.attributes.axis("axis", self.x.rank)
+        self.wide = accumulator(self.x.dtype)
+        self.kept = tuple(d for k, d in enumerate(self.x.shape) if k != self.axis)
+
+    def element(self, indices: tuple[Expr, ...]) -> Element:
+        """Read an element of the operand."""
+        return cast_to(self.wide, self.x(*indices))
+
+    def row(self, source: Source, indices: tuple[Expr, ...]) -> Element:
+        """Read what belongs to the row of an element."""
+        return source(*indices[: self.axis], *indices[self.axis + 1 :])
+
+    def inside(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Put the reduction index, which comes last, in its place."""
+        return (*indices[: self.axis], indices[-1], *indices[self.axis : -1])
+
+    def maximum(self) -> Buffer:
+        """Add the block that finds the greatest element of each row."""
+        out = self.low.builder.temporary("row_max", self.kept, self.wide)
+        extent = [self.x.shape[self.axis]]
+        self.low.builder.reduce(
+            out, extent, lambda *i: self.element(self.inside(i)), combiner="max"
+        )
+        return out
+
+
+@operator
+class Softmax(Operator):
+    """``exp(x) / sum(exp(x))`` along ``axis``, with the row's maximum subtracted first.
+
+    ``masked_rows`` tells what a row of minus infinities gives: NaN, or zero as attention wants.
+    """
+
+    name = "softmax"
+    signature = Signature(
+        (OperandSpec("x", dtypes="float"),),
+        (_AXIS, AttributeSpec("masked_rows", "str", "nan", ("nan", "zero"))),
+    )
+
+    def deduce(self, call: CallFacts) -> Info:
+        """Keep shape and dtype."""
+        x = call.require_rank(0, 1)
+        call.attributes.axis("axis", x.rank)
+        return TensorInfo(x.shape, x.dtype)
+
+    def evaluate(self, run: Evaluation) -> Array:
+        """Subtract the maximum, exponentiate, divide by the sum."""
+        x = run.array(0)
+        axis = run.attributes.axis("axis", x.ndim)
+        wide = x.astype(accumulator_dtype(x.dtype))
+        with np.errstate(all="ignore"):
+            top = _row_maximum(wide, axis)
+            weights = np.exp(wide - top)
+            out: Array = weights / weights.sum(axis=axis, keepdims=True)
+        if run.attributes.text("masked_rows") == "zero":
+            out = np.where(top == -math.inf, np.zeros_like(out), out)
+        return out.astype(x.dtype)
+
+    def define(self, low: Lowering) -> None:
+        """Four blocks: maximum, exponentials, their sum, the quotient."""
+        rows = _Rows(low)
+        top = buffer_source(rows.maximum())
+        zero_rows = low.attributes.text("masked_rows") == "zero"
+        weights = low.builder.temporary("exponential", rows.x.shape, rows.wide)
+        total = low.builder.temporary("row_sum", rows.kept, rows.wide)
+
+        def weight(*indices: Expr) -> Element:
+            moved = Binary("sub", rows.element(indices), rows.row(top, indices))
+            return Unary("exp", moved)
+
+        def share(*indices: Expr) -> Element:
+            summed = rows.row(buffer_source(total), indices)
+            found = divided(buffer_source(weights)(*indices), summed)
+            if zero_rows:
+                found = _zero_if_masked(rows.row(top, indices), found)
+            return cast_to(low.out.dtype, found)
+
+        low.builder.compute(weights, weight)
+        extent = [rows.x.shape[rows.axis]]
+        low.builder.reduce(total, extent, lambda *i: buffer_source(weights)(*rows.inside(i)))
+        low.builder.compute(low.out, share, name="softmax")
+
+
+def _zero_if_masked(top: Element, found: Element) -> Element:
+    dtype: Any = found.dtype
+    masked = Compare("eq", top, Number(-math.inf, dtype))
+    return Where(masked, Number(0.0, dtype), found)
+
+
+@operator
+class LogSoftmax(Operator):
+    """``x - max(x) - log(sum(exp(x - max(x))))`` along ``axis``."""
+
+    name = "log_softmax"
+    signature = Signature((OperandSpec("x", dtypes="float"),), (_AXIS,))
+
+    def deduce(self, call: CallFacts) -> Info:
+        """Keep shape and dtype."""
+        x = call.require_rank(0, 1)
+        call.attributes.axis("axis", x.rank)
+        return TensorInfo(x.shape, x.dtype)
+
+    def evaluate(self, run: Evaluation) -> Array:
+        """Subtract the maximum, then the logarithm of the sum."""
+        x = run.array(0)
+        axis = run.attributes.axis("axis", x.ndim)
+        wide = x.astype(accumulator_dtype(x.dtype))
+        with np.errstate(all="ignore"):
+            moved = wide - _row_maximum(wide, axis)
+            out = moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
+        return out.astype(x.dtype)
+
+    def define(self, low: Lowering) -> None:
+        """Three blocks: maximum, sum of exponentials, the difference."""
+        rows = _Rows(low)
+        top = buffer_source(rows.maximum())
+        total = low.builder.temporary("row_sum", rows.kept, rows.wide)
+
+        def moved(indices: tuple[Expr, ...]) -> Element:
+            return Binary("sub", rows.element(indices), rows.row(top, indices))
+
+        def value(*indices: Expr) -> Element:
+            summed = rows.row(buffer_source(total), indices)
+            return cast_to(low.out.dtype, Binary("sub", moved(indices), Unary("log", summed)))
+
+        extent = [rows.x.shape[rows.axis]]
+        low.builder.reduce(total, extent, lambda *i: Unary("exp", moved(rows.inside(i))))
+        low.builder.compute(low.out, value, name="log_softmax")
