@@ -1,0 +1,103 @@
+"""What a block reads and writes, in terms of its own iterations or of the loops around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..loop.nodes import Block, Buffer, For, If, Let, Load, Stmt, Store
+from ..loop.visit import children, walk_element
+from ..symbolic import Expr, Var, substitute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One load or store.
+
+    Parameters
+    ----------
+    block : Block
+        The block it is in.
+    buffer : Buffer
+        The buffer.
+    indices : tuple of Expr
+        Its indices, over iteration variables and variables bound inside the block's body.
+    inner : Mapping[Var, Expr]
+        The variables bound inside the body, with their extents.
+    writes : bool
+        Whether it is a store.
+    """
+
+    block: Block
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    inner: Mapping[Var, Expr]
+    writes: bool
+
+    def bound(self) -> tuple[Expr, ...]:
+        """The indices over the variables of the loops around the block."""
+        bindings = bindings_of(self.block)
+        return tuple(substitute(i, bindings) for i in self.indices)
+
+
+def bindings_of(block: Block) -> dict[Var, Expr]:
+    """Give the bindings of a block's iteration variables."""
+    return {v.var: v.binding for v in block.iters}
+
+
+def accesses(block: Block) -> tuple[Access, ...]:
+    """Give the loads and stores of a block, its initialisation included, in program order."""
+    parts = () if block.init is None else (block.init,)
+    return tuple(a for part in (*parts, block.body) for a in _in(part, block, {}))
+
+
+def reads(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
+    """Give the loads of a block, of one buffer or of all, that are not of its own accumulator."""
+    own = {(a.buffer, a.indices) for a in accesses(block) if a.writes}
+    return tuple(
+        a
+        for a in accesses(block)
+        if not a.writes
+        and (buffer is None or a.buffer is buffer)
+        and (a.buffer, a.indices) not in own
+    )
+
+
+def writes(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
+    """Give the stores of a block, to one buffer or to all, one for each place."""
+    found = {
+        (a.buffer, a.indices): a
+        for a in accesses(block)
+        if a.writes and (buffer is None or a.buffer is buffer)
+    }
+    return tuple(found.values())
+
+
+def _in(statement: Stmt, block: Block, inner: Mapping[Var, Expr]) -> Iterator[Access]:
+    if isinstance(statement, Store):
+        for element in walk_element(statement.value):
+            if isinstance(element, Load):
+                yield Access(block, element.buffer, element.indices, inner, writes=False)
+        yield Access(block, statement.buffer, statement.indices, inner, writes=True)
+    elif isinstance(statement, Let):
+        load = statement.load
+        yield Access(block, load.buffer, load.indices, inner, writes=False)
+        inner = {**inner, statement.var: statement.upper}
+    elif isinstance(statement, For):
+        inner = {**inner, statement.var: statement.extent}
+    for child in children(statement):
+        yield from _in(child, block, inner)
+
+
+def is_plain(block: Block) -> bool:
+    """Whether the body is straight-line code: stores, without loops, branches or lets."""
+    parts = [block.body] if block.init is None else [block.init, block.body]
+    return all(
+        not isinstance(s, For | If | Let | Block) for part in parts for s in _statements(part)
+    )
+
+
+def _statements(statement: Stmt) -> Iterator[Stmt]:
+    yield statement
+    for child in children(statement):
+        yield from _statements(child)

@@ -1,0 +1,36 @@
+"""Which blocks feed which."""
+
+from __future__ import annotations
+
+from ..loop.nodes import Block, Buffer
+from ..loop.visit import loads
+from .tree import Tree, block_stores
+
+
+def read_buffers(block: Block) -> frozenset[Buffer]:
+    """Give the buffers that a block loads from, its own accumulator included."""
+    found = {load.buffer for load in loads(block.body)}
+    if block.init is not None:
+        found |= {load.buffer for load in loads(block.init)}
+    return frozenset(found)
+
+
+def written_buffers(block: Block) -> frozenset[Buffer]:
+    """Give the buffers that a block stores to."""
+    return frozenset(store.buffer for store in block_stores(block))
+
+
+def producers(tree: Tree, block: Block) -> tuple[Block, ...]:
+    """Give the other blocks that write what a block reads, in program order."""
+    read = read_buffers(block)
+    return tuple(
+        b for b in tree.leaf_blocks() if b is not block and not read.isdisjoint(written_buffers(b))
+    )
+
+
+def consumers(tree: Tree, block: Block) -> tuple[Block, ...]:
+    """Give the other blocks that read what a block writes, in program order."""
+    written = written_buffers(block)
+    return tuple(
+        b for b in tree.leaf_blocks() if b is not block and not written.isdisjoint(read_buffers(b))
+    )

@@ -1,0 +1,210 @@
+"""Whether the iterations of a loop may run in any order, or at the same time.
+
+A block instance is a function of its iteration variables: running it again does no harm. What can
+go wrong is told here, as data: two iterations that write one element, or an iteration that reads
+what another one writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..loop.nodes import Binary, Block, Buffer, For, Load, Store
+from ..loop.visit import walk_element
+from ..symbolic import Facts, Var, free_vars, is_proved
+from .accesses import Access, accesses, reads, writes
+from .digits import determined
+from .places import assuming, conjuncts, within_loops
+from .spans import Span, covers, span_of, union
+from .tree import Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conflict:
+    """Why iterations of a loop are not independent.
+
+    Parameters
+    ----------
+    reason : str
+        In words, with names.
+    block : Block
+        The block at fault.
+    buffer : Buffer
+        The buffer through which the iterations meet.
+    """
+
+    reason: str
+    block: Block
+    buffer: Buffer
+
+
+def feeds(loop: For, block: Block) -> tuple[Var, ...]:
+    """Give the iteration variables of a block whose bindings depend on a loop."""
+    return tuple(v.var for v in block.iters if loop.var in free_vars(v.binding))
+
+
+def feeds_kind(loop: For, block: Block) -> frozenset[str]:
+    """Give the kinds of the iteration variables that depend on a loop.
+
+    Examples
+    --------
+    A loop over the rows of a matmul feeds a spatial iteration, one over its depth a reduction.
+    """
+    return frozenset(v.kind for v in block.iters if loop.var in free_vars(v.binding))
+
+
+def is_reduction(block: Block) -> bool:
+    """Whether a block has reduction iterations."""
+    return any(v.kind == "reduce" for v in block.iters)
+
+
+_COMMUTATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
+
+
+def reduction_update(block: Block) -> tuple[Store, Binary] | None:
+    """Give the update of a reduction block: ``C[idx] = C[idx] op value``.
+
+    None if the body is anything else, such as an update that does not commute.
+    """
+    body = block.body
+    if not isinstance(body, Store) or not isinstance(body.value, Binary):
+        return None
+    value = body.value
+    own = Load(body.buffer, body.indices)
+    if value.op not in _COMMUTATIVE or value.left != own:
+        return None
+    if any(isinstance(e, Load) and e.buffer is body.buffer for e in walk_element(value.right)):
+        return None
+    return body, value
+
+
+def implied_by_domain(block: Block, facts: Facts) -> bool:
+    """Whether a block's predicate only keeps its iterations inside their extents."""
+    inside = {v.binding < v.extent for v in block.iters} | {v.binding >= 0 for v in block.iters}
+    rest = [part for part in conjuncts(block.predicate) if part not in inside]
+    if not rest:
+        return True
+    known = assuming(facts, *inside)
+    return all(is_proved(part, known) for part in rest)
+
+
+# ---------------------------------------------------------------- covering
+
+
+def loops_inside(tree: Tree, outer: For, block: Block) -> tuple[For, ...]:
+    """Give the loops around a block that are inside another loop, outermost first."""
+    above = tree.loops_above(block)
+    return above[above.index(outer) + 1 :]
+
+
+def access_spans(
+    tree: Tree, access: Access, inner: tuple[For, ...], facts: Facts
+) -> tuple[Span | None, ...]:
+    """Bound an access over some loops around its block."""
+    ranges = {loop.var: loop.extent for loop in inner} | dict(access.inner)
+    known = within_loops(facts, inner)
+    return tuple(span_of(index, ranges, known) for index in access.bound())
+
+
+def region_at(
+    tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
+) -> tuple[Span, ...] | None:
+    """Bound several accesses to one buffer over one iteration of a loop; None if unbounded."""
+    each = [access_spans(tree, a, loops_inside(tree, loop, a.block), facts) for a in found]
+    joined: list[Span] = []
+    for dimension in zip(*each, strict=True):
+        known = [s for s in dimension if s is not None]
+        span = union(known, facts) if len(known) == len(dimension) else None
+        if span is None:
+            return None
+        joined.append(span)
+    return tuple(joined)
+
+
+def covered_inside(tree: Tree, loop: For, reader: Block, buffer: Buffer) -> bool:
+    """Whether what a block reads of a buffer is written before it in the same iteration.
+
+    Reductions that write it have to be finished in the iteration.
+    """
+    facts = tree.facts(loop.body)
+    writers = [
+        b
+        for b in tree.blocks_in(loop.body)
+        if b is not reader and writes(b, buffer) and tree.order[b] < tree.order[reader]
+    ]
+    needed = region_at(tree, loop, reads(reader, buffer), facts)
+    if needed is None:
+        return False
+    return any(_covers_region(tree, loop, w, buffer, needed, facts) for w in writers)
+
+
+def _covers_region(
+    tree: Tree, loop: For, writer: Block, buffer: Buffer, needed: tuple[Span, ...], facts: Facts
+) -> bool:
+    inside = loops_inside(tree, loop, writer)
+    outside = [x for x in tree.loops_above(writer) if x not in inside]
+    if any("reduce" in feeds_kind(x, writer) for x in outside):
+        return False
+    given = region_at(tree, loop, writes(writer, buffer)[:1], facts)
+    if given is None or not implied_by_domain(writer, within_loops(facts, inside)):
+        return False
+    return all(covers(g, n, facts) for g, n in zip(given, needed, strict=True))
+
+
+# ---------------------------------------------------------------- conflicts
+
+
+def conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
+    """Find what keeps the iterations of a loop from running in any order or at once.
+
+    Iterations are independent where no two write one element of a buffer that outlives an
+    iteration, and none reads what another one writes. A temporary all of whose uses are inside
+    the loop, each read written before in the same iteration, is private to the iteration.
+    """
+    blocks = [b for b in tree.blocks_in(loop.body) if len(tree.blocks_in(b)) == 1]
+    for block in blocks:
+        for buffer in dict.fromkeys(w.buffer for w in writes(block)):
+            shared = not is_private(tree, loop, buffer)
+            if shared and not _distinct(tree, loop, block, buffer):
+                yield Conflict(
+                    f"iterations of {loop.var.name!r} write the same elements of "
+                    f"{buffer.name!r} in block {block.name!r}",
+                    block,
+                    buffer,
+                )
+        yield from _foreign_reads(tree, loop, block, blocks)
+
+
+def _foreign_reads(
+    tree: Tree, loop: For, block: Block, blocks: list[Block]
+) -> Iterator[Conflict]:
+    written = {w.buffer for b in blocks for w in writes(b)}
+    for buffer in dict.fromkeys(r.buffer for r in reads(block)):
+        if buffer in written and not covered_inside(tree, loop, block, buffer):
+            yield Conflict(
+                f"block {block.name!r} reads elements of {buffer.name!r} that other iterations of "
+                f"{loop.var.name!r} may write",
+                block,
+                buffer,
+            )
+
+
+def _distinct(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
+    """Whether iterations of a loop write different elements in a block."""
+    inside = (loop, *loops_inside(tree, loop, block))
+    facts = within_loops(tree.facts(loop.body), inside[1:])
+    found = writes(block, buffer)
+    ranges = {x.var: x.extent for x in inside} | dict(found[0].inner)
+    return len(found) == 1 and loop.var in determined(found[0].bound(), ranges, facts)
+
+
+def is_private(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Whether a temporary is used only inside a loop, and written before every read."""
+    if buffer not in tree.function.buffers:
+        return False
+    users = [b for b in tree.leaf_blocks() if any(a.buffer is buffer for a in accesses(b))]
+    if not all(tree.contains(loop, b) for b in users):
+        return False
+    readers = [b for b in users if reads(b, buffer)]
+    return all(covered_inside(tree, loop, b, buffer) for b in readers)

@@ -1,0 +1,62 @@
+"""What is known inside a loop."""
+
+from __future__ import annotations
+
+from ..loop.nodes import For
+from ..symbolic import (
+    TRUE,
+    And,
+    Bool,
+    Discharge,
+    Expr,
+    Fact,
+    Facts,
+    Origin,
+    Var,
+    const_value,
+)
+
+_HERE = Origin("holds here", None)
+
+
+def within_loop(facts: Facts, variable: Var, extent: Expr) -> Facts:
+    """Add the range of a loop's variable, unless the variable itself carries it.
+
+    Examples
+    --------
+    >>> from ..symbolic import as_expr, var
+    >>> within_loop(Facts(), var("i", lower=0, upper=7), as_expr(8)) == Facts()
+    True
+    """
+    size = const_value(extent)
+    if size is not None and variable.upper is not None and variable.upper <= size - 1:
+        return facts
+    return facts.with_loop(variable, extent)
+
+
+def within_loops(facts: Facts, loops: tuple[For, ...]) -> Facts:
+    """Add the ranges of several loops, outermost first."""
+    for loop in loops:
+        facts = within_loop(facts, loop.var, loop.extent)
+    return facts
+
+
+def assuming(facts: Facts, *claims: Bool) -> Facts:
+    """Add conditions that hold at a place by construction, without looking for contradictions.
+
+    Examples
+    --------
+    >>> from ..symbolic import is_proved, var
+    >>> n = var("n")
+    >>> is_proved(n + 1 > 4, assuming(Facts(), n >= 4))
+    True
+    """
+    parts = (p for claim in claims for p in conjuncts(claim))
+    return Facts((*facts, *(Fact(p, _HERE, Discharge.PROOF) for p in parts)))
+
+
+def conjuncts(claim: Bool) -> tuple[Bool, ...]:
+    """Give the parts of a conjunction; a condition alone is its only part, truth has none."""
+    if claim == TRUE:
+        return ()
+    return claim.args if isinstance(claim, And) else (claim,)

@@ -1,0 +1,173 @@
+"""A loop-level function indexed: parents, loops and blocks by uid, names, facts by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from ..identity import Uid
+from ..loop.nodes import Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
+from ..loop.visit import children, stores, walk
+from ..symbolic import Discharge, Facts, Origin, Var, free_vars, negate
+from .places import within_loop
+
+_BRANCH = Origin("the condition of the branch around it", None)
+
+
+class Tree:
+    """The index of one function. Get it from :func:`tree_of`, which keeps recent ones."""
+
+    __slots__ = ("_facts", "_symbols", "blocks", "buffers", "function", "loops", "order", "parent")
+
+    def __init__(self, function: PrimFunc) -> None:
+        """Walk the function once."""
+        self.function = function
+        self.parent: dict[Stmt, Stmt] = {}
+        self.order: dict[Stmt, int] = {}
+        self.loops: dict[Uid, For] = {}
+        self.blocks: dict[Uid, Block] = {}
+        self.buffers: dict[Uid, Buffer] = {
+            b.uid: b for b in (*function.buffer_params, *function.buffers)
+        }
+        self._facts: dict[Stmt, Facts] = {}
+        self._symbols: frozenset[Var] | None = None
+        self._walk(function.body)
+
+    def _walk(self, root: Stmt) -> None:
+        for number, statement in enumerate(walk(root)):
+            self.order[statement] = number
+            if isinstance(statement, For):
+                self.loops[statement.uid] = statement
+            elif isinstance(statement, Block):
+                self.blocks[statement.uid] = statement
+            for child in children(statement):
+                self.parent[child] = statement
+
+    def ancestors(self, statement: Stmt) -> Iterator[Stmt]:
+        """Iterate what is around a statement, innermost first, itself not included."""
+        above = self.parent.get(statement)
+        while above is not None:
+            yield above
+            above = self.parent.get(above)
+
+    def loops_above(self, statement: Stmt) -> tuple[For, ...]:
+        """Give the loops around a statement up to the nearest block, outermost first."""
+        found: list[For] = []
+        for above in self.ancestors(statement):
+            if isinstance(above, Block):
+                break
+            if isinstance(above, For):
+                found.append(above)
+        return tuple(reversed(found))
+
+    def contains(self, outer: Stmt, inner: Stmt) -> bool:
+        """Whether one statement is another or around it."""
+        return outer is inner or any(a is outer for a in self.ancestors(inner))
+
+    def common(self, statements: Iterable[Stmt]) -> Stmt:
+        """Give the innermost statement around all of the given, or the one given alone."""
+        paths = [[*reversed(list(self.ancestors(s))), s] for s in statements]
+        shared = self.function.body
+        for level in zip(*paths, strict=False):
+            if any(s is not level[0] for s in level):
+                break
+            shared = level[0]
+        return shared
+
+    def child_towards(self, outer: Stmt, inner: Stmt) -> Stmt:
+        """Give the child of ``outer`` that is ``inner`` or contains it."""
+        below = inner
+        for above in self.ancestors(inner):
+            if above is outer:
+                break
+            below = above
+        return below
+
+    def names(self) -> set[str]:
+        """Give every printed name in use."""
+        taken = {self.function.name, *(b.name for b in self.buffers.values())}
+        taken |= {v.name for v in self.symbols()}
+        for statement in self.order:
+            if isinstance(statement, For | Let):
+                taken.add(statement.var.name)
+            elif isinstance(statement, Block):
+                taken.add(statement.name)
+                taken.update(v.var.name for v in statement.iters)
+        return taken
+
+    def symbols(self) -> frozenset[Var]:
+        """Give the symbols of the function's parameters and buffers."""
+        if self._symbols is None:
+            found: set[Var] = set(self.function.scalar_params)
+            for buffer in self.buffers.values():
+                for dim in (*buffer.shape, *(buffer.strides or ())):
+                    found |= free_vars(dim)
+            self._symbols = frozenset(found)
+        return self._symbols
+
+    def facts(self, statement: Stmt) -> Facts:
+        """Give what holds at a statement: the function's facts, loop ranges, branch conditions."""
+        known = self._facts.get(statement)
+        if known is None:
+            known = self._facts[statement] = self._derive(statement)
+        return known
+
+    def _derive(self, statement: Stmt) -> Facts:
+        above = self.parent.get(statement)
+        if above is None:
+            return self.function.facts
+        outer = self.facts(above)
+        match above:
+            case For(var=var, extent=extent):
+                return within_loop(outer, var, extent)
+            case Let(var=var, lower=lower, upper=upper):
+                return outer.with_range(var, lower, upper)
+            case Block(iters=iters):
+                for item in iters:
+                    outer = within_loop(outer, item.var, item.extent)
+                return outer
+            case If(condition=condition, then=then):
+                claim = condition if statement is then else negate(condition)
+                return outer.assume(claim, origin=_BRANCH, discharge=Discharge.PROOF)
+            case _:
+                return outer
+
+    def blocks_in(self, statement: Stmt) -> tuple[Block, ...]:
+        """Give the blocks in a statement, itself included, in program order."""
+        return tuple(s for s in walk(statement) if isinstance(s, Block))
+
+    def leaf_blocks(self) -> tuple[Block, ...]:
+        """Give the blocks that contain no block, in program order."""
+        return tuple(b for b in self.blocks.values() if len(self.blocks_in(b)) == 1)
+
+    def writers(self, buffer: Buffer) -> tuple[Block, ...]:
+        """Give the blocks with a store to a buffer, in program order."""
+        return tuple(
+            b for b in self.leaf_blocks() if any(s.buffer is buffer for s in block_stores(b))
+        )
+
+
+def block_stores(block: Block) -> Iterator[Store]:
+    """Iterate the stores of a block, those of its initialisation first."""
+    if block.init is not None:
+        yield from stores(block.init)
+    yield from stores(block.body)
+
+
+@lru_cache(maxsize=512)
+def tree_of(function: PrimFunc) -> Tree:
+    """Index a function; asking again for the same one is free.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..loop.builder import Builder
+    >>> b = Builder("copy")
+    >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
+    >>> b.compute(y, lambda i: b.load(x, i))
+    >>> [loop.var.name for loop in tree_of(b.finish()).loops.values()]
+    ['i0']
+    """
+    return Tree(function)
+
+

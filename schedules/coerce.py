@@ -1,0 +1,190 @@
+"""Turn what a person, a form or a trace wrote into the values a step's fields hold."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from ..ir.loop.nodes import IndexMap
+from ..ir.symbolic import Expr, Var, as_expr, parse_expr, var
+from .primitive import Step
+from .problem import ScheduleError
+
+_Step = TypeVar("_Step", bound=Step)
+Names = Callable[[], Mapping[str, Var]]
+
+
+class ParameterError(ScheduleError):
+    """A value that a step's parameter cannot take."""
+
+    title = "Wrong parameter"
+
+
+def coerced(step: _Step, symbols: Names) -> _Step:
+    """Bring the fields of a step to their declared types.
+
+    Lists become tuples; text becomes a symbolic term or a map of indices where the field wants
+    one; so does a Python function, for maps.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot be what its field wants.
+    """
+    hints = _hints(type(step))
+    changed: dict[str, object] = {}
+    for name, value in step.values():
+        try:
+            new = _coerce(value, hints[name], symbols)
+        except _MismatchError as error:
+            raise ParameterError(
+                f"{step.verb()}: parameter {name!r} cannot be {error.value!r}",
+                hint=f"it takes {type_text(hints[name])}",
+            ) from None
+        if new is not value:
+            changed[name] = new
+    return cast("_Step", dataclasses.replace(cast("Any", step), **changed)) if changed else step
+
+
+class _MismatchError(Exception):
+    def __init__(self, value: object) -> None:
+        self.value = value
+        super().__init__(repr(value))
+
+
+@lru_cache(maxsize=1024)
+def _hints(cls: type[Step]) -> dict[str, Any]:
+    return {name: _flat(hint) for name, hint in get_type_hints(cls).items()}
+
+
+def _flat(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(x for arg in get_args(hint) for x in _flat(arg))
+    return (hint,)
+
+
+def _coerce(value: object, options: tuple[Any, ...], symbols: Names) -> object:
+    if isinstance(value, list):
+        value = tuple(cast("list[object]", value))
+    for option in options:
+        if _is(value, option):
+            return value
+    for option in options:
+        if get_origin(option) is tuple and isinstance(value, tuple):
+            return _coerce_tuple(cast("tuple[object, ...]", value), option, symbols)
+        if option is IndexMap and (callable(value) or isinstance(value, str)):
+            return index_map(value, symbols())
+        if option is Expr and isinstance(value, str):
+            return _expr(value, symbols())
+        if option is int and hasattr(value, "__index__"):
+            return cast("Any", value).__index__()
+    raise _MismatchError(value)
+
+
+def _expr(text: str, symbols: Mapping[str, Var]) -> Expr:
+    term = parse_expr(text, symbols)
+    if not isinstance(term, Expr):
+        raise _MismatchError(text)
+    return term
+
+
+def _is(value: object, option: Any) -> bool:
+    if option is Any:
+        return True
+    if option is None or option is NoneType:
+        return value is None
+    if get_origin(option) is Literal:
+        return value in get_args(option)
+    if option in (int, float) and isinstance(value, bool):
+        return False
+    if option is float and isinstance(value, int):
+        return True
+    return isinstance(option, type) and isinstance(value, option)
+
+
+def _coerce_tuple(value: tuple[object, ...], option: Any, symbols: Names) -> tuple[object, ...]:
+    args = get_args(option)
+    each = _flat(args[0])
+    if len(args) == 2 and args[1] is Ellipsis:
+        new = tuple(_coerce(item, each, symbols) for item in value)
+    elif len(args) == len(value):
+        pairs = zip(value, args, strict=True)
+        new = tuple(_coerce(item, _flat(arg), symbols) for item, arg in pairs)
+    else:
+        raise _MismatchError(value)
+    return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+
+
+def index_map(source: object, symbols: Mapping[str, Var]) -> IndexMap:
+    """Make a map of indices from a Python function or the text of a lambda.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither, or the text is no lambda.
+
+    Examples
+    --------
+    >>> made = index_map("lambda k, n: (n // 32, k, n % 32)", {})
+    >>> len(made.inputs), len(made.outputs)
+    (2, 3)
+    """
+    if isinstance(source, str):
+        return _parsed_map(source, symbols)
+    if not callable(source):
+        raise ParameterError(f"{source!r} is no map of indices", hint="give a lambda or its text")
+    inputs = tuple(var(name, lower=0) for name in inspect.signature(source).parameters)
+    outputs = source(*inputs)
+    return IndexMap(inputs, _outputs(cast("object", outputs)))
+
+
+def _outputs(outputs: object) -> tuple[Expr, ...]:
+    items = cast("tuple[object, ...]", tuple(cast("Any", outputs)) if isinstance(outputs, tuple | list) else (outputs,))
+    bad = next((x for x in items if not isinstance(x, int | Expr)), None)
+    if bad is not None:
+        raise ParameterError(f"{bad!r} is no index", hint="a map gives integers in terms of its inputs")
+    return tuple(as_expr(cast("int | Expr", x)) for x in items)
+
+
+def _parsed_map(text: str, symbols: Mapping[str, Var]) -> IndexMap:
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ParameterError(f"{text!r} cannot be read: {error.msg}") from None
+    if not isinstance(tree, ast.Lambda):
+        raise ParameterError(f"{text!r} is no lambda", hint="write lambda i, j: (j, i)")
+    inputs = {a.arg: var(a.arg, lower=0) for a in tree.args.args}
+    body = tree.body.elts if isinstance(tree.body, ast.Tuple | ast.List) else [tree.body]
+    names = {**symbols, **inputs}
+    outputs = _outputs([parse_expr(node, names) for node in body])
+    return IndexMap(tuple(inputs.values()), outputs)
+
+
+def type_text(options: Any) -> str:
+    """Print a field's type in plain words.
+
+    Examples
+    --------
+    >>> type_text((int, None))
+    'int or None'
+    """
+    flat: tuple[Any, ...] = cast("tuple[Any, ...]", options) if isinstance(options, tuple) else _flat(options)
+    words = [_word(x) for x in flat]
+    return " or ".join(dict.fromkeys(words))
+
+
+def _word(option: Any) -> str:
+    if option is None or option is NoneType:
+        return "None"
+    if get_origin(option) is tuple:
+        args = get_args(option)
+        many = len(args) == 2 and args[1] is Ellipsis
+        return f"a tuple of {type_text(_flat(args[0]))}" if many else "a tuple"
+    if get_origin(option) is Literal:
+        return " or ".join(map(repr, get_args(option)))
+    return getattr(option, "__name__", str(option))

@@ -1,0 +1,105 @@
+"""Versions of a schedule: content-addressed nodes, each with its parent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from dataclasses import dataclass
+
+from .problem import ScheduleError
+from .state import State
+from .text import step_json
+from .trace import TraceStep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One version. Its id is a digest of the program at the root and of the steps since.
+
+    Parameters
+    ----------
+    id : str
+        Hexadecimal digest.
+    parent : str or None
+        The id of the version before, None at the root.
+    state : State
+        The program and its trace.
+    """
+
+    id: str
+    parent: str | None
+    state: State
+
+    @property
+    def step(self) -> TraceStep:
+        """The last step.
+
+        Raises
+        ------
+        ScheduleError
+            At the root, which no step made.
+        """
+        if not len(self.state.trace):
+            raise ScheduleError("the start of a history was made by no step")
+        return self.state.trace[-1]
+
+
+class History:
+    """A tree of versions, safe to extend from several threads."""
+
+    def __init__(self, root: State) -> None:
+        """Begin with the first version."""
+        self._lock = threading.Lock()
+        self.root = Node(_root_digest(root), None, root)
+        self._nodes: dict[str, Node] = {self.root.id: self.root}
+        self._next: dict[str, str] = {}
+
+    def __getitem__(self, node: str) -> Node:
+        """Find a version by its id or the unique start of one."""
+        exact = self._nodes.get(node)
+        found = [exact] if exact else [n for k, n in self._nodes.items() if k.startswith(node)]
+        if len(found) != 1:
+            raise ScheduleError(
+                f"{len(found)} versions have an id that starts with {node!r}",
+                hint=f"the history has {len(self._nodes)} versions",
+            )
+        return found[0]
+
+    def nodes(self) -> tuple[Node, ...]:
+        """All versions, oldest first."""
+        return tuple(self._nodes.values())
+
+    def extended(self, parent: Node, state: State) -> Node:
+        """Add the versions between a node and a state made from it; give the last."""
+        steps = state.trace.steps[len(parent.state.trace) :]
+        if not steps:
+            return parent
+        digest = parent.id
+        for step in steps:
+            digest = _digest(digest, step)
+        with self._lock:
+            node = self._nodes.setdefault(digest, Node(digest, parent.id, state))
+            self._next[parent.id] = node.id
+        return node
+
+    def remember(self, parent: Node, child: Node) -> None:
+        """Note which way a redo goes."""
+        with self._lock:
+            self._next[parent.id] = child.id
+
+    def following(self, node: Node) -> Node | None:
+        """Give the version a redo goes to."""
+        following = self._next.get(node.id)
+        return None if following is None else self._nodes[following]
+
+
+def _digest(parent: str, step: TraceStep) -> str:
+    text = json.dumps(step_json(step), sort_keys=True)
+    return hashlib.sha256(f"{parent}\n{text}".encode()).hexdigest()
+
+
+def _root_digest(root: State) -> str:
+    """A start is known by its functions' identities: two sessions never share a root."""
+    marks = [f"{name}:{id(function)}" for name, function in root.module.functions.items()]
+    return hashlib.sha256("\n".join(marks).encode()).hexdigest()

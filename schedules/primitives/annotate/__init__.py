@@ -1,0 +1,1 @@
+"""Primitives that leave notes for later steps and for lowering."""

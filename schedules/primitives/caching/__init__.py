@@ -1,0 +1,1 @@
+"""Primitives that stage data in another buffer."""

@@ -1,0 +1,1 @@
+"""Primitives that move blocks, or dissolve them into others."""
