@@ -261,7 +261,7 @@ class ScatterElements(Operator):
         axis, wrap = run.attributes.axis("axis", x.ndim), run.attributes.flag("wrap")
         out = x.copy()
         front = checked_indices(indices, x.shape[axis], self.name, wrap=wrap)
-        places = list(np.indices(indices.shape))
+        places: list[Any] = list(np.indices(indices.shape))
         places[axis] = front
         out[tuple(places)] = updates
         return out

@@ -10,6 +10,7 @@ from ...loop.nodes import Element
 from ...symbolic import Expr, as_expr, const_value, product
 from ..nodes import Info, TensorInfo
 from .creation import require_sizes
+from .errors import OperandError
 from .evaluation import Array, Evaluation
 from .inference import CallFacts, shape_text
 from .lowering import Lowering
@@ -43,30 +44,22 @@ class View(Operator):
 
 @operator
 class Reshape(View):
-    """Another shape of as many elements; one dimension may be -1, the rest of the elements."""
+    """Another shape of as many elements. :func:`resolved_shape` computes a dimension left open."""
 
     name = "reshape"
     signature = Signature((OperandSpec("x"), OperandSpec("shape", ("dims",))))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Resolve -1 and require that the numbers of elements are equal."""
-        x = call.tensor(0)
-        shape = _resolve(call, x.shape, call.dims(1))
+        """Require that the numbers of elements are equal."""
+        x, shape = call.tensor(0), call.dims(1)
         require_sizes(call, shape)
         if product(shape) != product(x.shape):
             _require_same_count(call, shape, x.shape)
         return TensorInfo(shape, x.dtype, elements=x.elements)
 
     def concrete_shape(self, run: Evaluation) -> tuple[int, ...]:
-        """Take the given one, with -1 resolved by the other dimensions."""
-        shape = run.dims(1)
-        if -1 not in shape:
-            return shape
-        rest = 1
-        for size in shape:
-            rest *= 1 if size == -1 else size
-        missing = run.array(0).size // rest if rest else 0
-        return tuple(missing if size == -1 else size for size in shape)
+        """Take the given one."""
+        return run.dims(1)
 
 
 def _require_same_count(call: CallFacts, shape: tuple[Expr, ...], source: tuple[Expr, ...]) -> None:
@@ -89,12 +82,27 @@ def _product_beside(dims: tuple[Expr, ...], positions: Sequence[int]) -> Expr:
     return product(d for k, d in enumerate(dims) if k not in positions)
 
 
-def _resolve(call: CallFacts, source: tuple[Expr, ...], dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def resolved_shape(source: Sequence[Expr], dims: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Replace a dimension of -1 by what the number of elements of ``source`` leaves for it.
+
+    Equal dimensions of both cancel, so that this holds for empty tensors too where it can.
+
+    Raises
+    ------
+    OperandError
+        If several dimensions are -1.
+
+    Examples
+    --------
+    >>> resolved_shape((as_expr(4), as_expr(6)), (as_expr(4), as_expr(-1), as_expr(2)))[1]
+    Const(3)
+    """
     unknown = [k for k, d in enumerate(dims) if const_value(d) == -1]
     if not unknown:
-        return dims
+        return tuple(dims)
     if len(unknown) > 1:
-        raise call.error(1, f"{len(unknown)} dimensions of {shape_text(dims)} are -1; one may be")
+        text = f"{len(unknown)} dimensions of {shape_text(dims)} are -1; one may be"
+        raise OperandError(text, where="operand 'shape' of reshape")
     have, want = list(source), list[Expr]()
     for dim in (d for k, d in enumerate(dims) if k != unknown[0]):
         if dim in have:

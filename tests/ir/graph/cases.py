@@ -1,0 +1,206 @@
+"""One table of calls that every operator test runs over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.ir.dtype import DType, bool_, f16, f32, f64, i32, i64
+
+Dim = int | str
+
+
+@dataclass(frozen=True)
+class T:
+    """A tensor operand: dimensions are numbers or names of symbols, values are drawn."""
+
+    shape: tuple[Dim, ...]
+    dtype: DType = f32
+    low: float = -3.0
+    high: float | str = 3.0
+
+    def draw(self, env: dict[str, int], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        shape = tuple(env[d] if isinstance(d, str) else d for d in self.shape)
+        high = env[self.high] if isinstance(self.high, str) else self.high
+        if self.dtype.kind == "bool":
+            return rng.random(shape) < 0.5
+        if self.dtype.is_integer:
+            return rng.integers(int(self.low), int(max(high, self.low + 1)), shape).astype(
+                self.dtype.numpy
+            )
+        return rng.uniform(self.low, high, shape).astype(self.dtype.numpy)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: operands (tensors, numbers, or tuples of dimensions) and attributes."""
+
+    op: str
+    args: tuple[Any, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    tolerance: float = 2e-6
+    at: tuple[dict[str, int], ...] = ({"n": 5, "m": 3}, {"n": 1, "m": 4}, {"n": 7, "m": 1})
+
+    def __str__(self) -> str:
+        shapes = "_".join(
+            "x".join(map(str, a.shape)) + str(a.dtype) if isinstance(a, T) else str(a)
+            for a in self.args
+        )
+        return f"{self.op}-{shapes}-{'-'.join(map(str, self.attributes.values()))}"
+
+
+NM = T(("n", "m"))
+EMPTY = ({"n": 5, "m": 3}, {"n": 1, "m": 1}, {"n": 0, "m": 3}, {"n": 4, "m": 0})
+
+
+def unary_cases() -> list[Case]:
+    whole = ["negative", "abs", "sign", "exp", "expm1", "sigmoid", "tanh", "erf", "sin", "cos"]
+    whole += ["floor", "ceil", "round", "trunc", "isnan", "isinf", "relu", "silu", "gelu"]
+    positive = ["log", "log1p", "sqrt", "rsqrt"]
+    return [
+        *(Case(op, (NM,), at=EMPTY) for op in whole),
+        *(Case(op, (T(("n", "m"), low=0.1),)) for op in positive),
+        *(Case(op, (T(("n",), f16, 0.2),), tolerance=2e-3) for op in ("exp", "silu", "gelu", "log")),
+        Case("gelu", (NM,), {"approximate": "tanh"}),
+        *(Case(op, (T(("n",), i32, -9, 9),)) for op in ("negative", "abs", "sign", "relu")),
+        Case("logical_not", (T(("n",), bool_),)),
+        Case("bitwise_not", (T(("n",), i64, -9, 9),)),
+    ]
+
+
+def binary_cases() -> list[Case]:
+    numbers = ["add", "subtract", "multiply", "maximum", "minimum"]
+    compared = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+    whole = T(("n",), i64, -9, 9)
+    away = T(("m",), i64, 1, 9)
+    return [
+        *(Case(op, (NM, T(("m",))), at=EMPTY) for op in numbers),
+        *(Case(op, (T(("n", 1)), T((1, "m")))) for op in (*numbers, "divide")),
+        *(Case(op, (whole, 3)) for op in (*numbers, "floor_divide", "mod", *compared)),
+        *(Case(op, (2.5, NM)) for op in numbers),
+        *(Case(op, (T(("n", 1), i64, -9, 9), away)) for op in ("floor_divide", "mod", *compared)),
+        *(Case(op, (NM, T(("m",), low=0.5))) for op in ("divide", "floor_divide", "mod")),
+        *(Case(op, (whole, whole)) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")),
+        *(
+            Case(op, (T(("n", "m"), bool_), T(("m",), bool_)))
+            for op in ("logical_and", "logical_or", "logical_xor", "equal")
+        ),
+        *(Case("power", (T(("n",), low=0.1), y)) for y in (2.0, 0.5, -0.5, 3.0, T(("n",)))),
+        Case("add", (T(("n",), f16), T(("n",), f16)), tolerance=2e-3),
+        Case("where", (T(("n", "m"), bool_), NM, T((1, "m")))),
+        Case("where", (T(("n", 1), bool_), NM, -np.inf)),
+        Case("where", (T(("n", "m"), bool_), 1, T((), i64, 2, 9))),
+    ]
+
+
+def creation_cases() -> list[Case]:
+    return [
+        Case("cast", (T(("n",), f32, -200, 200),), {"dtype": "i8"}),
+        Case("cast", (T(("n",), f64, -1e20, 1e20),), {"dtype": "i64"}),
+        Case("cast", (T(("n",), i64, -900, 900),), {"dtype": "u8"}),
+        Case("cast", (T(("n",), i64, -2, 2),), {"dtype": "bool"}),
+        Case("cast", (T(("n",), bool_),), {"dtype": "f32"}),
+        Case("cast", (T(("n", "m")),), {"dtype": "f16"}, tolerance=2e-3),
+        Case("full", (("n", 2, "m"), 1.5), {"dtype": "f32"}, at=EMPTY),
+        Case("full", ((), True), {"dtype": "bool"}),
+        Case("full", ((3,), 7), {"dtype": "i64"}),
+        Case("arange", ((0, "n", 1),), at=EMPTY),
+        Case("arange", (("m", "n", 2),), {"dtype": "f32"}),
+        Case("shape_to_tensor", (("n", 4, "m"),)),
+        Case("shape_to_tensor", ((),)),
+        Case("causal_mask", (("n", "m", 0),)),
+        Case("causal_mask", (("n", "m", "m"),)),
+        *(Case(op, (NM,), {"k": k}) for op in ("tril", "triu") for k in (0, 1, -2)),
+    ]
+
+
+def movement_cases() -> list[Case]:
+    return [
+        Case("reshape", (T(("n", 6)), ("n", 2, 3)), at=EMPTY),
+        Case("reshape", (T(("n", "m", 4)), ("n", "m", 2, 2))),
+        Case("reshape", (T(("n", "m")), ("n*m",)), at=EMPTY),
+        Case("reshape", (T(("n", 2, 3)), ("n", 6)), at=EMPTY),
+        Case("reshape", (T((2, "m", 3)), (3, 2, "m"))),
+        Case("reshape", (T((1, 1)), ())),
+        Case("expand_dims", (NM,), {"axes": (0, 2)}),
+        Case("expand_dims", (T(()),), {"axes": (0,)}),
+        Case("squeeze", (T((1, "n", 1)),), {"axes": (0, -1)}),
+        Case("permute_dims", (T(("n", 2, "m")),), {"axes": (2, 0, 1)}, at=EMPTY),
+        Case("broadcast_to", (T(("n", 1)), (2, "n", "m")), at=EMPTY),
+        Case("broadcast_to", (T(()), ("n",))),
+        Case("concat", (T(("n", "m")), T((2, "m")), T(("n", "m"))), {"axis": 0}, at=EMPTY),
+        Case("concat", (T(("n", "m")), T(("n", 1))), {"axis": -1}),
+        Case("concat", (NM,), {"axis": 1}),
+        Case("strided_slice", (T(("n", 6)), (1,), (5,)), {"axes": (1,), "steps": (2,)}),
+        Case("strided_slice", (T((9, "m")), ("m", 0), (9, "m")), {"axes": (0, 1)}),
+        Case("split", (T(("n", 6)), (1, 2, 3)), {"axis": 1}),
+        Case("split", (T(("n+m",)), ("n", "m")), {"axis": 0}),
+    ]
+
+
+def indexing_cases() -> list[Case]:
+    row = T(("m",), i64, 0, "n")
+    wrapped = T(("m",), i64, -1, 1)
+    return [
+        Case("take", (T(("n", 4)), T((2, "m"), i64, 0, "n")), {"axis": 0}),
+        Case("take", (T((3, "n", 2)), T((), i64, 0, "n")), {"axis": 1}),
+        Case("take", (T(("n",)), wrapped), {"wrap": True}),
+        Case("take", (T((4, "n"), i64), T(("m",), i32, 0, "n")), {"axis": -1}),
+        Case("gather_elements", (T(("n", "m")), T((3, "m"), i64, 0, "n")), {"axis": 0}),
+        Case("gather_elements", (T((1, "n")), T((1, "m"), i64, -1, 1)), {"axis": 1, "wrap": True}),
+        Case("index", (T(("n", "n", 2)), row, T((3, 1), i64, 0, "n"))),
+        Case("index", (T(("n", 2)), wrapped), {"wrap": True}),
+        Case("index_copy", (T((2, "n")), row, T((2, "m"))), {"axis": 1}),
+        Case("index_copy", (T(("n", 2)), wrapped, T(("m", 2))), {"wrap": True}),
+        Case("scatter_elements", (T(("n", "m")), T((2, "m"), i64, 0, "n"), T((2, "m"))), {"axis": 0}),
+        Case("update_slice", (T(("n+m", 3)), T(("n", 2)), ("m", 1))),
+    ]
+
+
+def reduction_cases() -> list[Case]:
+    x = T(("n", 3, "m"))
+    picks = ({}, {"axes": (1,)}, {"axes": (0, -1), "keepdims": True}, {"axes": (2, 0)})
+    ops = ("sum", "prod", "max", "min", "mean")
+    return [
+        *(Case(op, (x,), dict(p), tolerance=1e-5) for op in ops for p in picks),
+        *(Case(op, (x,), {"axes": (1,)}, at=EMPTY) for op in ("sum", "prod", "max")),
+        *(Case(op, (T(("n",), i64, -9, 9),)) for op in ("sum", "prod", "max", "min")),
+        *(Case(op, (T(("n",), f16),), tolerance=4e-3) for op in ("sum", "mean", "max")),
+        *(Case(op, (T(("n", "m"), bool_),), {"axes": (1,)}) for op in ("any", "all")),
+        *(Case(op, (NM,), {"axis": 0}) for op in ("argmax", "argmin")),
+        *(Case(op, (T(("n", "m"), i64, 0, 3),), {"keepdims": True}) for op in ("argmax", "argmin")),
+        Case("cumsum", (NM,), {"axis": 1}, tolerance=1e-5, at=EMPTY),
+        Case("cumsum", (T(("n",), i64, -9, 9),), {"axis": 0}),
+    ]
+
+
+def compound_cases() -> list[Case]:
+    return [
+        Case("matmul", (T(("n", 4)), T((4, "m"))), tolerance=1e-5, at=EMPTY),
+        Case("matmul", (T((2, 1, "n", 3)), T((4, 3, "m"))), tolerance=1e-5),
+        Case("matmul", (T(("n", "m"), i64, -9, 9), T(("m", 2), i64, -9, 9))),
+        Case("matmul", (T(("n", 4), f16), T((4, "m"), f16)), tolerance=8e-3),
+        Case("softmax", (NM,), {"axis": -1}, at=EMPTY),
+        Case("softmax", (T(("n", 3, "m")),), {"axis": 1, "masked_rows": "zero"}),
+        Case("softmax", (T(("n", "m"), f16),), tolerance=2e-3),
+        Case("log_softmax", (T(("n", 3, "m")),), {"axis": 0}, tolerance=1e-5),
+        Case("layer_norm", (T(("n", "m", 4)), T((4,)), T((4,))), {"epsilon": 1e-12}, tolerance=2e-5),
+        Case("layer_norm", (T(("n", 3, "m")), T((3, "m"))), {"axes": 2}, tolerance=2e-5),
+        Case("layer_norm", (T(("n", 5)),), tolerance=2e-5),
+        Case("layer_norm", (T(("n", 5), f16), T((5,), f16)), tolerance=4e-3),
+        Case("rms_norm", (T(("n", 2, "m")), T(("m",))), {"epsilon": 1e-6}, tolerance=1e-5),
+        Case("rms_norm", (NM,), tolerance=1e-5),
+    ]
+
+
+CASES = [
+    *unary_cases(),
+    *binary_cases(),
+    *creation_cases(),
+    *movement_cases(),
+    *indexing_cases(),
+    *reduction_cases(),
+    *compound_cases(),
+]

@@ -1,0 +1,125 @@
+"""Every operator: shape rule = reference = loop-level definition, at several sizes."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ir.graph.cases import CASES, Case, T
+from tilewright.ir.graph.nodes import Call, TensorInfo, TupleInfo, Value
+from tilewright.ir.graph.builder import GraphBuilder, operand
+from tilewright.ir.graph.operators import OPERATORS, get_operator, lower_call
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.symbolic import Expr, Var, as_expr, evaluate, parse_expr, var
+
+
+class Program:
+    """A case as a call over symbols."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.symbols = {name: var(name, lower=0) for name in ("n", "m")}
+        self.builder = GraphBuilder("main")
+        args = [self.argument(k, a) for k, a in enumerate(case.args)]
+        self.value = self.builder.emit(case.op, *args, **case.attributes)
+        self.call = self.builder.finish([self.value]).bindings[-1].right
+
+    def dim(self, dim: int | str) -> Expr:
+        found = parse_expr(dim, self.symbols) if isinstance(dim, str) else as_expr(dim)
+        assert isinstance(found, Expr)
+        return found
+
+    def argument(self, position: int, argument: Any) -> Any:
+        if isinstance(argument, T):
+            info = TensorInfo(tuple(self.dim(d) for d in argument.shape), argument.dtype)
+            return self.builder.param(f"p{position}", info)
+        if isinstance(argument, tuple):
+            return tuple(self.dim(d) for d in argument)
+        return argument
+
+    def env(self, sizes: dict[str, int]) -> dict[Var, int]:
+        return {self.symbols[name]: size for name, size in sizes.items()}
+
+    def values(self, sizes: dict[str, int]) -> list[Any]:
+        rng = np.random.default_rng(zlib.crc32(str(self.case).encode()))
+        names = sizes | {"n*m": sizes["n"] * sizes["m"], "n+m": sizes["n"] + sizes["m"]}
+        env = self.env(sizes)
+        return [
+            a.draw(names, rng)
+            if isinstance(a, T)
+            else tuple(int(evaluate(self.dim(d), env)) for d in a)
+            if isinstance(a, tuple)
+            else a
+            for a in self.case.args
+        ]
+
+    def infos(self) -> tuple[TensorInfo, ...]:
+        info = self.value.info
+        fields = info.fields if isinstance(info, TupleInfo) else (info,)
+        return tuple(f for f in fields if isinstance(f, TensorInfo))
+
+
+def flat(found: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_inference_reference_and_loops_agree(case: Case) -> None:
+    program = Program(case)
+    assert isinstance(program.call, Call)
+    lowered = lower_call(program.call, program.value.info, "f")
+    for sizes in case.at:
+        values, env = program.values(sizes), program.env(sizes)
+        expected = flat(get_operator(case.op).reference(values, program.call.attributes))
+        for info, array in zip(program.infos(), expected, strict=True):
+            assert info.shape is not None
+            assert tuple(evaluate(d, env) for d in info.shape) == array.shape
+            assert info.dtype.numpy == array.dtype
+            if info.elements is not None:
+                known = [int(evaluate(e, env)) for e in info.elements]
+                assert known == [int(v) for v in array.ravel()]
+        tensors = [v for v in values if isinstance(v, np.ndarray)]
+        found = [np.full_like(e, 77) for e in expected]
+        scalars = dict(
+            zip(
+                (v.name for v in lowered.function.scalar_params),
+                (int(evaluate(s, env)) for s in lowered.scalars),
+                strict=True,
+            )
+        )
+        run_prim(lowered.function, [*tensors, *found], scalars)
+        for have, want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(have, want, rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_float64_is_computed_in_float64(case: Case) -> None:
+    program = Program(case)
+    assert isinstance(program.call, Call)
+    values = program.values(case.at[0])
+    wide = [
+        v.astype(np.float64) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v
+        for v in values
+    ]
+    found = get_operator(case.op).reference(wide, program.call.attributes, wide=True)
+    for info, array in zip(program.infos(), flat(found), strict=True):
+        assert array.dtype == (np.float64 if info.dtype.is_float else info.dtype.numpy)
+
+
+def test_every_operator_has_a_case() -> None:
+    assert {c.op for c in CASES} == set(OPERATORS)
+
+
+def test_views_say_so() -> None:
+    assert {name for name, op in OPERATORS.items() if op.is_view} == {
+        "reshape",
+        "expand_dims",
+        "squeeze",
+    }
+
+
+def test_numbers_become_literals() -> None:
+    assert not isinstance(operand(2), Value)
