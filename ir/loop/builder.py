@@ -82,7 +82,7 @@ class Builder:
         self._params: list[Param] = []
         self._buffers: list[Buffer] = []
         self._body: list[Stmt] = []
-        self._names: set[str] = {name}
+        self._names: set[str] = set()
 
     def _fresh(self, name: str) -> str:
         chosen = fresh_name(name, self._names)
