@@ -31,7 +31,7 @@ def to_sympy(e: Expr | Bool) -> tuple[Any, Mapping[Var, Any]]:
         )
         for v in sorted(e.free, key=lambda v: v.serial)
     }
-    done: dict[Term, Any] = dict(symbols)
+    done: dict[Term, Any] = {**symbols}
     for term in postorder(e):
         if term not in done:
             done[term] = _formula(term, done)

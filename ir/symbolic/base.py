@@ -8,15 +8,13 @@ what is known of it for all values of its symbols: a constant interval and a con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .errors import UndecidedConditionError
 
 if TYPE_CHECKING:
     from .terms import Var
-
-SymInt: TypeAlias = "Expr | int"
 
 Known: TypeAlias = tuple[int | None, int | None, int, int]
 """Lower bound, upper bound, modulus, remainder: ``value % modulus == remainder``.
@@ -50,12 +48,14 @@ class Algebra:
         "negate",
         "select",
         "subtract",
+        "sum",
         "text",
     )
 
     add: Callable[[SymInt, SymInt], Expr]
     subtract: Callable[[SymInt, SymInt], Expr]
     multiply: Callable[[SymInt, SymInt], Expr]
+    sum: Callable[[Mapping[Expr, int], int], Expr]
     floordiv: Callable[[SymInt, SymInt], Expr]
     modulo: Callable[[SymInt, SymInt], Expr]
     least: Callable[[SymInt, SymInt], Expr]
@@ -137,52 +137,52 @@ class Expr(Term):
         def __hash__(self) -> int: ...
 
     def __add__(self, other: SymInt) -> Expr:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.add(self, other)
 
     def __radd__(self, other: int) -> Expr:
-        if not isinstance(other, _INTEGER):
+        if not isinstance(other, INTEGER):
             return NotImplemented
         return ALGEBRA.add(self, other)
 
     def __sub__(self, other: SymInt) -> Expr:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.subtract(self, other)
 
     def __rsub__(self, other: int) -> Expr:
-        if not isinstance(other, _INTEGER):
+        if not isinstance(other, INTEGER):
             return NotImplemented
         return ALGEBRA.subtract(other, self)
 
     def __mul__(self, other: SymInt) -> Expr:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.multiply(self, other)
 
     def __rmul__(self, other: int) -> Expr:
-        if not isinstance(other, _INTEGER):
+        if not isinstance(other, INTEGER):
             return NotImplemented
         return ALGEBRA.multiply(self, other)
 
     def __floordiv__(self, other: SymInt) -> Expr:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.floordiv(self, other)
 
     def __rfloordiv__(self, other: int) -> Expr:
-        if not isinstance(other, _INTEGER):
+        if not isinstance(other, INTEGER):
             return NotImplemented
         return ALGEBRA.floordiv(other, self)
 
     def __mod__(self, other: SymInt) -> Expr:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.modulo(self, other)
 
     def __rmod__(self, other: int) -> Expr:
-        if not isinstance(other, _INTEGER):
+        if not isinstance(other, INTEGER):
             return NotImplemented
         return ALGEBRA.modulo(other, self)
 
@@ -193,22 +193,22 @@ class Expr(Term):
         return self
 
     def __lt__(self, other: SymInt) -> Bool:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.less(self, other)
 
     def __le__(self, other: SymInt) -> Bool:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.less_equal(self, other)
 
     def __gt__(self, other: SymInt) -> Bool:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.less(other, self)
 
     def __ge__(self, other: SymInt) -> Bool:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, OPERANDS):
             return NotImplemented
         return ALGEBRA.less_equal(other, self)
 
@@ -235,5 +235,7 @@ class Bool(Term):
 
 
 # Not spelled out at the uses: a type checker knows that callers obey, the interpreter does not.
-_OPERANDS: tuple[type, ...] = (int, Expr)
-_INTEGER: tuple[type, ...] = (int,)
+# An object, not text: the fields of schedule steps are read at run time.
+SymInt: TypeAlias = Expr | int
+OPERANDS: tuple[type, ...] = (int, Expr)
+INTEGER: tuple[type, ...] = (int,)

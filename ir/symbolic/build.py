@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
 
 from . import ranges
-from .base import ALGEBRA, Expr, Known, SymInt
+from .base import ALGEBRA, INTEGER, Expr, Known, SymInt
 from .errors import InvalidSymbolError, NotAnIntegerError
 from .intern import InternTable
 from .rule import PLAIN
@@ -70,7 +70,7 @@ def as_expr(x: SymInt) -> Expr:
     """
     if isinstance(x, Expr):
         return x
-    if isinstance(x, int):
+    if isinstance(x, INTEGER):
         return Const(x)
     raise NotAnIntegerError(
         f"{x!r} of type {type(x).__name__} is not a symbolic integer",
@@ -290,10 +290,15 @@ def _floordiv(a: Expr, d: Expr) -> Expr:
     return _quotient(a, d)
 
 
-def _quotient(a: Expr, d: Expr) -> FloorDiv:
-    return _quotients.add(
-        (a, d), FloorDiv(a, d, ranges.known_of_floordiv(known_of(a), known_of(d)))
-    )
+def _quotient(a: Expr, d: Expr) -> Expr:
+    known = ranges.known_of_floordiv(known_of(a), known_of(d))
+    return decided(known, d) or _quotients.add((a, d), FloorDiv(a, d, known))
+
+
+def decided(known: Known, d: Expr | None = None) -> Const | None:
+    """The constant that a term is, if its bounds meet. Division by zero stays what it is."""
+    never = isinstance(d, Const) and d.value == 0
+    return Const(known[3]) if known[2] == 0 and not never else None
 
 
 def modulo(a: SymInt, d: SymInt) -> Expr:
@@ -323,8 +328,9 @@ def _modulo(a: Expr, d: Expr) -> Expr:
     return _remainder(a, d)
 
 
-def _remainder(a: Expr, d: Expr) -> Mod:
-    return _remainders.add((a, d), Mod(a, d, ranges.known_of_mod(known_of(a), known_of(d))))
+def _remainder(a: Expr, d: Expr) -> Expr:
+    known = ranges.known_of_mod(known_of(a), known_of(d))
+    return decided(known, d) or _remainders.add((a, d), Mod(a, d, known))
 
 
 def ceildiv(a: SymInt, d: SymInt) -> Expr:
@@ -377,5 +383,6 @@ def total(xs: Iterable[SymInt]) -> Expr:
 ALGEBRA.add = add
 ALGEBRA.subtract = subtract
 ALGEBRA.multiply = multiply
+ALGEBRA.sum = sum_of
 ALGEBRA.floordiv = floordiv
 ALGEBRA.modulo = modulo

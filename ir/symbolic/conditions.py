@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from . import ranges
 from .base import ALGEBRA, Bool, Expr, Known, SymInt
-from .build import as_expr, known_of
+from .build import as_expr, decided, known_of
 from .errors import NotAnIntegerError
 from .intern import InternTable
 from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
@@ -287,7 +287,11 @@ def _extremum(kind: type[Min | Max], args: tuple[Expr, ...]) -> Expr:
     combine: Callable[[Known, Known], Known] = (
         ranges.known_of_least if least else ranges.known_of_greatest
     )
-    return table.get(key) or table.add(key, kind(args, reduce(combine, map(known_of, args))))
+    found = table.get(key)
+    if found is not None:
+        return found
+    known = reduce(combine, map(known_of, args))
+    return decided(known) or table.add(key, kind(args, known))
 
 
 def select(condition: Bool, a: SymInt, b: SymInt) -> Expr:
@@ -310,7 +314,7 @@ def select(condition: Bool, a: SymInt, b: SymInt) -> Expr:
     if found is not None:
         return found
     known = ranges.known_of_choice(known_of(then), known_of(otherwise))
-    return _choices.add(key, Select(condition, then, otherwise, known))
+    return decided(known) or _choices.add(key, Select(condition, then, otherwise, known))
 
 
 ALGEBRA.less = less

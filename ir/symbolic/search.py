@@ -96,15 +96,20 @@ class _Attempt:
                 yield (abs(a) // g * e + abs(c) // g * cofactor * delta,)
 
 
+def _without_quotient(rest: Expr, c: int, a: Expr, d: Expr) -> Expr:
+    """``rest + c * (a // d)`` times ``d > 0``, or something that is negative whenever that is."""
+    if c == 1:
+        return rest * d + a
+    if c == -1:
+        return (rest + 1) * d - a - 1
+    return rest * d + (c * a if c < 0 else c * (a - d + 1))
+
+
 def _openings(e: Expr, term: Expr, c: int) -> Iterator[tuple[Expr, ...]]:
     """Replace a quotient by its bounds, or a choice by its alternatives."""
     match term:
         case FloorDiv(a, d) if d.lower is not None and d.lower >= 0:
-            rest = e - c * term
-            if c < 0:
-                yield (rest * d + c * a,)
-            else:
-                yield (rest * d + c * (a - d + 1),)
+            yield (_without_quotient(e - c * term, c, a, d),)
         case Min(args):
             parts = tuple([e + c * (arg - term) for arg in args])
             if c > 0:

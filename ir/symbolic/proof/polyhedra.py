@@ -9,7 +9,7 @@ from __future__ import annotations
 from threading import local
 from typing import TYPE_CHECKING
 
-from ..base import Bool, Expr, Term
+from ..base import Expr, Term
 from ..predicates import And, BoolConst, Cmp, Eq, Ne, Or
 from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Select
 from ..traverse import postorder
@@ -97,7 +97,7 @@ class _Translation:
             parts.append(f"(({p}) and {name} = {a} or not ({p}) and {name} = {b})")
         return parts
 
-    def write(self, root: Expr | Bool) -> str:
+    def write(self, root: Term) -> str:
         """Print a term in isl's syntax."""
         for term in postorder(root, self.texts.__contains__):
             if term not in self.texts:

@@ -67,12 +67,15 @@ class _Translation:
         self.side: list[z3.BoolRef] = []
 
     def condition(self, root: Term) -> z3.BoolRef:
-        import z3
-
         for term in postorder(root, self.done.__contains__):
             if term not in self.done:
                 self.done[term] = self.formula(term)
-        found = self.done[root]
+        return self.truth(root)
+
+    def truth(self, term: Term) -> z3.BoolRef:
+        import z3
+
+        found = self.done[term]
         assert isinstance(found, z3.BoolRef)  # noqa: S101 - conditions give formulas
         return found
 
@@ -145,18 +148,16 @@ class _Translation:
                     result = z3.If(first, result, arg)
                 return result
             case Select(p, a, b):
-                condition = self.done[p]
-                assert isinstance(condition, z3.BoolRef)  # noqa: S101 - conditions give formulas
-                return z3.If(condition, self.integer(a), self.integer(b))
+                return z3.If(self.truth(p), self.integer(a), self.integer(b))
             case Cmp():
                 delta = self.integer(term.delta)
                 if isinstance(term, (Eq, Ne)):
                     return delta == 0 if isinstance(term, Eq) else delta != 0
                 return delta <= 0
             case And(args):
-                return z3.And(*[self.done[arg] for arg in args])
+                return z3.And(*map(self.truth, args))
             case Or(args):
-                return z3.Or(*[self.done[arg] for arg in args])
+                return z3.Or(*map(self.truth, args))
             case _:
                 raise TypeError(f"unknown kind of term: {type(term).__name__}")
 

@@ -37,10 +37,10 @@ def _order_by_divisor(e: Expr, know: Knowledge) -> Expr | None:
 
 def _order_of_quotient(e: Expr, know: Knowledge) -> Expr | None:
     quotients = [(t, c) for t, c in linear_terms(e)[0] if isinstance(t, FloorDiv)]
-    if len(quotients) != 1 or abs(quotients[0][1]) != 1:
+    if len(quotients) != 1:
         return None
     quotient, sign = quotients[0]
-    if not isinstance(quotient, FloorDiv) or not know.non_negative(quotient.divisor):
+    if abs(sign) != 1 or not know.non_negative(quotient.divisor):
         return None
     rest = e - sign * quotient
     if sign < 0:
@@ -54,10 +54,14 @@ def _common_factor(e: Expr) -> tuple[Expr, Expr] | None:
     if constant or not terms:
         return None
     for factor in factors_of(terms[0][0]):
-        rest = [(divide_product(t, factor), c) for t, c in terms]
-        cancelled = [(t, c) for t, c in rest if t is not None]
-        if len(cancelled) == len(terms):
-            return factor, combine(cancelled, 0)
+        rest: Expr = Const(0)
+        for term, c in terms:
+            left_over = divide_product(term, factor)
+            if left_over is None:
+                break
+            rest = rest + c * left_over
+        else:
+            return factor, rest
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..base import Expr
 from ..rule import Knowledge, Rule
 from ..terms import Const, FloorDiv, Mod, linear_terms
-from .splits import extract, multiples, split_by_unit
+from .splits import extract, negative, multiples, split_by_unit
 
 DivisionRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]
 
@@ -23,7 +23,7 @@ def _zero(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
 
 
 def _negative_divisor(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
-    return -a // -d if know.at_most(d, 0) else None
+    return -a // -d if negative(d, know) else None
 
 
 def _range(a: Expr, d: Expr, know: Knowledge) -> Expr | None:

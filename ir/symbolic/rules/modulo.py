@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..base import Expr
 from ..rule import Knowledge, Rule
 from ..terms import Const, Mod, linear_terms
-from .splits import combine, extract, multiples, split_by_unit
+from .splits import extract, multiples, negative, split_by_unit
 
 ModuloRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]
 
@@ -18,7 +18,7 @@ def _by_one(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
 
 
 def _negative_divisor(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
-    return -(-a % -d) if know.at_most(d, 0) else None
+    return -(-a % -d) if negative(d, know) else None
 
 
 def _residue(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
@@ -60,7 +60,10 @@ def _of_remainder(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
     opened = [(_open(term, coefficient, d), coefficient) for term, coefficient in terms]
     if all(new is old for (new, _), (old, _) in zip(opened, terms, strict=True)):
         return None
-    return combine(opened, constant) % d
+    result: Expr = Const(constant)
+    for term, coefficient in opened:
+        result = result + coefficient * term
+    return result % d
 
 
 def _open(term: Expr, coefficient: int, d: Expr) -> Expr:

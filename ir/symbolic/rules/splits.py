@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
-from ..base import Expr
+from ..base import ALGEBRA, Expr
 from ..rule import Knowledge
 from ..terms import Add, Const, factors_of, linear_terms
 
@@ -14,11 +14,8 @@ Terms = Iterable[tuple[Expr, int]]
 
 
 def combine(terms: Terms, constant: int) -> Expr:
-    """Add up coefficients times terms."""
-    result: Expr = Const(constant)
-    for term, coefficient in terms:
-        result = result + coefficient * term
-    return result
+    """Add up coefficients times different products."""
+    return ALGEBRA.sum({term: c for term, c in terms if c}, constant)
 
 
 def single_product(e: Expr) -> tuple[Expr | None, int] | None:
@@ -164,6 +161,11 @@ def _units(a: Expr, product: Expr, coefficient: int) -> list[Expr]:
         if not (isinstance(unit, Const) and unit.value == 1):
             units[unit] = None
     return sorted(units, key=lambda u: (len(factors_of(u)), u.order), reverse=True)
+
+
+def negative(d: Expr, know: Knowledge) -> bool:
+    """Whether a divisor, which is not zero, is certainly negative."""
+    return know.at_most(d, 0) and not know.at_least(d, 0)
 
 
 def multiples(a: Expr, d: Expr) -> Split | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..base import Expr
 from ..rule import Rule
@@ -34,23 +34,27 @@ def _remainders(terms: Terms) -> Iterator[tuple[Mod, Expr, Expr, int]]:
                 yield factor, others or Const(1), term, coefficient
 
 
-def _without(terms: Terms, constant: int, *parts: Expr) -> Expr | None:
-    """The sum less the given parts; None unless their terms are in it, coefficient and all."""
+def _without(
+    terms: Terms, constant: int, dropped: Iterable[Expr], part: Expr | None = None
+) -> Expr | None:
+    """The sum without some of its terms and less a part.
+
+    None unless the terms of the part are there, coefficient and all.
+    """
     rest = dict(terms)
-    for part in parts:
-        inside, offset = linear_terms(part)
-        for term, coefficient in inside:
-            if rest.pop(term, None) != coefficient:
-                return None
-        constant -= offset
-    return combine(rest.items(), constant)
+    for term in dropped:
+        del rest[term]
+    inside, offset = linear_terms(part) if part is not None else ((), 0)
+    if any(rest.pop(term, None) != coefficient for term, coefficient in inside):
+        return None
+    return combine(rest.items(), constant - offset)
 
 
 def _exact_quotient(terms: Terms, constant: int) -> Expr | None:
     for quotient, others, term, c in _quotients(terms):
         a, d = quotient.numerator, quotient.divisor
         if isinstance(d, Const) and d.value and c % d.value == 0 and a.modulus % d.value == 0:
-            rest = _without(terms, constant, c * term)
+            rest = _without(terms, constant, (term,))
             exact = c // d.value * others * (a - a.remainder % d.value)
             return None if rest is None else rest + exact
     return None
@@ -62,7 +66,7 @@ def _join(terms: Terms, constant: int) -> Expr | None:
     for remainder, others, term, c in _remainders(terms):
         a, d = remainder.numerator, remainder.divisor
         partner = c * others * d * (a // d)
-        rest = _without(terms, constant, c * term, partner)
+        rest = _without(terms, constant, (term,), partner)
         if rest is not None:
             return rest + c * others * a
     return None
@@ -77,7 +81,7 @@ def _remainder(terms: Terms, constant: int) -> Expr | None:
         if found is None or found[1] != 0:
             continue
         scale = -found[0]
-        rest = _without(terms, constant, c * term, scale * a)
+        rest = _without(terms, constant, (term,), scale * a)
         if rest is not None:
             return rest + scale * (a % d)
     return None
@@ -95,7 +99,7 @@ def _digits(terms: Terms, constant: int) -> Expr | None:
                 continue
             e = high.divisor
             if high.numerator is a // d and e.lower is not None and e.lower >= 0:
-                rest = _without(terms, constant, c * term, high_c * high_term)
+                rest = _without(terms, constant, (term, high_term))
                 return None if rest is None else rest + c * others * (a % (d * e))
     return None
 
@@ -105,7 +109,7 @@ def _least_and_greatest(terms: Terms, constant: int) -> Expr | None:
     for term, c in terms.items():
         if isinstance(term, Min) and len(term.args) == 2 and greatest.get(term.args) == c:
             partner = next(t for t in terms if isinstance(t, Max) and t.args == term.args)
-            rest = _without(terms, constant, c * term, c * partner)
+            rest = _without(terms, constant, (term, partner))
             return None if rest is None else rest + c * (term.args[0] + term.args[1])
     return None
 
