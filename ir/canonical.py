@@ -1,0 +1,233 @@
+"""The canonical form of programs: what is left when names, uids and provenance are taken away.
+
+Binders are numbered in the order in which they are met, so two programs have the same tokens
+exactly if one becomes the other by renaming. The hash is that of the tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, assert_never
+
+from .loop.nodes import Attribute, Attributes
+from .symbolic import (
+    Add,
+    And,
+    Bool,
+    BoolConst,
+    Const,
+    Eq,
+    Expr,
+    Facts,
+    FloorDiv,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ne,
+    Or,
+    Select,
+    Var,
+)
+
+_NUMBERED: Final = re.compile(r"([%@$])(\d+)")
+
+
+class Canon:
+    """Tokens of one program under construction.
+
+    Variables are ``%0``, ``%1``, ...; buffers ``@0``, ...; graph values ``$0``, ... With
+    ``explain``, every token knows the place it is from.
+    """
+
+    def __init__(self, *, explain: bool = False) -> None:
+        """Start with no token and nothing numbered."""
+        self.tokens: list[str] = []
+        self.places: list[str] = []
+        self._explain = explain
+        self._path: list[str] = []
+        self._numbers: dict[object, str] = {}
+        self._counts = {"%": 0, "@": 0, "$": 0}
+        self._names: dict[str, str] = {}
+        self._keys: dict[Expr | Bool, str] = {}
+
+    def emit(self, token: str) -> None:
+        """Add a token."""
+        self.tokens.append(token)
+        if self._explain:
+            self.places.append(", ".join(self._path))
+
+    @contextmanager
+    def inside(self, place: str) -> Iterator[None]:
+        """Name the place of the tokens added inside."""
+        self._path.append(place)
+        yield
+        self._path.pop()
+
+    # ------------------------------------------------------------ numbers
+
+    def number(self, kind: str, node: object, name: str) -> str:
+        """Give a binder its number, or the one it has."""
+        found = self._numbers.get(node)
+        if found is None:
+            found = self._numbers[node] = f"{kind}{self._counts[kind]}"
+            self._counts[kind] += 1
+            self._names[found] = name
+        return found
+
+    def symbols(self, terms: Iterable[Expr]) -> None:
+        """Number the symbols that are whole terms: those that a parameter's shape binds."""
+        for term in terms:
+            if isinstance(term, Var) and term not in self._numbers:
+                self._symbol(term)
+
+    def _symbol(self, symbol: Var) -> str:
+        key = self.number("%", symbol, symbol.name)
+        self.emit(f"symbol {key} in {symbol.lower}..{symbol.upper} by {symbol.multiple_of}")
+        return key
+
+    def symbol_named(self, name: str) -> str:
+        """Give the number of the first symbol of a name, or the name where there is none."""
+        numbered = (key for key, own in self._names.items() if key[0] == "%" and own == name)
+        return next(numbered, name)
+
+    def bind(self, variable: Var) -> str:
+        """Number a loop or iteration variable; its range is that of its extent."""
+        return self.number("%", variable, variable.name)
+
+    def readable(self, token: str) -> str:
+        """Put names back into a token, for a person."""
+        return _NUMBERED.sub(lambda m: self._names.get(m[0], m[0]), token)
+
+    # ------------------------------------------------------------ terms
+
+    def term(self, term: Expr | Bool) -> str:
+        """Give the key of a term: equal for terms that renaming makes equal."""
+        found = self._keys.get(term)
+        if found is None:
+            found = self._keys[term] = self._key(term)
+        return found
+
+    def terms(self, terms: Iterable[Expr]) -> str:
+        """Give the key of several terms."""
+        return ", ".join([self.term(t) for t in terms])
+
+    def _sorted(self, terms: Iterable[Expr | Bool]) -> str:
+        return ", ".join(sorted([self.term(t) for t in terms]))
+
+    def _key(self, term: Expr | Bool) -> str:
+        match term:
+            case Const(value=value) | BoolConst(value=value):
+                return str(value)
+            case Var():
+                return self._numbers.get(term) or self._symbol(term)
+            case Add(terms=terms, constant=constant):
+                parts = sorted([f"{c}*{self.term(t)}" for t, c in terms])
+                return f"({' + '.join(parts)} + {constant})"
+            case Mul(factors=factors):
+                return f"({'*'.join(sorted([self.term(f) for f in factors]))})"
+            case FloorDiv(numerator=a, divisor=b):
+                return f"({self.term(a)} // {self.term(b)})"
+            case Mod(numerator=a, divisor=b):
+                return f"({self.term(a)} % {self.term(b)})"
+            case Min(args=args):
+                return f"min({self._sorted(args)})"
+            case Max(args=args):
+                return f"max({self._sorted(args)})"
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                return f"select({self.term(condition)}, {self.terms((then, otherwise))})"
+            case _:
+                return self._predicate(term)
+
+    def _predicate(self, term: Expr | Bool) -> str:
+        match term:
+            case Eq(left=left, right=right):
+                return f"({' == '.join(sorted([self.term(left), self.term(right)]))})"
+            case Ne(left=left, right=right):
+                return f"({' != '.join(sorted([self.term(left), self.term(right)]))})"
+            case Le(left=left, right=right):
+                return f"({self.term(left)} <= {self.term(right)})"
+            case Lt(left=left, right=right):
+                return f"({self.term(left)} < {self.term(right)})"
+            case And(args=args):
+                return f"all({self._sorted(args)})"
+            case Or(args=args):
+                return f"any({self._sorted(args)})"
+            case _:
+                raise TypeError(type(term).__name__)
+
+    # ------------------------------------------------------------ what both levels have
+
+    def attribute(self, value: Attribute) -> str:
+        """Give the key of an attribute's value, which tells 1, 1.0, True and "1" apart."""
+        match value:
+            case Expr():
+                return f"expr {self.term(value)}"
+            case tuple():
+                return f"({', '.join([self.attribute(v) for v in value])})"
+            case bool() | int() | float() | str():
+                return repr(value)
+            case _:
+                assert_never(value)
+
+    def attributes(self, what: str, attributes: Attributes) -> None:
+        """Add attributes in the order of their keys."""
+        for key, value in sorted(attributes, key=_first):
+            self.emit(f"{what} {key}={self.attribute(value)}")
+
+    def facts(self, facts: Facts) -> None:
+        """Add facts; their order and the words of their origin do not matter."""
+        lines = {f"fact {self.term(f.predicate)} by {f.discharge.name}" for f in facts}
+        for line in sorted(lines):
+            self.emit(line)
+
+    def digest(self) -> str:
+        """Give the sha256 of the tokens, in hexadecimal."""
+        return hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()
+
+
+def _first(entry: tuple[str, Attribute]) -> str:
+    return entry[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where two programs differ; None of a side that ends there."""
+
+    place: str
+    left: str | None
+    right: str | None
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        left, right = (repr(t) if t is not None else "nothing" for t in (self.left, self.right))
+        return f"{self.place or 'here'}: {left} against {right}"
+
+
+def first_difference(write: Callable[[Canon, int], None]) -> Difference | None:
+    """Compare two programs: ``write(canon, k)`` adds the tokens of the first or second one."""
+    canons = Canon(explain=True), Canon(explain=True)
+    for k, canon in enumerate(canons):
+        write(canon, k)
+    for position, pair in enumerate(zip_longest(canons[0].tokens, canons[1].tokens)):
+        if pair[0] != pair[1]:
+            return _difference(canons, position, pair)
+    return None
+
+
+def _difference(
+    canons: Sequence[Canon], position: int, pair: tuple[str | None, str | None]
+) -> Difference:
+    longer = canons[0] if position < len(canons[0].places) else canons[1]
+    left, right = (
+        None if token is None else canon.readable(token)
+        for token, canon in zip(pair, canons, strict=True)
+    )
+    return Difference(longer.places[position], left, right)
