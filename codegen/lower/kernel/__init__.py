@@ -1,0 +1,1 @@
+"""From prepared loop IR to thread IR: buffers to addresses, elements to values, loops to code."""

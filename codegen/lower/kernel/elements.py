@@ -1,0 +1,245 @@
+"""Elements of the loop level as values: scalar outside vectors, else one element a lane."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ....ir.dtype import DType, i64
+from ....ir.loop import nodes as loop
+from ....ir.loop.visit import walk_element
+from ....ir.symbolic import Bool, Expr, all_of
+from ....ir.thread.nodes import (
+    Address,
+    Assign,
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Const,
+    Fma,
+    Gather,
+    If,
+    Index,
+    Load,
+    Predicate,
+    Reduce,
+    Reg,
+    Select,
+    Stmt,
+    Unary,
+    Value,
+    VectorType,
+)
+from ..math import binary_function, unary_function
+from .context import Context
+from .memory import Access, Memory
+
+
+def lanes_of(value: Value) -> int:
+    """Give the number of lanes of a value."""
+    return value.type.lanes if isinstance(value.type, VectorType) else 1
+
+
+def widen(value: Value, lanes: int) -> Value:
+    """Put a scalar into every lane; a vector stays."""
+    if lanes == 1 or lanes_of(value) == lanes:
+        return value
+    if isinstance(value, Const):
+        return Const(value.value, VectorType(value.type.dtype, lanes))
+    return Broadcast(value, lanes)
+
+
+def predicate(claim: Bool, context: Context) -> Value:
+    """Give a symbolic predicate as a value, a mask where it differs from lane to lane."""
+    if context.lanes is not None and context.varies(claim):
+        return Predicate(claim, context.lanes.var, context.lanes.count)
+    return Predicate(claim)
+
+
+def index(term: Expr, context: Context) -> Value:
+    """Give a symbolic integer as a value."""
+    if context.lanes is not None and context.varies(term):
+        return Index(term, context.lanes.var, context.lanes.count)
+    return Index(term)
+
+
+class Elements:
+    """Lowers the elements of one statement; what has to run before it goes to ``before``."""
+
+    def __init__(
+        self, memory: Memory, context: Context, before: list[Stmt], guard: Value | None = None
+    ) -> None:
+        """Keep the place; ``guard`` masks loads further, inside a side of a choice."""
+        self.memory = memory
+        self.context = context
+        self.before = before
+        self.guard = guard
+        self._known: dict[loop.Element, Value] = {}
+
+    # ------------------------------------------------------------ dispatch
+
+    def value(self, element: loop.Element) -> Value:
+        """Lower an element; equal elements become one value."""
+        found = self._known.get(element)
+        if found is None:
+            found = self._lower(element)
+            self._known[element] = found
+        return found
+
+    def _lower(self, element: loop.Element) -> Value:
+        context = self.context
+        match element:
+            case loop.Number(value=value, dtype=dtype):
+                return Const(value, VectorType(dtype))
+            case loop.Index(value=term, dtype=dtype):
+                found = index(context.term(term), context)
+                return self.cast(found, dtype)
+            case loop.Condition(value=claim):
+                return predicate(context.known.decide(context.term(claim)), context)
+            case loop.Load(buffer=buffer, indices=indices):
+                return self.load(self.memory.access(buffer, indices, context))
+            case loop.Unary(op=op, operand=operand):
+                return unary_function(op, self.value(operand))
+            case loop.Binary():
+                return self._binary(element)
+            case loop.Compare(op=op, left=left, right=right):
+                return Compare(op, *self._pair(left, right))
+            case loop.Cast(dtype=dtype, operand=operand):
+                return self.cast(self.value(operand), dtype)
+            case loop.Where():
+                return self._where(element)
+            case _:
+                assert_never(element)
+
+    @staticmethod
+    def cast(value: Value, dtype: DType) -> Value:
+        """Convert to another dtype, keeping the lanes."""
+        of = VectorType(dtype, lanes_of(value))
+        return value if value.type == of else Cast(of, value)
+
+    def _pair(self, left: loop.Element, right: loop.Element) -> tuple[Value, Value]:
+        x, y = self.value(left), self.value(right)
+        lanes = max(lanes_of(x), lanes_of(y))
+        return widen(x, lanes), widen(y, lanes)
+
+    # ------------------------------------------------------------ arithmetic
+
+    def _binary(self, element: loop.Binary) -> Value:
+        if element.op in ("add", "sub") and element.dtype.name in ("f32", "f64"):
+            fused = self._contracted(element)
+            if fused is not None:
+                return fused
+        return binary_function(element.op, *self._pair(element.left, element.right))
+
+    def _contracted(self, element: loop.Binary) -> Value | None:
+        """Contract a product and a sum into one operation that rounds once."""
+        left, right = element.left, element.right
+        if isinstance(right, loop.Binary) and right.op == "mul":
+            return self._fma(right, left, negate_product=element.op == "sub", negate_sum=False)
+        if isinstance(left, loop.Binary) and left.op == "mul":
+            return self._fma(left, right, negate_product=False, negate_sum=element.op == "sub")
+        return None
+
+    def _fma(
+        self, factors: loop.Binary, term: loop.Element, *, negate_product: bool, negate_sum: bool
+    ) -> Value:
+        a, b, c = self.value(factors.left), self.value(factors.right), self.value(term)
+        lanes = max(lanes_of(a), lanes_of(b), lanes_of(c))
+        a = Unary("neg", a) if negate_product else a
+        c = Unary("neg", c) if negate_sum else c
+        return Fma(widen(a, lanes), widen(b, lanes), widen(c, lanes))
+
+    # ------------------------------------------------------------ choice
+
+    def _where(self, element: loop.Where) -> Value:
+        chosen = self._decided(element)
+        if chosen is not None:
+            return self.value(chosen)
+        bit = self.value(element.condition)
+        if lanes_of(bit) == 1:
+            return self._branch(element, bit)
+        then = self._side(element.then, bit)
+        otherwise = self._side(element.otherwise, Unary("not", bit))
+        lanes = lanes_of(bit)
+        return Select(bit, widen(then, lanes), widen(otherwise, lanes))
+
+    def _decided(self, element: loop.Where) -> loop.Element | None:
+        if not isinstance(element.condition, loop.Condition):
+            return None
+        claim = self.context.known.decide(self.context.term(element.condition.value))
+        if claim is _TRUE:
+            return element.then
+        return element.otherwise if claim is _FALSE else None
+
+    def _branch(self, element: loop.Where, bit: Value) -> Value:
+        """Evaluate one side only, unless both are free of memory and of no cost to speak of."""
+        if _is_cheap(element.then) and _is_cheap(element.otherwise):
+            x, y = self._pair(element.then, element.otherwise)
+            return Select(widen(bit, lanes_of(x)), x, y)
+        sides: list[tuple[Value, list[Stmt]]] = []
+        for side in (element.then, element.otherwise):
+            inner: list[Stmt] = []
+            part = Elements(self.memory, self.context, inner, self.guard)
+            sides.append((part.value(side), inner))
+        lanes = max(lanes_of(value) for value, _ in sides)
+        result = Reg("chosen", VectorType(element.dtype, lanes))
+        source = self.context.source
+        then, otherwise = (
+            (*inner, Assign(result, widen(value, lanes), source)) for value, inner in sides
+        )
+        self.before.append(If(bit, then, otherwise, source))
+        return result
+
+    def _side(self, side: loop.Element, bit: Value) -> Value:
+        guard = bit if self.guard is None else Binary("and", self.guard, bit)
+        return Elements(self.memory, self.context, self.before, guard).value(side)
+
+    # ------------------------------------------------------------ memory
+
+    def mask(self) -> Value | None:
+        """Give the lanes that may touch memory, or None where all may."""
+        claim = self.context.mask
+        own = None if claim is _TRUE else widen(predicate(claim, self.context), self.context.count)
+        if own is None or self.guard is None:
+            return own if self.guard is None else self.guard
+        return Binary("and", own, self.guard)
+
+    def load(self, access: Access) -> Value:
+        """Read an element, or one a lane."""
+        dtype = access.buffer.dtype
+        if access.uniform:
+            return self._load_uniform(access)
+        of = VectorType(dtype, self.context.count)
+        if access.step is None:
+            return Gather(of, access.base, index(access.offset, self.context), self.mask())
+        address = Address(access.base, access.offset, dtype.bytes)
+        stride = None if access.contiguous else access.step
+        return Load(of, address, stride, self.mask())
+
+    def _load_uniform(self, access: Access) -> Value:
+        dtype = access.buffer.dtype
+        plain = Load(VectorType(dtype), Address(access.base, access.offset, dtype.bytes))
+        if self.guard is None:
+            return plain
+        # The side of a choice that no lane takes may lie outside the buffer.
+        mask = self.mask()
+        result = Reg("guarded", VectorType(dtype))
+        source = self.context.source
+        self.before.append(Assign(result, Const(0, VectorType(dtype)), source))
+        some = Reduce("or", mask or self.guard)
+        self.before.append(If(some, (Assign(result, plain, source),), (), source))
+        return result
+
+
+_TRUE = all_of()
+_FALSE = ~_TRUE
+
+
+def _is_cheap(element: loop.Element) -> bool:
+    inner = tuple(walk_element(element))
+    return len(inner) <= 8 and not any(isinstance(e, loop.Load) for e in inner)
+
+
+def as_index(value: Value) -> Value:
+    """Convert an integer element to the 64 bits of an index."""
+    return value if value.type == VectorType(i64) else Cast(VectorType(i64), value)

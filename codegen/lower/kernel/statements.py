@@ -1,0 +1,255 @@
+"""Loops, branches and stores of the loop level as thread-level statements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from ....ir.loop import nodes as loop
+from ....ir.loop.visit import walk
+from ....ir.symbolic import (
+    FALSE,
+    TRUE,
+    Bool,
+    Expr,
+    all_of,
+    as_expr,
+    const_value,
+    negate,
+    substitute,
+    var,
+)
+from ....ir.thread.nodes import (
+    Address,
+    If,
+    Loop,
+    Parallel,
+    Reduce,
+    Reg,
+    Scatter,
+    Source,
+    Stmt,
+    Store,
+    Value,
+)
+from ...cpu import Cpu
+from .chunks import chunks
+from .context import Context, Lanes
+from .elements import Elements, index, predicate, widen
+from .integers import bind_integer
+from .memory import Access, Memory
+from .reduce import fold_lanes, is_fold
+from .scratch import Scratch
+from .work import work_of
+
+UNROLL_LIMIT = 256
+"""An ``unrolled`` loop of more iterations stays a loop."""
+
+
+class StatementLowering:
+    """Lowers statements in order; :attr:`out` is the list being written."""
+
+    def __init__(
+        self, memory: Memory, cpu: Cpu, table: Reg, scratch: Scratch, *, debug: bool = False
+    ) -> None:
+        """Start with an empty list."""
+        self.memory = memory
+        self.cpu = cpu
+        self.table = table
+        self.scratch = scratch
+        self.debug = debug
+        self.out: list[Stmt] = []
+        self.parallel = False
+
+    def body(self, statement: loop.Stmt, context: Context) -> tuple[Stmt, ...]:
+        """Lower into a list of its own."""
+        outer, self.out = self.out, []
+        self.statement(statement, context)
+        inner, self.out = self.out, outer
+        return tuple(inner)
+
+    def statement(self, statement: loop.Stmt, context: Context) -> None:
+        """Lower one statement."""
+        match statement:
+            case loop.Seq(body=parts):
+                for part in parts:
+                    self.statement(part, context)
+            case loop.Block(uid=uid, name=name, body=body, origins=origins):
+                source = Source(uid, name, origins | context.source.origins)
+                self.statement(body, replace(context, source=source))
+            case loop.If():
+                self._if(statement, context)
+            case loop.For():
+                self._for(statement, context)
+            case loop.Let():
+                self._let(statement, context)
+            case loop.Store():
+                self._store(statement, context)
+            case _:
+                assert_never(statement)
+
+    # ------------------------------------------------------------ branches
+
+    def _if(self, branch: loop.If, context: Context) -> None:
+        claim = context.known.decide(context.term(branch.condition))
+        if claim is TRUE:
+            self.statement(branch.then, context)
+        elif claim is FALSE:
+            if branch.otherwise is not None:
+                self.statement(branch.otherwise, context)
+        elif context.varies(claim):
+            self._masked(claim, branch.then, context)
+            if branch.otherwise is not None:
+                self._masked(negate(claim), branch.otherwise, context)
+        else:
+            self._branch(claim, branch, context)
+
+    def _branch(self, claim: Bool, branch: loop.If, context: Context) -> None:
+        then_context = replace(context, known=context.known.assuming(claim))
+        then = self.body(branch.then, then_context)
+        otherwise: tuple[Stmt, ...] = ()
+        if branch.otherwise is not None:
+            other = replace(context, known=context.known.assuming(negate(claim)))
+            otherwise = self.body(branch.otherwise, other)
+        if then or otherwise:
+            self.out.append(If(predicate(claim, context), then, otherwise, context.source))
+
+    def _masked(self, claim: Bool, body: loop.Stmt, context: Context) -> None:
+        """Run some lanes; where lane 0 is the last to stop, nothing at all if it stops."""
+        mask = all_of(context.mask, claim)
+        inner = replace(context, mask=mask)
+        lowered = self.body(body, inner)
+        some = self._some_lane(mask, context)
+        if some is None:
+            self.out.extend(lowered)
+        else:
+            self.out.append(If(some, lowered, (), context.source))
+
+    def _some_lane(self, mask: Bool, context: Context) -> Value | None:
+        """Give the condition that any lane runs, or None where that is certain."""
+        if context.lanes is None:
+            return None
+        first = context.known.decide(substitute(mask, {context.lanes.var: 0}))
+        if first is TRUE:
+            return None
+        return Reduce("or", predicate(mask, context))
+
+    # ------------------------------------------------------------ loops
+
+    def _for(self, nest: loop.For, context: Context) -> None:
+        extent = context.term(nest.extent)
+        count = const_value(extent)
+        if count is not None and count <= 1:
+            if count == 1:
+                self.statement(nest.body, context.binding(nest.var, as_expr(0)))
+            return
+        if nest.kind == "vectorized" and count is not None:
+            self._vectorized(nest, count, context)
+        elif nest.kind == "unrolled" and count is not None and count <= UNROLL_LIMIT:
+            self._unrolled(nest, range(count), context)
+        elif nest.kind == "parallel" and not context.parallel and context.lanes is None:
+            self._parallel(nest, extent, context)
+        else:
+            self._serial(nest, extent, context)
+
+    def _source(self, nest: loop.For, context: Context) -> Source:
+        return Source(nest.uid, nest.var.name, nest.origins | context.source.origins)
+
+    def _serial(self, nest: loop.For, extent: Expr, context: Context) -> None:
+        inner = replace(context, known=context.known.inside(replace(nest, extent=extent)))
+        body = self.body(nest.body, inner)
+        if body:
+            zero = as_expr(0)
+            self.out.append(Loop(nest.var, zero, extent, body, 1, self._source(nest, context)))
+
+    def _parallel(self, nest: loop.For, extent: Expr, context: Context) -> None:
+        known = context.known.inside(replace(nest, extent=extent))
+        inner = replace(context, known=known, parallel=True)
+        worker = var("worker", lower=0)
+        body = (*self.scratch.private(nest, worker), *self.body(nest.body, inner))
+        self.parallel = True
+        work = context.term(work_of(nest))
+        source = self._source(nest, context)
+        self.out.append(Parallel(self.table, nest.var, extent, work, worker, body, source))
+
+    def _unrolled(self, nest: loop.For, values: range, context: Context) -> None:
+        for value in values:
+            self.statement(nest.body, context.binding(nest.var, as_expr(value)))
+
+    def _vectorized(self, nest: loop.For, count: int, context: Context) -> None:
+        if context.lanes is not None or _has_vectors(nest.body) or _needs_scalars(nest):
+            self._unrolled(nest, range(count), context)
+            return
+        for chunk in chunks(nest, count, self.cpu):
+            start = as_expr(chunk.start)
+            if chunk.lanes == 1:
+                self.statement(nest.body, context.binding(nest.var, start))
+                continue
+            lane = var(nest.var.name, lower=0, upper=chunk.lanes - 1)
+            inner = replace(context.binding(nest.var, start + lane), lanes=Lanes(lane, chunk.lanes))
+            if chunk.active < chunk.lanes:
+                inner = replace(inner, mask=lane < chunk.active)
+            self.statement(nest.body, inner)
+
+    # ------------------------------------------------------------ leaves
+
+    def _let(self, let: loop.Let, context: Context) -> None:
+        elements = Elements(self.memory, context, self.out)
+        self.out.extend(bind_integer(let, elements, self.table))
+        self.statement(let.body, context)
+
+    def _store(self, store: loop.Store, context: Context) -> None:
+        target = self.memory.access(store.buffer, store.indices, context)
+        source = replace(context.source, origins=context.source.origins | store.origins)
+        context = replace(context, source=source)
+        if context.lanes is not None and target.uniform:
+            self._store_uniform(store, target, context)
+            return
+        elements = Elements(self.memory, context, self.out)
+        value = elements.cast(elements.value(store.value), store.buffer.dtype)
+        self._write(target, widen(value, context.count), elements)
+
+    def _write(self, target: Access, value: Value, elements: Elements) -> None:
+        context, mask = elements.context, elements.mask()
+        source, width = context.source, target.buffer.dtype.bytes
+        if target.step is None:
+            offsets = index(target.offset, context)
+            self.out.append(Scatter(target.base, offsets, value, mask, source))
+            return
+        stride = None if target.contiguous or context.lanes is None else target.step
+        address = Address(target.base, target.offset, width)
+        self.out.append(Store(address, value, stride, mask, source))
+
+    def _store_uniform(self, store: loop.Store, target: Access, context: Context) -> None:
+        """Store where all lanes meet: fold a reduction, else let the last lane win."""
+        if is_fold(store, context):
+            elements = Elements(self.memory, context, self.out)
+            value = fold_lanes(store, elements)
+            address = Address(target.base, target.offset, target.buffer.dtype.bytes)
+            self.out.append(Store(address, value, None, None, context.source))
+            return
+        for k in range(context.count):
+            alone = context.lane(as_expr(k))
+            guard = context.mask
+            self.statement(
+                store if guard is TRUE else loop.If(_at(guard, context, k), store), alone
+            )
+
+
+def _at(mask: Bool, context: Context, k: int) -> Bool:
+    return mask if context.lanes is None else substitute(mask, {context.lanes.var: k})
+
+
+def _has_vectors(body: loop.Stmt) -> bool:
+    return any(isinstance(s, loop.For) and s.kind == "vectorized" for s in walk(body))
+
+
+def _needs_scalars(nest: loop.For) -> bool:
+    """Whether an integer read from memory differs from lane to lane, so that terms would too."""
+    varying = {nest.var}
+    for statement in walk(nest.body):
+        if isinstance(statement, loop.Let):
+            terms = (*statement.load.indices, statement.lower, statement.upper)
+            if any(not varying.isdisjoint(t.free) for t in terms):
+                return True
+    return False

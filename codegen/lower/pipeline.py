@@ -1,0 +1,132 @@
+"""The ordered list of passes from a scheduled loop-level function to a thread-level one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...ir.dtype import i32
+from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
+from ...ir.symbolic import Expr, Var
+from ...ir.target import Target
+from ...ir.thread.nodes import (
+    POINTER,
+    Const,
+    Reg,
+    Return,
+    ThreadFunc,
+    VectorType,
+)
+from ..cpu import resolve
+from .kernel.context import Context
+from .kernel.memory import Memory
+from .kernel.scratch import Scratch
+from .kernel.statements import StatementLowering
+from .loops.blocks import realize_blocks
+from .loops.known import Known
+
+Pass = Callable[[Stmt, Known], Stmt]
+
+PASSES: tuple[Pass, ...] = (lambda s, _: realize_blocks(s),)
+"""Loop level to loop level, in order; each keeps what the program computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArtifact:
+    """A lowered kernel and how to call it.
+
+    Parameters
+    ----------
+    name : str
+        The symbol: ``i32 name(ptr table, ptr buffer..., i64 symbol..., [ptr scratch])``.
+    function : ThreadFunc
+        What the generator turns into code.
+    buffers : tuple of Buffer
+        The buffer parameters, in order.
+    symbols : tuple of Var
+        The integer parameters, in order.
+    scratch : Expr or None
+        Bytes of the scratch argument, in terms of ``symbols`` and ``threads``; None: no argument.
+    threads : Var
+        Stands in ``scratch`` for the number of workers a parallel region may use.
+    parallel : bool
+        Whether the kernel has parallel regions.
+    """
+
+    name: str
+    function: ThreadFunc
+    buffers: tuple[Buffer, ...]
+    symbols: tuple[Var, ...]
+    scratch: Expr | None
+    threads: Var
+    parallel: bool
+
+
+def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> KernelArtifact:
+    """Lower a scheduled function to thread level.
+
+    Parameters
+    ----------
+    func : PrimFunc
+        Loops, blocks, predicates and scopes as the schedule left them.
+    target : Target
+        Decides vector widths.
+    debug : bool
+        Check every access against its buffer; vectors become scalars, so the first bad element is
+        the one reported.
+
+    Returns
+    -------
+    KernelArtifact
+        The thread-level function and its calling convention.
+
+    Examples
+    --------
+    >>> from ...ir.dtype import f32
+    >>> from ...ir.loop.builder import Builder
+    >>> b = Builder("copy")
+    >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
+    >>> b.compute(y, lambda i: b.load(x, i))
+    >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
+    ['x', 'y']
+    """
+    known = Known.of(func.facts)
+    body = func.body
+    for step in PASSES:
+        body = step(body, known)
+    symbols = kernel_symbols(func)
+    memory, table = Memory(), Reg("table", POINTER)
+    pointers = tuple(memory.add(b) for b in func.buffer_params)
+    scratch = Scratch(func, body, memory)
+    lowering = StatementLowering(memory, resolve(target), table, scratch, debug=debug)
+    statements = lowering.body(body, Context(known))
+    params = (table, *pointers, *symbols, *((scratch.pointer,) if scratch.size else ()))
+    done = Return(Const(0, VectorType(i32)))
+    function = ThreadFunc(
+        func.name,
+        params,
+        (*scratch.shared(), *statements, done),
+        VectorType(i32),
+        distinct=(*pointers, scratch.pointer),
+    )
+    return KernelArtifact(
+        func.name,
+        function,
+        func.buffer_params,
+        symbols,
+        scratch.size,
+        scratch.threads,
+        lowering.parallel,
+    )
+
+
+def kernel_symbols(func: PrimFunc) -> tuple[Var, ...]:
+    """Give the integer parameters of a kernel: free symbols by first occurrence in parameters."""
+    found: dict[Var, None] = {}
+    for param in func.params:
+        terms = param.buffer.shape if isinstance(param, BufferParam) else (param.var,)
+        if isinstance(param, BufferParam) and param.buffer.strides is not None:
+            terms = (*terms, *param.buffer.strides)
+        for term in terms:
+            found.update(dict.fromkeys(sorted(term.free, key=lambda v: v.serial)))
+    return tuple(found)

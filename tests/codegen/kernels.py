@@ -1,0 +1,126 @@
+"""Compiling loop-level functions in this process and calling them on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from llvmlite import binding
+
+from tilewright.codegen.cpu import resolve
+from tilewright.codegen.llvm import compile_text, emit_module
+from tilewright.codegen.llvm.compile import target_machine
+from tilewright.codegen.lower import KernelArtifact, lower_kernel
+from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.symbolic import Var, evaluate
+from tilewright.ir.target import Target
+from tilewright.ir.thread import table
+
+LEVELS = ("avx2", "avx512")
+BODY = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+PARALLEL = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)
+ERROR = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+@dataclass
+class Runtime:
+    """A runtime table whose `parallel` runs the workers one after the other, the last first."""
+
+    threads: int = 1
+    errors: list[tuple[int, str, int, int]] = field(default_factory=list)
+    regions: int = 0
+
+    def __post_init__(self) -> None:
+        self._parallel = PARALLEL(self._run)
+        self._error = ERROR(self._fail)
+        self.table = (ctypes.c_int64 * 16)()
+        self.table[table.VERSION // 8] = 1
+        self.table[table.THREADS // 8] = self.threads
+        for slot, function in ((table.PARALLEL, self._parallel), (table.ERROR, self._error)):
+            self.table[slot // 8] = ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    def _run(self, _context: int, body: int, stop: int, environment: int) -> int:
+        self.regions += 1
+        run = BODY(body)
+        cuts = [stop * k // self.threads for k in range(self.threads + 1)]
+        pieces = list(enumerate(itertools.pairwise(cuts)))
+        codes = [run(environment, low, high, k) for k, (low, high) in reversed(pieces)]
+        return next((c for c in codes if c), 0)
+
+    def _fail(self, _context: int, code: int, text: bytes, a: int, b: int) -> None:
+        self.errors.append((code, text.decode(), a, b))
+
+
+@dataclass
+class Kernel:
+    """A compiled function."""
+
+    artifact: KernelArtifact
+    text: str
+    target: Target
+    engine: binding.ExecutionEngine
+    address: int
+
+    def symbols(self, arrays: Sequence[np.ndarray], scalars: dict[Var, int]) -> dict[Var, int]:
+        found = dict(scalars)
+        for buffer, array in zip(self.artifact.buffers, arrays, strict=True):
+            for dim, size in zip(buffer.shape, array.shape, strict=True):
+                if isinstance(dim, Var):
+                    found[dim] = size
+        return found
+
+    def __call__(
+        self,
+        *arrays: np.ndarray,
+        scalars: dict[Var, int] | None = None,
+        runtime: Runtime | None = None,
+    ) -> int:
+        runtime = runtime or Runtime()
+        call, _keep = self.prepare(arrays, scalars or {}, runtime)
+        return call()
+
+    def prepare(self, arrays, scalars, runtime):
+        """Bind the arguments once; gives the call and what has to stay alive."""
+        symbols = self.symbols(arrays, scalars)
+        values = [symbols[v] for v in self.artifact.symbols]
+        pointers = [a.ctypes.data for a in arrays]
+        kinds = [ctypes.c_void_p] * (1 + len(pointers)) + [ctypes.c_int64] * len(values)
+        args: list[object] = [ctypes.addressof(runtime.table), *pointers, *values]
+        scratch = None
+        if self.artifact.scratch is not None:
+            size = evaluate(
+                self.artifact.scratch, {**symbols, self.artifact.threads: runtime.threads}
+            )
+            scratch = np.full(size + 64, 0x7F, np.uint8)
+            args.append(scratch.ctypes.data + -scratch.ctypes.data % 64)
+            kinds.append(ctypes.c_void_p)
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(self.address)
+        return (lambda: function(*args)), (scratch, runtime, arrays)
+
+
+def load(name: str, text: str, target: Target, *, opt: int = 2):
+    """Compile text and load the object into this process."""
+    machine = target_machine(resolve(target))
+    module = binding.parse_assembly("")
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(compile_text(text, target, opt=opt)))
+    engine.finalize_object()
+    return engine, engine.get_function_address(name)
+
+
+def build(func: PrimFunc, level: str = "avx512", *, debug: bool = False) -> Kernel:
+    """Lower, compile and load a function."""
+    target = Target("cpu", features=(level,) if level else ())
+    artifact = lower_kernel(func, target, debug=debug)
+    text = emit_module([artifact.function], target)
+    engine, address = load(artifact.name, text, target)
+    return Kernel(artifact, text, target, engine, address)

@@ -1,0 +1,28 @@
+"""Unscheduled functions, compiled, equal NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.kernels import LEVELS, build
+from tilewright.ir.dtype import f32
+from tilewright.ir.loop.builder import Builder
+from tilewright.ir.loop.nodes import Binary
+from tilewright.ir.symbolic import var
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (16, 8, 33)])
+def test_matmul(level: str, shape: tuple[int, int, int]) -> None:
+    m, n, k = var("m", lower=1), var("n", lower=1), var("k", lower=1)
+    b = Builder("matmul")
+    x, y = b.param("x", (m, k), f32), b.param("y", (k, n), f32)
+    z = b.param("z", (m, n), f32, "out")
+    b.reduce(z, (k,), lambda i, j, r: Binary("mul", b.load(x, i, r), b.load(y, r, j)))
+    rng = np.random.default_rng(0)
+    left = rng.integers(-4, 5, (shape[0], shape[2])).astype(np.float32)
+    right = rng.integers(-4, 5, (shape[2], shape[1])).astype(np.float32)
+    out = np.full(shape[:2], np.nan, np.float32)
+    assert build(b.finish(), level)(left, right, out) == 0
+    np.testing.assert_array_equal(out, left @ right)
