@@ -140,14 +140,19 @@ def index_map(source: object, symbols: Mapping[str, Var]) -> IndexMap:
         raise ParameterError(f"{source!r} is no map of indices", hint="give a lambda or its text")
     inputs = tuple(var(name, lower=0) for name in inspect.signature(source).parameters)
     outputs = source(*inputs)
-    return IndexMap(inputs, _outputs(cast("object", outputs)))
+    return IndexMap(inputs, _outputs(outputs))
 
 
 def _outputs(outputs: object) -> tuple[Expr, ...]:
-    items = cast("tuple[object, ...]", tuple(cast("Any", outputs)) if isinstance(outputs, tuple | list) else (outputs,))
+    items = cast(
+        "tuple[object, ...]",
+        tuple(cast("Any", outputs)) if isinstance(outputs, tuple | list) else (outputs,),
+    )
     bad = next((x for x in items if not isinstance(x, int | Expr)), None)
     if bad is not None:
-        raise ParameterError(f"{bad!r} is no index", hint="a map gives integers in terms of its inputs")
+        raise ParameterError(
+            f"{bad!r} is no index", hint="a map gives integers in terms of its inputs"
+        )
     return tuple(as_expr(cast("int | Expr", x)) for x in items)
 
 
@@ -173,7 +178,9 @@ def type_text(options: Any) -> str:
     >>> type_text((int, None))
     'int or None'
     """
-    flat: tuple[Any, ...] = cast("tuple[Any, ...]", options) if isinstance(options, tuple) else _flat(options)
+    flat: tuple[Any, ...] = (
+        cast("tuple[Any, ...]", options) if isinstance(options, tuple) else _flat(options)
+    )
     words = [_word(x) for x in flat]
     return " or ".join(dict.fromkeys(words))
 

@@ -226,7 +226,7 @@ def _parameters(cls: type[Step]) -> tuple[Parameter, ...]:
     made: list[Parameter] = []
     for item in dataclasses.fields(cast("Any", cls)):
         required = item.default is dataclasses.MISSING
-        default: Value = None if required else item.default
+        default = cast("Value", None if required else item.default)
         doc = docs.get(item.name, "")
         made.append(Parameter(item.name, hints[item.name], required, default, doc))
     return tuple(made)
@@ -234,7 +234,9 @@ def _parameters(cls: type[Step]) -> tuple[Parameter, ...]:
 
 def _section(cls: type, title: str) -> list[str]:
     doc = (cls.__doc__ or "").expandtabs()
-    found = re.search(rf"^ *{title}\n *-+\n(.*?)(?=\n *\w+\n *-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^ *{title}\n *-+\n(.*?)(?=\n *\w+\n *-+\n|\Z)", doc, re.MULTILINE | re.DOTALL
+    )
     if found is None:
         return []
     lines = found.group(1).split("\n")

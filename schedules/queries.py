@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..ir.analysis import Tree, consumers, producers
-from ..ir.loop.nodes import Block, For, PrimFunc
+from ..ir.loop.nodes import PrimFunc
 from .naming import unknown
 from .primitive import Query, query
 from .problem import ScheduleError
@@ -265,7 +265,12 @@ class GetChildBlocks(Query):
         parent = self.parent
         tree = state.tree(parent.function)
         outer = state.loop(parent) if isinstance(parent, LoopRef) else state.block(parent)
-        nested = {inner for b in tree.blocks_in(outer) if b is not outer for inner in tree.blocks_in(b)[1:]}
+        nested = {
+            inner
+            for b in tree.blocks_in(outer)
+            if b is not outer
+            for inner in tree.blocks_in(b)[1:]
+        }
         found = (b for b in tree.blocks_in(outer) if b is not outer and b not in nested)
         return tuple(block_ref(parent.function, b) for b in found)
 

@@ -49,13 +49,18 @@ class Schedule(ScheduleMethods):
     'get_loops'
     """
 
-    def __init__(self, module: Module | PrimFunc, target: str | Target | None = None) -> None:
-        """Start with an empty trace."""
+    def __init__(
+        self,
+        module: Module | PrimFunc,
+        target: str | Target | None = None,
+        *,
+        at: tuple[History, Node] | None = None,
+    ) -> None:
+        """Start with an empty trace, or at a version of a history that is there."""
         if isinstance(module, PrimFunc):
             module = Module().with_functions(module)
         chosen = None if target is None else as_target(target)
-        self._history = History(State.start(module, chosen))
-        self._head = self._history.root
+        self._history, self._head = at or _started(State.start(module, chosen))
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------ reading
@@ -200,14 +205,17 @@ class Schedule(ScheduleMethods):
 
     def branch(self) -> Schedule:
         """Make another schedule at the same head, sharing the history."""
-        other = Schedule.__new__(Schedule)
-        other._history, other._head = self._history, self._head
-        other._lock = threading.RLock()
-        return other
+        seen = self._head
+        return Schedule(seen.state.module, seen.state.target, at=(self._history, seen))
 
     def __iter__(self) -> Iterator[PrimFunc]:
         """Iterate the loop-level functions at the head."""
         return iter(self.module.prims)
+
+
+def _started(state: State) -> tuple[History, Node]:
+    history = History(state)
+    return history, history.root
 
 
 def _stale(step: Step, expected: str, head: str) -> StaleEditError:

@@ -30,7 +30,7 @@ class Written:
 
 
 _Renumber: TypeAlias = Callable[[int], int]
-Argument: TypeAlias = "None | bool | int | float | str | ResultOf | Written | tuple[Argument, ...]"
+Argument: TypeAlias = "bool | int | float | str | ResultOf | Written | tuple[Argument, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +132,3 @@ def _renumbered_value(value: Argument, number: _Renumber) -> Argument:
     if isinstance(value, tuple):
         return tuple(_renumbered_value(v, number) for v in value)
     return value
-

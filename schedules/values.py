@@ -9,7 +9,9 @@ from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Bool, Expr, to_text
 from .refs import REF_TYPES, Ref, label
 
-Value: TypeAlias = "None | bool | int | float | str | Expr | Bool | IndexMap | Ref | tuple[Value, ...]"
+Value: TypeAlias = (
+    "bool | int | float | str | Expr | Bool | IndexMap | Ref | tuple[Value, ...] | None"
+)
 
 
 def value_text(value: Value, show_ref: Callable[[Ref], str] = label) -> str:

@@ -7,10 +7,11 @@ what another one writes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..loop.nodes import Binary, Block, Buffer, For, Load, Store
+from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Store
 from ..loop.visit import walk_element
 from ..symbolic import Facts, Var, free_vars, is_proved
 from .accesses import Access, accesses, reads, writes
@@ -99,7 +100,7 @@ def loops_inside(tree: Tree, outer: For, block: Block) -> tuple[For, ...]:
 
 
 def access_spans(
-    tree: Tree, access: Access, inner: tuple[For, ...], facts: Facts
+    access: Access, inner: tuple[For, ...], facts: Facts
 ) -> tuple[Span | None, ...]:
     """Bound an access over some loops around its block."""
     ranges = {loop.var: loop.extent for loop in inner} | dict(access.inner)
@@ -111,7 +112,7 @@ def region_at(
     tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
 ) -> tuple[Span, ...] | None:
     """Bound several accesses to one buffer over one iteration of a loop; None if unbounded."""
-    each = [access_spans(tree, a, loops_inside(tree, loop, a.block), facts) for a in found]
+    each = [access_spans(a, loops_inside(tree, loop, a.block), facts) for a in found]
     joined: list[Span] = []
     for dimension in zip(*each, strict=True):
         known = [s for s in dimension if s is not None]
@@ -134,28 +135,52 @@ def covered_inside(tree: Tree, loop: For, reader: Block, buffer: Buffer) -> bool
         if b is not reader and writes(b, buffer) and tree.order[b] < tree.order[reader]
     ]
     needed = region_at(tree, loop, reads(reader, buffer), facts)
-    if needed is None:
+    if needed is None or not all(finished_inside(tree, loop, w) for w in writers):
         return False
-    return any(_covers_region(tree, loop, w, buffer, needed, facts) for w in writers)
+    given = (written_at(tree, loop, w, buffer) for w in writers)
+    return any(g is not None and _covers_all(g, needed, facts) for g in given)
 
 
-def _covers_region(
-    tree: Tree, loop: For, writer: Block, buffer: Buffer, needed: tuple[Span, ...], facts: Facts
-) -> bool:
+def finished_inside(tree: Tree, loop: For, writer: Block) -> bool:
+    """Whether every reduction of a block starts and ends within one iteration of a loop."""
     inside = loops_inside(tree, loop, writer)
     outside = [x for x in tree.loops_above(writer) if x not in inside]
-    if any("reduce" in feeds_kind(x, writer) for x in outside):
-        return False
-    given = region_at(tree, loop, writes(writer, buffer)[:1], facts)
-    if given is None or not implied_by_domain(writer, within_loops(facts, inside)):
-        return False
+    return not any("reduce" in feeds_kind(x, writer) for x in outside)
+
+
+def written_at(tree: Tree, loop: For, writer: Block, buffer: Buffer) -> tuple[Span, ...] | None:
+    """Give the box of a buffer that a block writes completely in one iteration of a loop.
+
+    None where the box has holes, or the block runs only under a condition. The box may hang over
+    the block's own extents, where nothing is written.
+    """
+    facts = tree.facts(loop.body)
+    inside = loops_inside(tree, loop, writer)
+    found = writes(writer, buffer)
+    if len(found) != 1 or _is_conditional(tree, loop, writer):
+        return None
+    if not implied_by_domain(writer, within_loops(facts, inside)):
+        return None
+    moving = frozenset(x.var for x in inside) | frozenset(found[0].inner)
+    used = [v for index in found[0].bound() for v in free_vars(index) & moving]
+    if len(used) > len(set(used)):
+        return None
+    return region_at(tree, loop, found, facts)
+
+
+def _is_conditional(tree: Tree, loop: For, block: Block) -> bool:
+    between = itertools.takewhile(lambda s: s is not loop, tree.ancestors(block))
+    return any(isinstance(s, If) for s in between)
+
+
+def _covers_all(given: tuple[Span, ...], needed: tuple[Span, ...], facts: Facts) -> bool:
     return all(covers(g, n, facts) for g, n in zip(given, needed, strict=True))
 
 
 # ---------------------------------------------------------------- conflicts
 
 
-def conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
+def conflicts(tree: Tree, loop: For, *, private: bool = True) -> Iterator[Conflict]:
     """Find what keeps the iterations of a loop from running in any order or at once.
 
     Iterations are independent where no two write one element of a buffer that outlives an
@@ -165,8 +190,8 @@ def conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
     blocks = [b for b in tree.blocks_in(loop.body) if len(tree.blocks_in(b)) == 1]
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
-            shared = not is_private(tree, loop, buffer)
-            if shared and not _distinct(tree, loop, block, buffer):
+            shared = not (private and is_private(tree, loop, buffer))
+            if shared and not writes_apart(tree, loop, block, buffer):
                 yield Conflict(
                     f"iterations of {loop.var.name!r} write the same elements of "
                     f"{buffer.name!r} in block {block.name!r}",
@@ -176,9 +201,7 @@ def conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
         yield from _foreign_reads(tree, loop, block, blocks)
 
 
-def _foreign_reads(
-    tree: Tree, loop: For, block: Block, blocks: list[Block]
-) -> Iterator[Conflict]:
+def _foreign_reads(tree: Tree, loop: For, block: Block, blocks: list[Block]) -> Iterator[Conflict]:
     written = {w.buffer for b in blocks for w in writes(b)}
     for buffer in dict.fromkeys(r.buffer for r in reads(block)):
         if buffer in written and not covered_inside(tree, loop, block, buffer):
@@ -190,7 +213,7 @@ def _foreign_reads(
             )
 
 
-def _distinct(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
+def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     """Whether iterations of a loop write different elements in a block."""
     inside = (loop, *loops_inside(tree, loop, block))
     facts = within_loops(tree.facts(loop.body), inside[1:])

@@ -45,7 +45,7 @@ class _Reader:
     def __init__(self, loops: Mapping[Var, Expr], facts: Facts) -> None:
         self._loops = loops
         self._facts = facts
-        self.size: dict[Expr, Expr] = dict(loops)
+        self.size: dict[Expr, Expr] = {**loops}
         self.parts: dict[Expr, list[_Digit]] = {}
 
     def number(self, index: Expr) -> list[_Digit] | None:
@@ -129,9 +129,7 @@ class _Reader:
             reach = simplify(scale * digit.extent, self._facts)
         return ordered
 
-    def _least(
-        self, terms: list[tuple[Expr, _Digit]], reach: Expr
-    ) -> tuple[Expr, _Digit] | None:
+    def _least(self, terms: list[tuple[Expr, _Digit]], reach: Expr) -> tuple[Expr, _Digit] | None:
         exact = next((t for t in terms if t[0] is reach), None)
         if exact is not None:
             return exact
@@ -163,9 +161,7 @@ class _Reader:
             reach = simplify(reach * following.extent, self._facts)
 
 
-def determined(
-    indices: Iterable[Expr], loops: Mapping[Var, Expr], facts: Facts
-) -> frozenset[Var]:
+def determined(indices: Iterable[Expr], loops: Mapping[Var, Expr], facts: Facts) -> frozenset[Var]:
     """Give the loop variables whose value can be told from the indices.
 
     Parameters

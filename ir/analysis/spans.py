@@ -78,7 +78,7 @@ def span_of(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> Span | None
     >>> i0, i1 = var("i0", lower=0), var("i1", lower=0, upper=13)
     >>> span = span_of(i0 * 14 + i1, {i1: as_expr(14)}, Facts())
     >>> span.start, span.extent, span.filled
-    (14*i0, 14, True)
+    (i0 * 14, 14, True)
     """
     found = _width(index, inner, facts)
     if found is None:
@@ -147,9 +147,7 @@ def _gapless(steps: list[tuple[int, Expr]], facts: Facts) -> bool:
     return True
 
 
-def _product(
-    factors: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts
-) -> _Width | None:
+def _product(factors: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
     moving = [f for f in factors if not free_vars(f).isdisjoint(inner)]
     still = product(tuple(f for f in factors if free_vars(f).isdisjoint(inner)))
     part = _width(moving[0], inner, facts) if len(moving) == 1 else None
@@ -167,7 +165,11 @@ def _quotient(
         return None
     low, width, filled = part
     aligned = simplify(low % divisor, facts) == 0
-    return low // divisor, width // divisor if aligned else ceildiv(width, divisor), filled and aligned
+    return (
+        low // divisor,
+        width // divisor if aligned else ceildiv(width, divisor),
+        filled and aligned,
+    )
 
 
 def _remainder(
@@ -249,6 +251,10 @@ def within_dimension(span: Span | None, dimension: Expr, facts: Facts) -> Span:
     """
     if span is None:
         return Span(ZERO, dimension)
-    if const_value(span.extent) is None and span.start == 0 and is_proved(span.extent >= dimension, facts):
+    if (
+        const_value(span.extent) is None
+        and span.start == 0
+        and is_proved(span.extent >= dimension, facts)
+    ):
         return Span(ZERO, dimension, span.filled)
     return span

@@ -169,5 +169,3 @@ def tree_of(function: PrimFunc) -> Tree:
     ['i0']
     """
     return Tree(function)
-
-

@@ -1,0 +1,46 @@
+"""The regions a block declares, found again from its body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..loop.nodes import Block, Buffer, Range, Region
+from ..symbolic import Expr, Facts, as_expr
+from .accesses import Access, reads, writes
+from .spans import Span, span_of, union, within_dimension
+
+_ONE = as_expr(1)
+
+
+def with_regions(block: Block) -> Block:
+    """Give a block the regions its body reads and writes; the accumulator is no read."""
+    return replace(block, reads=_regions(reads(block)), writes=_regions(writes(block)))
+
+
+def _regions(found: Iterable[Access]) -> tuple[Region, ...]:
+    points: dict[tuple[Buffer, tuple[Expr, ...]], Region] = {}
+    widened: dict[Buffer, list[Access]] = {}
+    for access in found:
+        if access.inner:
+            widened.setdefault(access.buffer, []).append(access)
+        else:
+            ranges = tuple(Range(i, _ONE) for i in access.indices)
+            points.setdefault((access.buffer, access.indices), Region(access.buffer, ranges))
+    return (*points.values(), *(_box(b, accesses) for b, accesses in widened.items()))
+
+
+def _box(buffer: Buffer, found: list[Access]) -> Region:
+    facts = Facts()
+    each = [tuple(span_of(i, a.inner, facts) for i in a.indices) for a in found]
+    spans = (
+        _joined(dimension, size, facts)
+        for dimension, size in zip(zip(*each, strict=True), buffer.shape, strict=True)
+    )
+    return Region(buffer, tuple(Range(s.start, s.extent) for s in spans))
+
+
+def _joined(spans: tuple[Span | None, ...], size: Expr, facts: Facts) -> Span:
+    known = [s for s in spans if s is not None]
+    joined = union(known, facts) if len(known) == len(spans) else None
+    return within_dimension(joined, size, facts)
