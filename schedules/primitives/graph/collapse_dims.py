@@ -33,7 +33,7 @@ from ....ir.loop.regions import access_regions
 from ....ir.loop.visit import Rebuilder, loads, seq, stores
 from ....ir.module import Constant, Module
 from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, free_vars, product, var
-from ...kernels import Kernel, generalise, names_in
+from ...kernels import Kernel, generalise
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import FunctionRef, Ref
@@ -292,12 +292,11 @@ def _join_shape(buffer: Buffer, places: set[tuple[Buffer, int]]) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One round of joining: which dimensions, into which buffers, with which fresh names."""
+    """One round of joining: which dimensions, into which buffers."""
 
     places: set[tuple[Buffer, int]]
     new: Mapping[Buffer, Buffer]
     mint: UidSource
-    taken: set[str]
 
 
 def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
@@ -305,7 +304,7 @@ def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
     joined: dict[Var, Var] = {}
     if left is not None:
         at = iters.index(left)
-        both = _joined_iter(left, iters[at + 1], round_.taken)
+        both = _joined_iter(left, iters[at + 1])
         joined[left.var] = both.var
         iters[at : at + 2] = [both]
     joiner = _Joiner(round_.places, round_.new, joined)
@@ -323,14 +322,13 @@ def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
     return result
 
 
-def _joined_iter(left: IterVar, right: IterVar, taken: set[str]) -> IterVar:
+def _joined_iter(left: IterVar, right: IterVar) -> IterVar:
     extent = product((left.extent, right.extent))
     size = const_value(extent)
     upper = None if size is None else max(size - 1, 0)
-    loop_name = left.binding.name if isinstance(left.binding, Var) else "i"
-    names = [fresh_name(loop_name + "f", taken)]
-    names.append(fresh_name("v" + names[0], taken | set(names)))
-    taken.update(names)
+    if not isinstance(left.binding, Var):
+        raise TypeError("a plain nest binds loop variables directly")
+    names = (left.binding.name, left.var.name)
     loop, inner = (var(n, lower=0, upper=upper) for n in names)
     return IterVar(inner, extent, left.kind, loop)
 
@@ -346,7 +344,6 @@ def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[
     """
     groups = {k: [1] * b.rank for k, b in enumerate(func.buffer_params)}
     blocks = nests(func)
-    taken = names_in(func)
     while blocks and (found := _find(blocks)) is not None:
         chosen, places = found
         new = {
@@ -358,7 +355,7 @@ def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[
             axes = sorted((a for b, a in places if b is buffer), reverse=True)
             for axis in axes:
                 groups[position][axis : axis + 2] = [sum(groups[position][axis : axis + 2])]
-        round_ = _Round(places, new, mint, taken)
+        round_ = _Round(places, new, mint)
         body = seq(*(_join_block(b, chosen.get(b), round_) for b in blocks))
         params = tuple(
             BufferParam(new.get(p.buffer, p.buffer), p.access) if isinstance(p, BufferParam) else p

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 
 from ....ir.analysis import PatternKind, pattern_kind
 from ....ir.graph.nodes import (
     Binding,
     CallGraph,
     CallTIR,
+    ConstantRef,
     Dims,
     GraphFunc,
     GraphParam,
@@ -254,7 +256,7 @@ class _Extraction:
         params: dict[Operand, Value] = {}
         taken: set[str] = {b.value.name for b in group}
         for operand in outer:
-            if isinstance(operand, Value) or hasattr(operand, "key"):
+            if isinstance(operand, Value | ConstantRef):
                 params[operand] = self._parameter(operand, taken)
         args: tuple[Operand, ...] = tuple(params)
         graph_params = [GraphParam(v) for v in params.values()]
@@ -276,14 +278,11 @@ class _Extraction:
         )
         return function, args
 
-    def _parameter(self, operand: Operand, taken: set[str]) -> Value:
-        base = operand.name if isinstance(operand, Value) else f"w{len(taken)}"
+    def _parameter(self, operand: Value | ConstantRef, taken: set[str]) -> Value:
+        base = operand.name if isinstance(operand, Value) else _parameter_name(operand.key)
         chosen = fresh_name(base, taken)
         taken.add(chosen)
-        info = operand.info if isinstance(operand, Value) else getattr(operand, "info", None)
-        if info is None:
-            raise TypeError(f"operand {operand!r} has no annotation")
-        return Value(self._mint(), chosen, info)
+        return Value(self._mint(), chosen, operand.info)
 
     def finish(self) -> Module:
         """Rebuild the function around the calls of its groups."""
@@ -292,6 +291,13 @@ class _Extraction:
         )
         graph = replace(self._graph, bindings=bindings)
         return self._module.with_functions(*self._functions, graph)
+
+
+def _parameter_name(key: str) -> str:
+    """The last part of a constant's key, where that is a name: ``weight``, ``bias``."""
+    last = key.rsplit(".", 1)[-1]
+    is_name = last.isidentifier() and not iskeyword(last) and last.isalpha()
+    return last if is_name else "w"
 
 
 def _short(kernel: str) -> str:

@@ -1,0 +1,93 @@
+"""The trace that ``tilewright.compile`` does where a person has not: graph steps, then kernels."""
+
+from __future__ import annotations
+
+from ...ir.graph.nodes import Call, GraphFunc
+from ...ir.graph.operators import get_operator
+from ...ir.loop.nodes import PrimFunc
+from ..primitives.graph.fuse_tir import called_kernels
+from ..primitives.graph.lift_transforms import PREPARE, liftable
+from ..refs import FunctionRef
+from ..schedule import Schedule
+from .elementwise import schedule_elementwise
+from .machine import machine_of
+from .matmul import schedule_matmul
+from .patterns import Elementwise, Matmul, Other, Rows, classify
+from .rows import schedule_rows
+
+
+def apply_defaults(schedule: Schedule) -> None:
+    """Do all default steps that are missing; what was scheduled by hand stays as it is.
+
+    Graph functions in the dataflow stage are folded, legalized, fused and collapsed; every
+    kernel that no loop step has touched gets the rule of its kind; work on weights alone moves
+    to load time; last, memory is planned.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Changed in place: each step is recorded in its trace.
+    """
+    graphs = [g.name for g in schedule.module.graphs if g.stage == "dataflow"]
+    for name in graphs:
+        lower_graph(schedule, name)
+    for kernel in [f.name for f in schedule.module.prims]:
+        schedule_kernel(schedule, kernel)
+    for name in graphs:
+        finish_graph(schedule, name)
+    if PREPARE in schedule.module.functions and PREPARE not in graphs:
+        schedule.plan_memory(FunctionRef(PREPARE))
+
+
+def lower_graph(schedule: Schedule, name: str) -> None:
+    """Bring a graph to calls of fused kernels, unless a person did."""
+    ref = FunctionRef(name)
+    graph = schedule.module.graph(name)
+    if any(isinstance(b.right, Call) and not get_operator(b.right.op).is_view for b in graph.bindings):
+        schedule.fold_constants(ref)
+        schedule.dead_code(ref)
+        schedule.legalize(ref)
+        _lift(schedule, name)
+        schedule.fuse_ops(ref)
+        schedule.fuse_tir(ref)
+        for kernel in sorted(called_kernels(schedule.module)):
+            function = schedule.module.prim(kernel)
+            if ("scheduled", True) not in function.attributes:
+                _collapse(schedule, kernel)
+
+
+def _collapse(schedule: Schedule, kernel: str) -> None:
+    step = FunctionRef(kernel)
+    if schedule.suggest_collapse(step):
+        schedule.collapse_dims(step)
+
+
+def _lift(schedule: Schedule, name: str) -> None:
+    if name != PREPARE and liftable(schedule.module.graph(name)):
+        schedule.lift_transforms(FunctionRef(name))
+
+
+def finish_graph(schedule: Schedule, name: str) -> None:
+    """Move packing of weights to load time, drop what is unused, and plan memory."""
+    found = schedule.module.functions.get(name)
+    if isinstance(found, GraphFunc) and found.stage == "dataflow":
+        _lift(schedule, name)
+        schedule.dead_code(FunctionRef(name))
+        schedule.plan_memory(FunctionRef(name))
+
+
+def schedule_kernel(schedule: Schedule, name: str) -> None:
+    """Apply the rule of a kernel's kind, unless a loop step touched it already."""
+    function = schedule.module.functions.get(name)
+    if not isinstance(function, PrimFunc) or ("scheduled", True) in function.attributes:
+        return
+    machine = machine_of(schedule.state.target)
+    match pattern := classify(function):
+        case Matmul():
+            schedule_matmul(schedule, name, pattern, machine)
+        case Rows():
+            schedule_rows(schedule, name, pattern, machine)
+        case Elementwise():
+            schedule_elementwise(schedule, name, pattern, machine)
+        case Other():
+            return

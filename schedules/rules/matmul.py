@@ -1,0 +1,132 @@
+"""Default rule for matrix products: register tiles, a packed right side, one pass of results.
+
+The tile is the widest that the vector registers hold: for f32 on AVX-512, 14 rows of 32 columns
+in 28 accumulators. Rows may be symbolic; the last, incomplete tile is the code generator's to
+specialise. A right side that all rows share is packed into panels of the tile's columns, in a
+block that ``hoist_block`` moves to load time where the right side is a weight.
+"""
+
+from __future__ import annotations
+
+from ...ir.loop.nodes import IndexMap
+from ...ir.symbolic import const_value, var
+from ..refs import BlockRef, FunctionRef, LoopRef
+from ..schedule import Schedule
+from .machine import Machine
+from .patterns import Matmul, classify
+
+GEMV_PANELS = 4
+"""Panels that the one-row version walks side by side, to have enough loads in flight."""
+
+
+def schedule_matmul(
+    schedule: Schedule, function: str, pattern: Matmul, machine: Machine
+) -> None:
+    """Pack, split off the one-row version, and tile both."""
+    rows, columns = machine.tile(pattern.block.writes[0].buffer.dtype)
+    if not pattern.batched or not pattern.row_major:
+        pack(schedule, function, pattern, columns)
+    functions = [function, *_versions(schedule, function, pattern)]
+    for name in functions:
+        found = classify_packed(schedule, name)
+        if found is not None:
+            one_row = const_value(found.row.extent) == 1
+            width = columns * GEMV_PANELS if one_row else columns
+            tile(schedule, name, 1 if one_row else rows, width, columns)
+
+
+def classify_packed(schedule: Schedule, function: str) -> Matmul | None:
+    """Recognise the product again after its right side was packed."""
+    found = classify(schedule.module.prim(function))
+    return found if isinstance(found, Matmul) else None
+
+
+def pack(schedule: Schedule, function: str, pattern: Matmul, columns: int) -> BlockRef:
+    """Copy the right side into panels: ``(k, n) -> (n // columns, k, n % columns)``."""
+    block = schedule.get_block(pattern.block.name, function)
+    buffer = schedule.get_buffer(pattern.right.buffer.name, function)
+    copy = schedule.cache_read(block, buffer, "global")
+    panels = panel_map(pattern, columns)
+    packed = schedule.state.block(copy).writes[0].buffer
+    schedule.transform_layout(schedule.get_buffer(packed.name, function), panels)
+    return copy
+
+
+def panel_map(pattern: Matmul, columns: int) -> IndexMap:
+    """The map from B's indices to panels; outer (batch) dimensions stay where they are."""
+    names = [f"d{k}" for k in range(len(pattern.right.indices))]
+    inputs = tuple(var(n, lower=0) for n in names)
+    at = pattern.right.indices.index(pattern.column.var)
+    down = pattern.right.indices.index(pattern.depth.var)
+    outer = tuple(v for k, v in enumerate(inputs) if k not in (at, down))
+    return IndexMap(inputs, (*outer, inputs[at] // columns, inputs[down], inputs[at] % columns))
+
+
+def _versions(schedule: Schedule, function: str, pattern: Matmul) -> list[str]:
+    """Make the one-row version where rows are symbolic and nothing is batched."""
+    extent = pattern.row.extent
+    if const_value(extent) is not None or len(pattern.block.iters) != 3:
+        return []
+    name = next((v.name for v in (extent,) if hasattr(v, "name")), None)
+    if name is None:
+        return []
+    made = schedule.specialise(FunctionRef(function), symbol=name, lower=1, upper=1)
+    return [made.function]
+
+
+def tile(schedule: Schedule, function: str, rows: int, width: int, columns: int) -> None:
+    """Tile the last block of a kernel, and compute the product tile by tile into registers."""
+    pattern = classify_packed(schedule, function)
+    if pattern is None:
+        return
+    product = schedule.get_block(pattern.block.name, function)
+    last = _epilogue(schedule, function, pattern, product)
+    *outer, i, j = schedule.get_loops(last)
+    i0, i1 = schedule.split(i, factors=(None, rows))
+    j0, j1 = schedule.split(j, factors=(None, width))
+    schedule.reorder((j0, i0, i1, j1))
+    schedule.compute_at(product, i0)
+    schedule.set_scope(_written(schedule, product), "local")
+    _inner(schedule, product, width, columns)
+    _spread(schedule, i1, j1, width, columns)
+    schedule.parallel(outer[0] if outer else j0)
+
+
+def _epilogue(
+    schedule: Schedule, function: str, pattern: Matmul, product: BlockRef
+) -> BlockRef:
+    """Bring everything after the product into one block; a plain copy where there is nothing."""
+    if not pattern.epilogue:
+        written = pattern.block.writes[0].buffer.name
+        return schedule.cache_write(product, schedule.get_buffer(written, function), "local")
+    *inner, last = (schedule.get_block(b.name, function) for b in pattern.epilogue)
+    for block in inner:
+        schedule.compute_inline(block)
+    return last
+
+
+def _written(schedule: Schedule, block: BlockRef):
+    buffer = schedule.state.block(block).writes[0].buffer
+    return schedule.get_buffer(buffer.name, block.function)
+
+
+def _inner(schedule: Schedule, product: BlockRef, width: int, columns: int) -> None:
+    """Order the loops of one tile: k outside, rows unrolled, columns as vectors."""
+    *_, i, j, k = schedule.get_loops(product)
+    schedule.reorder((k, i, j))
+    init = schedule.decompose_reduction(product, k)
+    _spread(schedule, i, j, width, columns)
+    *_, init_i, init_j = schedule.get_loops(init)
+    _spread(schedule, init_i, init_j, width, columns)
+
+
+def _spread(
+    schedule: Schedule, i: LoopRef, j: LoopRef, width: int, columns: int
+) -> None:
+    """Unroll the rows and panels of a tile, and vectorize the columns of a panel."""
+    if const_value(schedule.state.loop(i).extent) != 1:
+        schedule.unroll(i)
+    if width > columns:
+        panel, j = schedule.split(j, factors=(None, columns))
+        schedule.unroll(panel)
+    schedule.vectorize(j)

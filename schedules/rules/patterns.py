@@ -1,0 +1,159 @@
+"""What a kernel computes, as far as the default rules care."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...ir.loop.nodes import (
+    Binary,
+    Block,
+    Cast,
+    Element,
+    IterVar,
+    Load,
+    PrimFunc,
+    Store,
+)
+from ...ir.loop.visit import loads, stores
+from ...ir.symbolic import free_vars
+from ..primitives.graph.collapse_dims import nests
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """``C[.., i, j] += A[.., i, k] * B[.., k, j]``, then element-wise blocks.
+
+    ``block`` is the reduction; ``epilogue`` what follows it, in order. ``row``, ``column`` and
+    ``depth`` are its iteration variables i, j and k.
+    """
+
+    block: Block
+    epilogue: tuple[Block, ...]
+    row: IterVar
+    column: IterVar
+    depth: IterVar
+    left: Load
+    right: Load
+
+    @property
+    def batched(self) -> bool:
+        """Whether B is another one for some of the outer iterations."""
+        used = {v for index in self.right.indices for v in free_vars(index)}
+        return bool(used - {self.column.var, self.depth.var})
+
+    @property
+    def row_major(self) -> bool:
+        """Whether neighbouring columns of B are neighbours in memory."""
+        return self.right.indices[-1] == self.column.var
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Several blocks over the same outer dimensions, some reducing the inner ones."""
+
+    blocks: tuple[Block, ...]
+    shared: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """Blocks without reductions, the last one writing the result."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Anything else: left as it is written."""
+
+
+Pattern: TypeAlias = "Matmul | Rows | Elementwise | Other"
+
+
+def classify(func: PrimFunc) -> Pattern:
+    """Recognise a kernel whose loops are as its operators wrote them."""
+    blocks = nests(func)
+    if not blocks or any(len(list(stores(b.body))) != 1 for b in blocks):
+        return Other()
+    if any(not isinstance(b.body, Store) for b in blocks):
+        return Other()
+    if all(b.init is None for b in blocks):
+        return Elementwise(tuple(blocks))
+    return _matmul(blocks) or _rows(func, blocks) or Other()
+
+
+def _uncast(element: Element) -> Element:
+    while isinstance(element, Cast):
+        element = element.operand
+    return element
+
+
+def _factors(block: Block) -> tuple[Load, Load] | None:
+    """The two loads whose product a block sums up."""
+    body = block.body
+    if not isinstance(body, Store) or block.init is None or not isinstance(body.value, Binary):
+        return None
+    added = body.value
+    if added.op != "add" or added.left != Load(body.buffer, body.indices):
+        return None
+    term = added.right
+    if not isinstance(term, Binary) or term.op != "mul":
+        return None
+    left, right = _uncast(term.left), _uncast(term.right)
+    if isinstance(left, Load) and isinstance(right, Load):
+        return left, right
+    return None
+
+
+def _variables(load: Load) -> set[object]:
+    return {v for index in load.indices for v in free_vars(index)}
+
+
+def _matmul(blocks: list[Block]) -> Matmul | None:
+    head, *tail = blocks
+    factors = _factors(head)
+    spatial = [v for v in head.iters if v.kind == "spatial"]
+    depth = [v for v in head.iters if v.kind == "reduce"]
+    if factors is None or len(spatial) < 2 or len(depth) != 1:
+        return None
+    if any(b.init is not None or len(b.iters) != len(spatial) for b in tail):
+        return None
+    row, column = spatial[-2:]
+    for left, right in (factors, factors[::-1]):
+        ours = {row.var, depth[0].var} <= _variables(left) and column.var not in _variables(left)
+        theirs = {column.var, depth[0].var} <= _variables(right)
+        plain = column.var in right.indices and depth[0].var in right.indices
+        if ours and theirs and plain and row.var not in _variables(right):
+            return Matmul(head, tuple(tail), row, column, depth[0], left, right)
+    return None
+
+
+def _leading(block: Block) -> Iterator[object]:
+    """Extents of the leading spatial dimensions of what a block writes."""
+    for v in block.iters:
+        if v.kind != "spatial":
+            return
+        yield v.extent
+
+
+def _rows(func: PrimFunc, blocks: list[Block]) -> Rows | None:
+    """Blocks that all walk the same rows, and exchange values within a row only."""
+    extents = [list(_leading(b)) for b in blocks]
+    shared = min(map(len, extents))
+    while shared and any(e[:shared] != extents[0][:shared] for e in extents):
+        shared -= 1
+    while shared and not all(_keeps_rows(func, b, shared) for b in blocks):
+        shared -= 1
+    return Rows(tuple(blocks), shared)
+
+
+def _keeps_rows(func: PrimFunc, block: Block, shared: int) -> bool:
+    """Whether temporaries are accessed at the block's own row only."""
+    rows = tuple(v.var for v in block.iters[:shared])
+    temporaries = set(func.buffers)
+    for load in loads(block.body):
+        if load.buffer in temporaries and load.indices[:shared] != rows:
+            return False
+    return all(s.indices[:shared] == rows for s in stores(block.body))
