@@ -87,8 +87,8 @@ GREATEST: tuple[PairRule, ...] = (
 SELECTION: tuple[SelectRule, ...] = (
     Rule(
         "decided choice",
-        "(a if p <= 0 else b) == (a if c else b)",
-        "(p <= 0) == c",
+        "(a if p == p else b) == a and (a if p != p else b) == b",
+        "True",
         _decided,
     ),
     Rule("choice of one value", "(a if p <= 0 else a) == a", "True", _same),
