@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...ir.dtype import i32
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
@@ -23,6 +23,7 @@ from .kernel.memory import Memory
 from .kernel.scratch import Scratch
 from .kernel.statements import StatementLowering
 from .loops.blocks import realize_blocks
+from .loops.compact import compact_buffers
 from .loops.known import Known
 
 Pass = Callable[[Stmt, Known], Stmt]
@@ -94,6 +95,8 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     body = func.body
     for step in PASSES:
         body = step(body, known)
+    func = compact_buffers(replace(func, body=body))
+    body = func.body
     symbols = kernel_symbols(func)
     memory, table = Memory(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)

@@ -1,0 +1,204 @@
+"""Temporaries shrunk to the part of them that is live at a time.
+
+A schedule keeps a temporary at its full logical shape wherever its blocks move. Here each one is
+given the innermost place that sees all its accesses, and the box that these cover there: a tile
+of a matmul becomes 14 by 32 accumulators, a row of a softmax one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Stmt, Store
+from ....ir.loop.visit import Rebuilder, children, loads
+from ....ir.symbolic import Expr, as_expr, bounds, const_value, free_vars, linear_form
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """One access: the buffer's indices, the loops around it, and whether it writes."""
+
+    indices: tuple[Expr, ...]
+    loops: tuple[For, ...]
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Where one dimension is accessed: ``[base + low, base + high]``, both included."""
+
+    base: Expr
+    low: int
+    high: int
+
+
+def compact_buffers(func: PrimFunc) -> PrimFunc:
+    """Shrink every temporary of a function whose blocks are realised.
+
+    A temporary is shrunk only where every element that an iteration of its place reads lies in
+    the box that the same iteration writes. One whose place lies inside a parallel loop becomes
+    ``local``: each worker has its own.
+
+    Examples
+    --------
+    >>> from ....ir.dtype import f32
+    >>> from ....ir.loop.builder import Builder
+    >>> b = Builder("kept")
+    >>> x, t, y = (
+    ...     b.param("x", (8,), f32),
+    ...     b.temporary("t", (8,), f32),
+    ...     b.param("y", (8,), f32, "out"),
+    ... )
+    >>> b.compute(t, lambda i: b.load(x, i))
+    ... b.compute(y, lambda i: b.load(t, i))
+    >>> [str(d) for d in compact_buffers(b.finish()).buffers[0].shape]
+    ['8']
+    """
+    found = _accesses(func.body)
+    new = {b: _compacted(b, found[b]) for b in func.buffers if b in found}
+    changed = {b: c for b, c in new.items() if c is not None}
+    if not changed:
+        return func
+    body = _Rebase(changed).statement(func.body)
+    buffers = tuple(changed[b].buffer if b in changed else b for b in func.buffers)
+    return replace(func, body=body, buffers=buffers)
+
+
+def _accesses(body: Stmt) -> dict[Buffer, list[_Access]]:
+    found: dict[Buffer, list[_Access]] = {}
+    stack: list[tuple[Stmt, tuple[For, ...]]] = [(body, ())]
+    while stack:
+        statement, loops = stack.pop()
+        for buffer, indices, writes in _own(statement):
+            found.setdefault(buffer, []).append(_Access(indices, loops, writes))
+        inner = (*loops, statement) if isinstance(statement, For) else loops
+        stack.extend((child, inner) for child in children(statement))
+    return found
+
+
+def _own(statement: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
+    if isinstance(statement, Store):
+        yield statement.buffer, statement.indices, True
+        yield from ((x.buffer, x.indices, False) for x in loads(statement))
+    elif isinstance(statement, Let):
+        yield statement.load.buffer, statement.load.indices, False
+
+
+# ---------------------------------------------------------------- boxes
+
+
+@dataclass(frozen=True, slots=True)
+class _Compact:
+    """A shrunken buffer; ``bases`` are subtracted from the indices, None where one stays."""
+
+    buffer: Buffer
+    bases: tuple[Expr | None, ...]
+
+
+def _compacted(buffer: Buffer, accesses: list[_Access]) -> _Compact | None:
+    place = _common(accesses)
+    while True:
+        boxes = [_box(accesses, axis, place) for axis in range(buffer.rank)]
+        if not place or all(
+            b is not None or _plain(accesses, k, place) for k, b in enumerate(boxes)
+        ):
+            break
+        place = place[:-1]
+    inside = any(loop.kind in ("parallel", "thread") for loop in place)
+    shape: list[Expr] = []
+    bases: list[Expr | None] = []
+    for dim, box in zip(buffer.shape, boxes, strict=True):
+        shape.append(dim if box is None else as_expr(box.high - box.low + 1))
+        bases.append(None if box is None else box.base + box.low)
+    if not inside and all(b is None for b in bases):
+        return None
+    scope = "local" if inside else buffer.scope
+    return _Compact(replace(buffer, shape=tuple(shape), scope=scope, strides=None), tuple(bases))
+
+
+def _common(accesses: list[_Access]) -> tuple[For, ...]:
+    """Loops around all accesses."""
+    shared = accesses[0].loops
+    for access in accesses[1:]:
+        keep = 0
+        for a, b in zip(shared, access.loops, strict=False):
+            if a is not b:
+                break
+            keep += 1
+        shared = shared[:keep]
+    return shared
+
+
+def _box(accesses: list[_Access], axis: int, place: tuple[For, ...]) -> _Span | None:
+    """The constant-sized interval that one iteration of ``place`` accesses, if there is one."""
+    spans = [_span(a, axis, len(place)) for a in accesses]
+    known = [s for s in spans if s is not None]
+    if len(known) < len(spans):
+        return None
+    base = known[0].base
+    shifts = [const_value(s.base - base) for s in known]
+    if any(shift is None for shift in shifts):
+        return None
+    placed = [(s.low + (d or 0), s.high + (d or 0)) for s, d in zip(known, shifts, strict=True)]
+    written = [p for p, a in zip(placed, accesses, strict=True) if a.writes]
+    if not written:
+        return None
+    low, high = min(w[0] for w in written), max(w[1] for w in written)
+    if any(p[0] < low or p[1] > high for p in placed):
+        return None
+    return _Span(base, low, high)
+
+
+def _span(access: _Access, axis: int, depth: int) -> _Span | None:
+    """What the loops inside the place add to an index."""
+    inner = [loop.var for loop in access.loops[depth:]]
+    form = linear_form(access.indices[axis], inner)
+    if form is None:
+        return None
+    low = high = 0
+    for variable, coefficient in form.coefficients.items():
+        step, limits = const_value(coefficient), bounds(variable)
+        if step is None or limits.lower is None or limits.upper is None:
+            return None
+        low += min(step * limits.lower, step * limits.upper)
+        high += max(step * limits.lower, step * limits.upper)
+    return _Span(form.rest, low, high)
+
+
+def _plain(accesses: list[_Access], axis: int, place: tuple[For, ...]) -> bool:
+    """Whether a dimension may stay whole: no loop of the place moves its accesses."""
+    around = {loop.var for loop in place}
+    return not any(free_vars(a.indices[axis]) & around for a in accesses)
+
+
+class _Rebase(Rebuilder):
+    """Subtracts the bases from the indices of shrunken buffers."""
+
+    def __init__(self, changed: Mapping[Buffer, _Compact]) -> None:
+        self._changed = changed
+
+    def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        bases = self._changed[buffer].bases
+        return tuple(i if b is None else i - b for i, b in zip(indices, bases, strict=True))
+
+    def element(self, element: Element) -> Element:
+        if isinstance(element, Load) and element.buffer in self._changed:
+            indices = self._indices(element.buffer, element.indices)
+            return Load(self._changed[element.buffer].buffer, indices)
+        return super().element(element)
+
+    def statement(self, statement: Stmt) -> Stmt:
+        if isinstance(statement, Store) and statement.buffer in self._changed:
+            return replace(
+                statement,
+                buffer=self._changed[statement.buffer].buffer,
+                indices=self._indices(statement.buffer, statement.indices),
+                value=self.element(statement.value),
+            )
+        if isinstance(statement, Let) and statement.load.buffer in self._changed:
+            load = self.element(statement.load)
+            if not isinstance(load, Load):
+                raise TypeError("a load stays a load")
+            statement = replace(statement, load=load)
+        return super().statement(statement)
