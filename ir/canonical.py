@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -65,7 +65,7 @@ class Canon:
             self.places.append(", ".join(self._path))
 
     @contextmanager
-    def inside(self, place: str) -> Iterator[None]:
+    def inside(self, place: str) -> Generator[None]:
         """Name the place of the tokens added inside."""
         self._path.append(place)
         yield

@@ -27,7 +27,7 @@ _lock = Lock()
 
 
 def structural_hash(program: Program) -> str:
-    """Give a sha256 in hexadecimal that structurally equal programs share.
+    r"""Give a sha256 in hexadecimal that structurally equal programs share.
 
     It is the same in every process. Functions and modules remember theirs.
 
@@ -38,7 +38,7 @@ def structural_hash(program: Program) -> str:
     Examples
     --------
     >>> from .script import parse
-    >>> text = "@prim_func\\ndef f({0}: Out[(8,), f32]):\\n    for {1} in range(8): {0}[{1}] = 0.0"
+    >>> text = "@prim_func\ndef f({0}: Out[(8,), f32]):\n    for {1} in range(8): {0}[{1}] = 0.0"
     >>> one, other = (parse(text.format(*n)).prim("f") for n in ("yi", "xj"))
     >>> structural_hash(one) == structural_hash(other)
     True
@@ -55,12 +55,12 @@ def structural_hash(program: Program) -> str:
 
 
 def structural_equal(left: Program, right: Program) -> bool:
-    """Whether two programs are the same up to renaming.
+    r"""Whether two programs are the same up to renaming.
 
     Examples
     --------
     >>> from .script import parse
-    >>> text = "@prim_func\\ndef f(y: Out[(8,), f32]):\\n    for i in {0}(8): y[i] = 0.0"
+    >>> text = "@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in {0}(8): y[i] = 0.0"
     >>> one, other = (parse(text.format(k)).prim("f") for k in ("range", "parallel"))
     >>> structural_equal(one, one), structural_equal(one, other)
     (True, False)
@@ -69,12 +69,12 @@ def structural_equal(left: Program, right: Program) -> bool:
 
 
 def explain_difference(left: Program, right: Program) -> str:
-    """Say where two programs first differ; empty if they do not.
+    r"""Say where two programs first differ; empty if they do not.
 
     Examples
     --------
     >>> from .script import parse
-    >>> text = "@prim_func\\ndef f(y: Out[(8,), f32]):\\n    for i in {0}(8): y[i] = 0.0"
+    >>> text = "@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in {0}(8): y[i] = 0.0"
     >>> one, other = (parse(text.format(k)).prim("f") for k in ("range", "parallel"))
     >>> print(explain_difference(one, other))
     loop 'i': "for i in serial '' 8" against "for i in parallel '' 8"

@@ -100,7 +100,9 @@ def info_key(canon: Canon, info: Info) -> str:
         case ShapeInfo(dims=dims, rank=rank):
             return f"shape {_maybe(canon, dims)} {rank}"
         case TensorInfo(shape=shape, dtype=dtype, device=device, elements=elements, rank=rank):
-            return f"tensor {_maybe(canon, shape)} {dtype} {device} {_maybe(canon, elements)} {rank}"
+            return (
+                f"tensor {_maybe(canon, shape)} {dtype} {device} {_maybe(canon, elements)} {rank}"
+            )
         case TupleInfo(fields=fields):
             return f"tuple<{_infos(canon, fields)}>"
         case CallableInfo(params=params, result=result):

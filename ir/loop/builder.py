@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from ..dtype import DType, bool_
 from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
-from ..symbolic import Expr, Facts, SymInt, Var, as_expr, const_value, var
+from ..symbolic import Expr, Facts, SymInt, Var, as_expr
 from .nodes import (
     Access,
     Attributes,
@@ -32,6 +32,7 @@ from .nodes import (
     Stmt,
     Store,
 )
+from .ranges import loop_var
 from .regions import access_regions
 from .visit import seq
 
@@ -66,6 +67,7 @@ class Builder:
     Examples
     --------
     >>> from ..dtype import f32
+    >>> from ..symbolic import var
     >>> n = var("n", lower=1)
     >>> b = Builder("double")
     >>> x, y = b.param("x", (n,), f32), b.param("y", (n,), f32, "out")
@@ -125,11 +127,9 @@ class Builder:
         made: list[tuple[Var, IterVar]] = []
         for k, extent in enumerate(extents):
             dim = as_expr(extent)
-            size = const_value(dim)
-            upper = None if size is None else max(size - 1, 0)
             base = names[k] if k < len(names) else f"{'r' if kind == 'reduce' else 'i'}{k}"
-            loop = var(self._fresh(base), lower=0, upper=upper)
-            inner = var(self._fresh(f"v{base}"), lower=0, upper=upper)
+            loop = loop_var(self._fresh(base), dim)
+            inner = loop_var(self._fresh(f"v{base}"), dim)
             made.append((loop, IterVar(inner, dim, kind, loop)))
         return made
 

@@ -32,7 +32,9 @@ def writable(name: str) -> str:
     >>> writable("encoder.layer.0/Add"), writable("lambda"), writable("1x")
     ('encoder_layer_0_Add', 'lambda_', '_1x')
     """
-    kept = "".join(c if c.isalnum() or c == "_" else "_" for c in unicodedata.normalize("NFKC", name))
+    kept = "".join(
+        c if c.isalnum() or c == "_" else "_" for c in unicodedata.normalize("NFKC", name)
+    )
     if not kept or not (kept[0].isalpha() or kept[0] == "_"):
         kept = f"_{kept}"
     return kept if is_writable(kept) else f"{kept}_"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..identity import Uid
 from .printing.lines import Lines, Mark, Span
@@ -50,6 +50,15 @@ def shifted(spans: Iterable[Span], lines: int) -> Iterator[Span]:
     return (s._replace(line=s.line + lines, last_line=s.last_line + lines) for s in spans)
 
 
+class _Word(NamedTuple):
+    """A word that may name a node, from a column counted from 0."""
+
+    name: str
+    column: int
+    is_block: bool
+    indexed: bool
+
+
 class _Finder:
     """Looks for the names of nodes, line by line."""
 
@@ -65,23 +74,23 @@ class _Finder:
             for match in _WORDS.finditer(line):
                 found = self._named(match)
                 if found is not None:
-                    yield from self._span(number, *found)
+                    yield from self._span(number, found)
 
     @staticmethod
-    def _named(match: re.Match[str]) -> tuple[bool, str, int, bool] | None:
-        """Give what the match may name, where, and whether it is indexed."""
+    def _named(match: re.Match[str]) -> _Word | None:
+        """Give what the match may name."""
         if match["block"] is not None:
-            return True, match["text"], match.start("text"), False
+            return _Word(match["text"], match.start("text"), is_block=True, indexed=False)
         word = match["word"]
         if word is None or match["next"] in ("(", "="):
             return None
-        return False, word, match.start("word"), match["next"] == "["
+        indexed = match["next"] == "["
+        return _Word(word, match.start("word"), is_block=False, indexed=indexed)
 
-    def _span(
-        self, number: int, is_block: bool, name: str, column: int, indexed: bool  # noqa: FBT001
-    ) -> Iterator[Span]:
-        marks = [m for m in self._nodes.get((is_block, name), ()) if m.first <= number]
-        loops_apart = [m for m in marks if (m.kind == "loop") != indexed]
+    def _span(self, number: int, word: _Word) -> Iterator[Span]:
+        known = self._nodes.get((word.is_block, word.name), ())
+        marks = [m for m in known if m.first <= number]
+        loops_apart = [m for m in marks if (m.kind == "loop") != word.indexed]
         for mark in (loops_apart or marks)[-1:]:
             first = mark not in self._defined
             self._defined.add(mark)
@@ -90,10 +99,10 @@ class _Finder:
                 self._function,
                 mark.kind,
                 mark.uid,
-                name,
+                word.name,
                 "defined" if first else "used",
                 number + 1,
-                column + 1,
-                column + 1 + len(name),
+                word.column + 1,
+                word.column + 1 + len(word.name),
                 last,
             )

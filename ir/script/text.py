@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
-from ..loop.nodes import PrimFunc
 from ..graph.nodes import GraphFunc
+from ..loop.nodes import PrimFunc
 from ..module import Constant, Function, Module
 from .printing.lines import Lines, Span
-from .printing.module import print_function, print_preamble
+from .printing.module import NO_CONSTANTS, print_function, print_preamble
 from .reading.module import ModuleReader
 from .reading.source import Source
 from .spans import Rendered, shifted, spans_of
@@ -46,7 +45,7 @@ def parse(text: str, *, constants: Mapping[str, Constant] | None = None) -> Modu
         ^^^^^
       a module has symbols, constants and functions under @prim_func, @graph_func
     """
-    return ModuleReader(Source(text), constants or MappingProxyType({})).read()
+    return ModuleReader(Source(text), constants or NO_CONSTANTS).read()
 
 
 def _sections(
@@ -63,7 +62,7 @@ def _sections(
             ]
             return above + functions
         case PrimFunc() | GraphFunc():
-            constants = MappingProxyType({}) if module is None else module.constants
+            constants = NO_CONSTANTS if module is None else module.constants
             lines = print_function(program, constants, provenance=provenance)
             return [(program.name, lines)]
 
@@ -71,7 +70,7 @@ def _sections(
 def to_text(
     program: Module | Function, *, module: Module | None = None, provenance: bool = False
 ) -> str:
-    """Write a module or one function.
+    r"""Write a module or one function.
 
     Parameters
     ----------

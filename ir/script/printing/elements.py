@@ -148,8 +148,9 @@ class Elements:
         least: tuple[int, ...] = (0, 0),
     ) -> tuple[str, str]:
         """Write two operands of one dtype. ``fuses``: bare symbols would become one term."""
-        leaves = isinstance(left, Number | Index | Condition), isinstance(
-            right, Number | Index | Condition
+        leaves = (
+            isinstance(left, Number | Index | Condition),
+            isinstance(right, Number | Index | Condition),
         )
         match leaves:
             case (True, True):

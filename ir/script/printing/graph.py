@@ -331,7 +331,14 @@ def print_graph_func(
             body.add(f"hint({', '.join([quote(name), *map(str, values)])})")
         printer.bindings(func.bindings)
         printer.outcome(func)
-    signature = write_header(out, terms, "graph_func", _options(func, terms), f"def {func.name}", params)
+    signature = write_header(
+        out,
+        terms,
+        decorator="graph_func",
+        options=_options(func, terms),
+        name=func.name,
+        params=params,
+    )
     for param in func.params:
         out.mark_from(signature, "binding", param.value.uid, param.value.name)
     out.append(body)

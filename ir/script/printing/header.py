@@ -9,7 +9,11 @@ from .terms import Terms
 
 
 def _declared(symbol: Var) -> str:
-    parts = [f", {key}={value}" for key, value in (("lower", symbol.lower), ("upper", symbol.upper)) if value is not None]
+    parts = [
+        f", {key}={value}"
+        for key, value in (("lower", symbol.lower), ("upper", symbol.upper))
+        if value is not None
+    ]
     if symbol.multiple_of != 1:
         parts.append(f", multiple_of={symbol.multiple_of}")
     return "".join(parts)
@@ -49,9 +53,10 @@ def fact_lines(facts: Facts, terms: Terms) -> list[str]:
 def write_header(
     out: Lines,
     terms: Terms,
+    *,
     decorator: str,
     options: list[str],
-    definition: str,
+    name: str,
     params: list[str],
 ) -> int:
     """Write symbols, decorator and signature; give the number of the signature's first line.
@@ -67,5 +72,5 @@ def write_header(
     else:
         out.add(f"@{decorator}")
     signature = len(out.lines)
-    out.call(definition, params, ":")
+    out.call(f"def {name}", params, ":")
     return signature

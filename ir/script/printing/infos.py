@@ -14,7 +14,6 @@ from ...graph.nodes import (
     TensorInfo,
     TupleInfo,
 )
-from ...symbolic import Expr
 from ..names import quote
 from .terms import Terms
 
@@ -24,10 +23,8 @@ def info_text(info: Info, terms: Terms) -> str:
     match info:
         case ObjectInfo():
             return "Object"
-        case PrimInfo(dtype=dtype, value=None):
-            return f"Prim[{dtype}]"
-        case PrimInfo(dtype=dtype, value=Expr() as value):
-            return f"Prim[{dtype}, {terms.text(value)}]"
+        case PrimInfo(dtype=dtype, value=value):
+            return f"Prim[{dtype}]" if value is None else f"Prim[{dtype}, {terms.text(value)}]"
         case ShapeInfo():
             return _shape(info, terms)
         case TensorInfo():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -74,7 +74,7 @@ class Lines:
         self.lines.append(self._prefix + text)
 
     @contextmanager
-    def indented(self) -> Iterator[None]:
+    def indented(self) -> Generator[None]:
         """Indent what is added inside; a suite without a line becomes ``pass``."""
         old, before = self._prefix, len(self.lines)
         self._prefix = old + INDENT
@@ -84,7 +84,7 @@ class Lines:
         self._prefix = old
 
     @contextmanager
-    def marked(self, kind: NodeKind, uid: Uid, name: str) -> Iterator[None]:
+    def marked(self, kind: NodeKind, uid: Uid, name: str) -> Generator[None]:
         """Record that the lines added inside print a node."""
         first, slot = len(self.lines), len(self.marks)
         yield

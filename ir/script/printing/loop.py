@@ -236,7 +236,9 @@ class LoopPrinter:
         """Write ``spatial(i)``, or ``spatial(n, i0 * 8 + i1)`` where no loop has the extent."""
         binding = self._terms.text(iter_var.binding)
         loop = self._extents.get(iter_var.binding) if isinstance(iter_var.binding, Var) else None
-        parts = [binding] if loop == iter_var.extent else [self._terms.text(iter_var.extent), binding]
+        parts = (
+            [binding] if loop == iter_var.extent else [self._terms.text(iter_var.extent), binding]
+        )
         parts += bounds_text(iter_var.var, range_of(iter_var.extent))
         return f"{iter_var.kind}({', '.join(parts)})"
 
@@ -292,7 +294,9 @@ def print_prim_func(func: PrimFunc, *, provenance: bool = False) -> Lines:
     if provenance and func.origins:
         options += origins_text(func.origins)
     options += terms.keywords(func.attributes, FUNCTION_KEYS)
-    signature = write_header(out, terms, "prim_func", options, f"def {func.name}", params)
+    signature = write_header(
+        out, terms, decorator="prim_func", options=options, name=func.name, params=params
+    )
     for buffer in func.buffer_params:
         out.mark_from(signature, "buffer", buffer.uid, buffer.name)
     out.append(body)

@@ -15,13 +15,13 @@ from .graph import print_graph_func
 from .lines import Lines
 from .loop import print_prim_func
 
-_NO_CONSTANTS: Mapping[str, Constant] = MappingProxyType({})
+NO_CONSTANTS: Mapping[str, Constant] = MappingProxyType({})
 _kept: WeakKeyDictionary[Function, tuple[Mapping[str, Constant], Lines]] = WeakKeyDictionary()
 _lock = Lock()
 
 
 def print_function(
-    func: Function, constants: Mapping[str, Constant] = _NO_CONSTANTS, *, provenance: bool = False
+    func: Function, constants: Mapping[str, Constant] = NO_CONSTANTS, *, provenance: bool = False
 ) -> Lines:
     """Write a function; without provenance, the lines are made once and must not be changed."""
     if provenance:

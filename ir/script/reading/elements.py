@@ -139,9 +139,7 @@ class ElementReader:
         """Whether what is written does not tell its own dtype."""
         return self._scope.number(node) is not None or self._scope.is_term(node)
 
-    def _number(
-        self, node: ast.expr, value: float | bool, expected: DType | None
-    ) -> Element:
+    def _number(self, node: ast.expr, value: float, expected: DType | None) -> Element:
         if expected is None:
             raise self._unclear(node, "the dtype of this number is not clear", "f32(1.0)")
         if isinstance(value, bool) != (expected == bool_):
@@ -236,7 +234,7 @@ class ElementReader:
                 )
 
     def _typed(self, node: ast.expr, dtype: DType) -> Element:
-        """Read what stands in ``f32(...)``: a literal, a symbolic term, or an element to convert."""
+        """Read what is in ``f32(...)``: a literal, a symbolic term, or an element to convert."""
         value = self._scope.number(node)
         if value is not None:
             same_kind = dtype.is_float and not isinstance(value, bool)
@@ -258,4 +256,3 @@ class ElementReader:
                 place=self._scope.source.place(node),
             )
         return self._scope.source.error(node, f"{ast.unparse(node)!r} is not an element")
-

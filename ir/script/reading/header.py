@@ -142,7 +142,9 @@ def _at(scope: Scope, node: ast.expr, error: UnknownTargetError) -> ParseError:
     return ScriptSyntaxError(error.message, place=scope.source.place(node), hint=error.hint)
 
 
-def decorator_of(source: Source, node: ast.FunctionDef, known: tuple[str, ...]) -> tuple[str, ast.expr]:
+def decorator_of(
+    source: Source, node: ast.FunctionDef, known: tuple[str, ...]
+) -> tuple[str, ast.expr]:
     """Find which decorator makes a function, ``@tw.script.prim_func`` or ``@prim_func(...)``."""
     for decorator in node.decorator_list:
         func = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -167,7 +169,8 @@ def signature(source: Source, node: ast.FunctionDef) -> list[ast.arg]:
 
 def statements_of(node: ast.FunctionDef) -> list[ast.stmt]:
     """Give the statements below the docstring, which is a comment."""
-    first = node.body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    is_text = documented and isinstance(first.value.value, str)
-    return node.body[1:] if is_text else node.body
+    match node.body[0]:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return node.body[1:]
+        case _:
+            return node.body

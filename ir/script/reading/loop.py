@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import Final, get_args
 
-from ...dtype import DType
-from ...identity import NO_ORIGIN, Origins, UidSource
+from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import (
-    Access,
     Binary,
     BinaryOp,
     Block,
-    Buffer,
-    BufferParam,
     For,
     If,
-    IndexMap,
     IterKind,
     IterVar,
     Let,
     LetMode,
-    Load,
     LoopKind,
-    Param,
     PrimFunc,
     Range,
     Region,
-    ScalarParam,
     Stmt,
     Store,
 )
 from ...loop.ranges import range_of
 from ...loop.regions import access_regions
 from ...loop.visit import seq
-from ...symbolic import TRUE, Bool, Expr, Facts, InvalidSymbolError, Var, as_expr, var
+from ...symbolic import TRUE, Bool, Expr, InvalidSymbolError, Var, as_expr, var
 from ..errors import DuplicateNameError, ScriptSyntaxError, UnknownNameError
 from .arguments import Arguments, called_name
+from .buffers import BufferReader
 from .elements import ElementReader
 from .header import (
     Declarations,
@@ -64,7 +56,6 @@ _AUGMENTED: Final[dict[type[ast.operator], BinaryOp]] = {
     ast.Mult: "mul",
     ast.Div: "div",
 }
-ACCESS: Final[dict[str, Access]] = {"Buffer": "in", "Out": "out", "InOut": "inout", "State": "state"}
 _ITERS: Final[dict[str, IterKind]] = {kind: kind for kind in get_args(IterKind)}
 _LETS: Final[dict[str, LetMode]] = {mode: mode for mode in get_args(LetMode)}
 _ONE: Final = as_expr(1)
@@ -90,102 +81,9 @@ class LoopReader:
         """Start a function."""
         self.scope = scope
         self.source = scope.source
-        self.mint = UidSource()
-        self.buffers: dict[str, Buffer] = {}
-        self.elements = ElementReader(scope, self.buffers)
-        self._taken: set[tuple[str, str]] = set()
-
-    def claim(self, name: str, what: str, node: ast.expr | ast.stmt | ast.arg) -> str:
-        """Enter a name that is unique among its like in the function."""
-        if (what, name) in self._taken:
-            raise DuplicateNameError(
-                f"two {what}s {name!r} in one function", place=self.source.place(node)
-            )
-        self._taken.add((what, name))
-        return name
-
-    # ------------------------------------------------------------ buffers
-
-    def parameter(self, arg: ast.arg) -> Param:
-        """Read one parameter: ``A: Buffer[(n, k), f32]`` or ``offset: Int``."""
-        match arg.annotation:
-            case ast.Name(id="Int"):
-                return ScalarParam(self._scalar(arg.arg))
-            case ast.Subscript(value=ast.Name(id=kind), slice=ast.Tuple(elts=[shape, dtype])) if (
-                kind in ACCESS
-            ):
-                buffer = self._buffer(arg.arg, shape, dtype, None, arg)
-            case ast.Call(func=ast.Name(id=kind)) as call if kind in ACCESS:
-                options = Arguments(self.source, call, f"{kind}(shape, dtype, strides=(...), ...)")
-                shape, dtype = options.take(2)
-                buffer = self._buffer(arg.arg, shape, dtype, options, arg)
-            case annotation:
-                raise self.source.error(
-                    annotation or arg,
-                    f"parameter {arg.arg!r} has no annotation of a buffer or integer",
-                    "A: Buffer[(n, k), f32], or Out, InOut, State; an integer is n: Int",
-                )
-        return BufferParam(buffer, ACCESS[kind])
-
-    def _scalar(self, name: str) -> Var:
-        return self.scope.variables.setdefault(name, var(name))
-
-    def _buffer(
-        self,
-        name: str,
-        shape: ast.expr,
-        dtype: ast.expr,
-        options: Arguments | None,
-        node: ast.arg | ast.stmt,
-    ) -> Buffer:
-        self.claim(name, "buffer", node)
-        dims, element = self.scope.dims(shape), self.scope.dtype(dtype)
-        if options is None:
-            buffer = Buffer(self.mint(), name, dims, element)
-        else:
-            buffer = self._with_options(name, dims, options, element)
-        self.buffers[name] = buffer
-        return buffer
-
-    def _with_options(
-        self, name: str, dims: tuple[Expr, ...], options: Arguments, element: DType
-    ) -> Buffer:
-        scope, strides = options.keyword("scope"), options.keyword("strides")
-        alignment, layout = options.keyword("alignment"), options.keyword("layout")
-        options.finish()
-        return Buffer(
-            self.mint(),
-            name,
-            dims,
-            element,
-            "global" if scope is None else self.scope.string(scope),
-            None if strides is None else self.scope.dims(strides),
-            64 if alignment is None else self.scope.integer(alignment),
-            None if layout is None else self._layout(layout),
-        )
-
-    def allocations(self, body: list[ast.stmt]) -> tuple[tuple[Buffer, ...], list[ast.stmt]]:
-        """Read the ``T = alloc(shape, dtype)`` lines; give what stands below them."""
-        made: list[Buffer] = []
-        for position, statement in enumerate(body):
-            match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
-                    called_name(call) == "alloc"
-                ):
-                    options = Arguments(self.source, call, 'alloc(shape, dtype, scope="local")')
-                    shape, dtype = options.take(2)
-                    made.append(self._buffer(name, shape, dtype, options, statement))
-                case _:
-                    return tuple(made), body[position:]
-        return tuple(made), []
-
-    def _layout(self, node: ast.expr) -> IndexMap:
-        if not isinstance(node, ast.Lambda):
-            raise self.source.error(node, "a layout is written lambda i, j: (j // 4, i, j % 4)")
-        inputs = {arg.arg: (var(arg.arg, lower=0), None) for arg in node.args.args}
-        with self.scope.bound(inputs):
-            outputs = self.scope.dims(node.body)
-        return IndexMap(tuple(v for v, _ in inputs.values()), outputs)
+        self.buffers = BufferReader(scope)
+        self.elements = ElementReader(scope, self.buffers.known)
+        self.mint = self.buffers.mint
 
     # ------------------------------------------------------------ statements
 
@@ -265,7 +163,7 @@ class LoopReader:
         if not isinstance(target, ast.Name):
             raise self.source.error(target, "a loop has one variable")
         self.scope.refuse_taken(target.id, target)
-        return self.claim(target.id, "loop", target)
+        return self.buffers.claim(target.id, "loop", target)
 
     def _with(self, node: ast.With, item: ast.withitem, around: Origins) -> Stmt:
         call = item.context_expr
@@ -309,7 +207,7 @@ class LoopReader:
 
     def _block(self, node: ast.With, arguments: Arguments, around: Origins) -> Block:
         (title,) = arguments.take(1)
-        name = self.claim(self.scope.string(title), "block", title)
+        name = self.buffers.claim(self.scope.string(title), "block", title)
         origins = self.origins(arguments, around)
         annotations = self.scope.attributes(arguments)
         iters, rest = self._iters(node.body)
@@ -320,10 +218,11 @@ class LoopReader:
             self._header_line(statement, header, origins)
         with self.scope.bound({v.var.name: (v.var, v.extent) for v in iters}):
             inner = [s for s in rest if s not in guards]
-            body: list[Stmt] = []
-            for statement in inner:
-                if not self._header_line(statement, header, origins):
-                    body.append(self.statement(statement, origins))
+            body = [
+                self.statement(statement, origins)
+                for statement in inner
+                if not self._header_line(statement, header, origins)
+            ]
         whole = seq(*body)
         reads, writes = access_regions(whole)
         return Block(
@@ -442,7 +341,7 @@ def read_prim_func(source: Source, node: ast.FunctionDef, declared: Declarations
     scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})
     reader = LoopReader(scope)
     _, decorator = decorator_of(source, node, ("prim_func",))
-    params = tuple(reader.parameter(arg) for arg in signature(source, node))
+    params = tuple(reader.buffers.parameter(arg) for arg in signature(source, node))
     target, origins, attributes = None, NO_ORIGIN, ()
     if isinstance(decorator, ast.Call):
         arguments = Arguments(source, decorator, '@prim_func(target=Target("cpu"), key=value)')
@@ -452,6 +351,6 @@ def read_prim_func(source: Source, node: ast.FunctionDef, declared: Declarations
         origins = reader.origins(arguments, NO_ORIGIN)
         attributes = scope.attributes(arguments)
     facts, rest = take_facts(scope, statements_of(node))
-    buffers, rest = reader.allocations(rest)
+    buffers, rest = reader.buffers.allocations(rest)
     body = reader.body(rest, origins)
     return PrimFunc(node.name, params, body, buffers, facts, target, attributes, origins)

@@ -88,9 +88,7 @@ class ModuleReader:
 
     def _function(self, node: ast.FunctionDef) -> None:
         if node.name in self._functions:
-            raise DuplicateNameError(
-                f"two functions {node.name!r}", place=self._source.place(node)
-            )
+            raise DuplicateNameError(f"two functions {node.name!r}", place=self._source.place(node))
         kind, _ = decorator_of(self._source, node, DECORATORS)
         if kind == "prim_func":
             self._functions[node.name] = read_prim_func(self._source, node, self._symbols)

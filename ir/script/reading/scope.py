@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from ...dtype import DTYPES, DType
@@ -33,7 +33,7 @@ class Scope:
         self.extents: dict[Var, Expr] = {}
 
     @contextmanager
-    def bound(self, entries: Mapping[str, tuple[Var, Expr | None]]) -> Iterator[None]:
+    def bound(self, entries: Mapping[str, tuple[Var, Expr | None]]) -> Generator[None]:
         """Have more variables in scope, each perhaps with the extent of its loop."""
         before = {name: self.variables.get(name) for name in entries}
         for name, (variable, extent) in entries.items():
