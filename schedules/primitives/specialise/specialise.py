@@ -87,17 +87,26 @@ class Specialise(Primitive):
         yield from self._range(symbols[self.symbol])
 
     def _range(self, symbol: Var) -> Iterator[Problem]:
-        low = max(x for x in (self.lower, symbol.lower, -(1 << 62)) if x is not None)
-        high = min(x for x in (self.upper, symbol.upper, 1 << 62) if x is not None)
-        if self.multiple_of < 1 or -(-low // max(self.multiple_of, 1)) * self.multiple_of > high:
+        lows = [x for x in (self.lower, symbol.lower) if x is not None]
+        highs = [x for x in (self.upper, symbol.upper) if x is not None]
+        step = max(self.multiple_of, 1)
+        first = -(-max(lows) // step) * step if lows else None
+        empty = first is not None and bool(highs) and first > min(highs)
+        if self.multiple_of < 1 or empty:
             yield Problem(
                 3,
                 f"no value of {symbol.name} in [{symbol.lower}, {symbol.upper}] lies in "
                 f"[{self.lower}, {self.upper}] and is a multiple of {self.multiple_of}",
                 (self.function,),
             )
-        elif (low, high, self.multiple_of) == (symbol.lower, symbol.upper, 1):
+        elif not self._excludes(symbol):
             yield Problem(3, f"the range covers every value of {symbol.name}", (self.function,))
+
+    def _excludes(self, symbol: Var) -> bool:
+        """Whether some value of the symbol lies outside of the version's range."""
+        below = self.lower is not None and (symbol.lower is None or symbol.lower < self.lower)
+        above = self.upper is not None and (symbol.upper is None or symbol.upper > self.upper)
+        return below or above or symbol.multiple_of % self.multiple_of != 0
 
     def rewrite(self, state: State) -> Rewrite:
         """Add the version, and offer it to every call."""

@@ -1,0 +1,238 @@
+"""Every graph-level step keeps what a program computes, and refuses what it cannot do."""
+
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import f32
+from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.nodes import Call, CallGraph, CallTIR, TensorInfo
+from tilewright.ir.interpreter import run_graph
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.visit import walk
+from tilewright.ir.module import Constant, Module
+from tilewright.ir.symbolic import as_expr, var
+from tilewright.schedules import Schedule
+from tilewright.schedules.problem import StepError
+from tilewright.schedules.refs import BindingRef, FunctionRef
+
+MAIN = FunctionRef("main")
+SHAPES = [(2, 3), (1, 1), (4, 1), (1, 5)]
+
+
+def info(*dims):
+    return TensorInfo(tuple(as_expr(d) for d in dims), f32, rank=len(dims))
+
+
+class Model:
+    """Two equal layers of linear, bias and gelu with a residual, then a softmax."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(7)
+        self.constants = {}
+        b, s = var("b", lower=1), var("s", lower=1)
+        self.g = GraphBuilder("main")
+        x = self.g.param("x", info(b, s, 8))
+        y = self.layer(x, 0)
+        z = self.g.emit("add", self.layer(y, 1), y)
+        self.g.emit("exp", z)
+        out = self.g.emit("softmax", z, axis=-1)
+        self.module = Module().with_functions(self.g.finish([out])).with_constants(self.constants)
+
+    def constant(self, key, *shape):
+        array = self.rng.standard_normal(shape).astype(np.float32)
+        self.constants[key] = Constant(shape, f32, lambda: array)
+        return self.g.constant(key, info(*shape))
+
+    def layer(self, x, k):
+        w = self.g.emit("permute_dims", self.constant(f"{k}.weight", 8, 8), axes=(1, 0))
+        y = self.g.emit("add", self.g.emit("matmul", x, w), self.constant(f"{k}.bias", 8))
+        return self.g.emit("gelu", y)
+
+
+@pytest.fixture
+def schedule():
+    return Schedule(Model().module)
+
+
+def outputs(module, shape):
+    x = np.random.default_rng(1).standard_normal((*shape, 8)).astype(np.float32)
+    return run_graph(module, [x])[0]
+
+
+def same_results(schedule):
+    start = schedule.history[0].state.module
+    return all(
+        np.allclose(outputs(start, s), outputs(schedule.module, s), rtol=1e-6, atol=1e-7)
+        for s in SHAPES
+    )
+
+
+def rights(schedule, kind):
+    return [b for b in schedule.module.graph().bindings if isinstance(b.right, kind)]
+
+
+def test_legalize_lowers_every_operator_and_adds_equal_kernels_once(schedule):
+    made = schedule.legalize(MAIN)
+    assert not rights(schedule, Call)
+    assert {r.function for r in made} == {
+        "permute_dims",
+        "matmul",
+        "add",
+        "gelu",
+        "add_1",
+        "exp",
+        "softmax",
+    }
+    assert same_results(schedule)
+
+
+def test_legalize_marks_nodes_with_the_operations_they_come_from(schedule):
+    schedule.legalize(MAIN)
+    (block,) = [s for s in walk(schedule.module.prim("gelu").body) if isinstance(s, Block)]
+    assert block.origins == {"gelu", "gelu_1"}
+
+
+def test_fold_constants_keeps_small_results_only(schedule):
+    schedule.fold_constants(MAIN, limit=256)
+    assert sum(b.right.op == "permute_dims" for b in rights(schedule, Call)) == 0
+    assert same_results(schedule)
+    other = Schedule(Model().module)
+    other.fold_constants(MAIN, limit=255)
+    assert sum(b.right.op == "permute_dims" for b in rights(other, Call)) == 2
+
+
+def test_dead_code_drops_what_no_result_needs(schedule):
+    schedule.dead_code(MAIN)
+    assert "exp" not in {b.right.op for b in rights(schedule, Call)}
+    schedule.legalize(MAIN)
+    schedule.fold_constants(MAIN)
+    before = set(schedule.module.functions)
+    schedule.dead_code(MAIN)
+    assert set(schedule.module.functions) <= before
+    assert same_results(schedule)
+
+
+def test_lift_transforms_moves_weights_to_prepare(schedule):
+    schedule.legalize(MAIN)
+    prepare = schedule.lift_transforms(MAIN)
+    graph = schedule.module.graph(prepare.function)
+    assert graph.attributes == (("prepare_for", "main"),)
+    assert graph.result_names == ("prepared.permute_dims", "prepared.permute_dims_1")
+    assert all(b.right.function != "permute_dims" for b in rights(schedule, CallTIR))
+    assert same_results(schedule)
+
+
+def fused(schedule):
+    schedule.dead_code(MAIN)
+    schedule.legalize(MAIN)
+    schedule.lift_transforms(MAIN)
+    return schedule.fuse_ops(MAIN)
+
+
+def test_fuse_ops_groups_by_kind(schedule):
+    groups = fused(schedule)
+    assert [g.function for g in groups] == [
+        "fused_matmul_add_gelu",
+        "fused_add_gelu_add_softmax",
+    ]
+    assert len(rights(schedule, CallGraph)) == 2
+    assert same_results(schedule)
+
+
+def test_fuse_tir_joins_bodies_and_drops_what_they_replace(schedule):
+    fused(schedule)
+    made = schedule.fuse_tir(MAIN)
+    assert not rights(schedule, CallGraph)
+    kernel = schedule.module.prim(made[0].function)
+    assert [b.name for b in kernel.buffers] == ["matmul", "add"]
+    assert "gelu" not in schedule.module.functions
+    assert same_results(schedule)
+
+
+def test_collapse_dims_makes_matrices_of_batches(schedule):
+    fused(schedule)
+    schedule.fuse_tir(MAIN)
+    for kernel in schedule.module.prims:
+        schedule.collapse_dims(FunctionRef(kernel.name))
+    for kernel in schedule.module.prims:
+        assert max(b.rank for b in kernel.buffer_params) == 2
+    assert same_results(schedule)
+
+
+def test_specialise_offers_a_guarded_version(schedule):
+    fused(schedule)
+    (kernel, _) = schedule.fuse_tir(MAIN)
+    schedule.collapse_dims(kernel)
+    version = schedule.specialise(kernel, symbol="b_s", lower=1, upper=1)
+    (call,) = [b.right for b in rights(schedule, CallTIR) if b.right.function == kernel.function]
+    assert [v.function for v in call.versions] == [version.function]
+    assert str(call.versions[0].guard) == "b * s == 1"
+    assert str(schedule.module.prim(version.function).buffer_params[0].shape[0]) == "1"
+    assert same_results(schedule)
+
+
+def test_specialise_refuses_unknown_symbols_and_empty_ranges(schedule):
+    schedule.legalize(MAIN)
+    kernel = FunctionRef("gelu")
+    with pytest.raises(StepError, match="no symbol 'q'; symbols are b, s"):
+        schedule.specialise(kernel, symbol="q", lower=1, upper=1)
+    with pytest.raises(StepError, match="no value of b"):
+        schedule.specialise(kernel, symbol="b", lower=0, upper=0)
+    with pytest.raises(StepError, match="covers every value"):
+        schedule.specialise(kernel, symbol="b", lower=1)
+    with pytest.raises(StepError, match="'main' is a graph-level function"):
+        schedule.specialise(MAIN, symbol="b", lower=1, upper=1)
+
+
+def test_clone_function_separates_callers(schedule):
+    schedule.legalize(MAIN)
+    one, two = [b for b in rights(schedule, CallTIR) if b.right.function == "gelu"]
+    clone = schedule.clone_function(
+        FunctionRef("gelu"), call_sites=(BindingRef("main", two.value.uid),)
+    )
+    after = {b.value.uid: b.right.function for b in rights(schedule, CallTIR)}
+    assert (after[one.value.uid], after[two.value.uid]) == ("gelu", clone.function)
+    assert same_results(schedule)
+    with pytest.raises(StepError, match="no call site"):
+        schedule.clone_function(FunctionRef("gelu"), call_sites=())
+    with pytest.raises(StepError, match="does not call it"):
+        schedule.clone_function(
+            FunctionRef("gelu"), call_sites=(BindingRef("main", two.value.uid),)
+        )
+
+
+def test_fuse_ops_of_chosen_bindings_says_why_not(schedule):
+    schedule.dead_code(MAIN)
+    schedule.legalize(MAIN)
+    by_name = {b.value.name: BindingRef("main", b.value.uid) for b in rights(schedule, CallTIR)}
+    with pytest.raises(StepError, match="'gelu' is used by add_2 too"):
+        schedule.fuse_ops(MAIN, bindings=(by_name["gelu"], by_name["matmul_1"]))
+    with pytest.raises(StepError, match="1 of 1 bindings call kernels"):
+        schedule.fuse_ops(MAIN, bindings=(by_name["gelu"],))
+    schedule.fuse_ops(MAIN, bindings=(by_name["matmul"], by_name["add"]))
+    assert len(rights(schedule, CallGraph)) == 1
+    assert same_results(schedule)
+
+
+def test_graph_steps_refuse_loop_level_functions(schedule):
+    schedule.legalize(MAIN)
+    for step in (
+        schedule.legalize,
+        schedule.fuse_ops,
+        schedule.fuse_tir,
+        schedule.fold_constants,
+        schedule.dead_code,
+        schedule.lift_transforms,
+    ):
+        with pytest.raises(StepError, match=r"'gelu' is a loop-level function.*main"):
+            step(FunctionRef("gelu"))
+    with pytest.raises(StepError, match="'main' is a graph-level function"):
+        schedule.collapse_dims(MAIN)
+
+
+def test_collapse_dims_refuses_scheduled_kernels(schedule):
+    schedule.legalize(MAIN)
+    loops = schedule.get_loops(schedule.get_block("gelu", "gelu"))
+    schedule.split(loops[-1], factors=(None, 4))
+    with pytest.raises(StepError, match="is scheduled already"):
+        schedule.collapse_dims(FunctionRef("gelu"))
