@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from ....ir.dtype import f32
 from ....ir.errors import TilewrightError
 from ....ir.loop import nodes as loop
-from ....ir.thread.nodes import Binary, Compare, Const, Select, Unary, Value, VectorType
+from ....ir.thread.nodes import Binary, Cast, Compare, Const, Select, Unary, Value, VectorType
+from .error import erf
+from .exponential import exp, expm1, sigmoid, tanh
+from .logarithm import log, log1p
+from .number import Num
+from .power import integer_power, pow_, rsqrt
+from .remainder import floor_divide, modulo
+from .trigonometric import atan2, cos, sin
+
+_SPECIAL: Mapping[str, Callable[[Num], Num]] = {
+    "exp": exp,
+    "expm1": expm1,
+    "log": log,
+    "log1p": log1p,
+    "rsqrt": rsqrt,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+    "erf": erf,
+    "sin": sin,
+    "cos": cos,
+}
+"""Functions that are polynomials in single and double precision."""
+
+_SPECIAL_PAIRS: Mapping[str, Callable[[Num, Num], Num]] = {
+    "pow": pow_,
+    "atan2": atan2,
+    "floordiv": floor_divide,
+    "mod": modulo,
+}
 
 
 class UndefinedFunctionError(TilewrightError):
@@ -32,7 +63,18 @@ def unary_function(op: loop.UnaryOp, x: Value) -> Value:
         case "sign":
             return _sign(x, of)
         case _:
-            raise UndefinedFunctionError(f"function {op!r} is not defined on {of.dtype}")
+            if not of.dtype.is_float:
+                raise UndefinedFunctionError(f"function {op!r} is not defined on {of.dtype}")
+            return _in_single(_SPECIAL[op], x)
+
+
+def _in_single(function: Callable[..., Num], *values: Value) -> Value:
+    """Apply a function; half precision is computed in single precision and rounded once."""
+    of = _type(values[0])
+    if of.dtype.bits != 16:
+        return function(*(Num(v, of) for v in values)).value
+    wide = VectorType(f32, of.lanes)
+    return Cast(of, function(*(Num(Cast(wide, v), wide) for v in values)).value)
 
 
 def _is_infinite(x: Value, of: VectorType) -> Value:
@@ -56,5 +98,9 @@ def binary_function(op: loop.BinaryOp, x: Value, y: Value) -> Value:
             return Binary(op, x, y)
         case "floordiv" | "mod" if not of.dtype.is_float:
             return Binary(op, x, y)
+        case "pow" if of.dtype.is_integer:
+            return integer_power(Num(x, of), Num(y, of)).value
         case _:
-            raise UndefinedFunctionError(f"function {op!r} is not defined on {of.dtype}")
+            if not of.dtype.is_float:
+                raise UndefinedFunctionError(f"function {op!r} is not defined on {of.dtype}")
+            return _in_single(_SPECIAL_PAIRS[op], x, y)

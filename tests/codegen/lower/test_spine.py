@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.codegen.kernels import LEVELS, build
 from tilewright.ir.dtype import f32
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary
 from tilewright.ir.symbolic import var
+
+from tests.codegen.kernels import LEVELS, build
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -1,0 +1,89 @@
+"""exp, expm1, sigmoid, tanh: reduction by multiples of ln 2, a polynomial, scaling by 2**n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .coefficients import EXP32, EXP64, TANH32, TANH64
+from .number import Format, Num, power_of_two
+
+LOG2_E: Final = 1.4426950408889634
+LN2_SINGLE: Final = (0.693145751953125, 1.428606765330187e-06)
+LN2_DOUBLE: Final = (0.6931471803691238, 1.9082149292705877e-10)
+"""ln 2 in two parts; the first has so few bits that multiples of it are exact."""
+
+_EXP_RANGE: Final = {True: (-104.0, 89.0), False: (-746.0, 710.0)}
+"""Beyond these exp is 0 or infinite, in single and in double precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """``x = (low + high) * ln 2 + r``, with powers of two that are normal numbers."""
+
+    r: Num
+    low: Num
+    high: Num
+    high_inverse: Num
+
+
+def _reduce(x: Num) -> _Reduced:
+    form = Format.of(x)
+    lower, upper = _EXP_RANGE[x.is_single]
+    x = x.greatest(lower).least(upper)
+    shifted = x.fma(LOG2_E, form.magic)
+    count = shifted - form.magic
+    first, second = LN2_SINGLE if x.is_single else LN2_DOUBLE
+    r = count.fma(-second, count.fma(-first, x))
+    n = shifted.bits() - form.magic_bits
+    half = n >> 1
+    rest = n - half
+    dtype = x.type.dtype
+    return _Reduced(
+        r,
+        power_of_two(half, dtype),
+        power_of_two(rest, dtype),
+        power_of_two(-rest, dtype),
+    )
+
+
+def _tail(r: Num) -> Num:
+    """Give ``exp(r) - 1``."""
+    return (r * r).fma(r.polynomial(EXP32 if r.is_single else EXP64), r)
+
+
+def exp(x: Num) -> Num:
+    """Give e**x; scaled in two steps, so that subnormal results are rounded once."""
+    parts = _reduce(x)
+    return (_tail(parts.r) + 1) * parts.low * parts.high
+
+
+def expm1(x: Num) -> Num:
+    """Give e**x - 1, accurate near 0."""
+    parts = _reduce(x)
+    low = parts.low
+    result = low.fma(_tail(parts.r), low - parts.high_inverse) * parts.high
+    return x.where((abs(x)).compare("lt", 2.0**-60), result)
+
+
+def sigmoid(x: Num) -> Num:
+    """Give 1 / (1 + e**-x) through the exponential of a number that is not positive."""
+    z = exp(-abs(x))
+    top = x.constant(1).where(x.compare("ge", 0), z)
+    below = z + 1
+    lost = z - (below - 1)
+    inverse = below.reciprocal()
+    ratio = top * inverse
+    # One correction by what the sum lost and the product left makes the quotient as good as exact.
+    rest = (-ratio).fma(below, top) - ratio * lost
+    return rest.fma(inverse, ratio)
+
+
+def tanh(x: Num) -> Num:
+    """Give the hyperbolic tangent: a polynomial near 0, else 1 - 2 / (e**2x + 1)."""
+    size = abs(x)
+    square = x * x
+    near = (x * square).fma(square.polynomial(TANH32 if x.is_single else TANH64), x)
+    growth = exp(size.least(10.0 if x.is_single else 20.0) * 2)
+    far = x.constant(1) - x.constant(2) / (growth + 1)
+    return near.where(size.compare("lt", 0.625), far.copysign(x))

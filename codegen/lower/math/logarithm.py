@@ -1,0 +1,63 @@
+"""log, log1p: the exponent apart, and a series in f / (2 + f) for the rest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .coefficients import LOG32, LOG64
+from .exponential import LN2_DOUBLE, LN2_SINGLE
+from .number import Format, Num
+
+_HALF_ROOT: Final = {True: 0x3F3504F3, False: 0x3FE6A09E667F3BCD}
+"""Bits of sqrt(1/2), where the reduced range starts."""
+
+
+def _series(f: Num, exponent: Num) -> Num:
+    """Give ``log(1 + f) + exponent * ln 2``, the largest terms added last."""
+    s = f / (f + 2)
+    z = s * s
+    r = z * z.polynomial(LOG32 if f.is_single else LOG64)
+    half = f * f * 0.5
+    first, second = LN2_SINGLE if f.is_single else LN2_DOUBLE
+    tail = s.fma(half + r, exponent * second)
+    return exponent.fma(first, f - (half - tail))
+
+
+def _split(x: Num) -> tuple[Num, Num]:
+    """Give a mantissa in [sqrt(1/2), sqrt(2)) and the exponent, of a positive normal number."""
+    form = Format.of(x)
+    offset = (1 << form.mantissa) * form.bias - _HALF_ROOT[x.is_single]
+    shifted = x.bits() + offset
+    exponent = (shifted >> form.mantissa) - form.bias
+    mantissa = (shifted & ((1 << form.mantissa) - 1)) + _HALF_ROOT[x.is_single]
+    return mantissa.floats(x.type.dtype), exponent.cast(x.type.dtype)
+
+
+def _special(x: Num, result: Num, zero: float) -> Num:
+    """Put in what the logarithm of 0 (at ``zero``), below, infinity and NaN is."""
+    result = x.where(x.compare("eq", float("inf")), result)
+    result = x.constant(float("-inf")).where(x.compare("eq", zero), result)
+    result = x.constant(float("nan")).where(x.compare("lt", zero), result)
+    return x.where(x.compare("ne", x), result)
+
+
+def log(x: Num) -> Num:
+    """Give the natural logarithm."""
+    form = Format.of(x)
+    tiny = x.compare("lt", form.smallest)
+    scale = float(form.mantissa + 1)
+    normal = (x * 2.0**scale).where(tiny, x)
+    mantissa, exponent = _split(normal)
+    exponent = (exponent - scale).where(tiny, exponent)
+    return _special(x, _series(mantissa - 1, exponent), 0.0)
+
+
+def log1p(x: Num) -> Num:
+    """Give log(1 + x); what rounding 1 + x loses is added to the reduced argument."""
+    u = x + 1
+    lost = (x - (u - 1)).where(x.compare("lt", 1), x.constant(1) - (u - x))
+    mantissa, exponent = _split(u)
+    scale = mantissa / u
+    f = lost.fma(scale, mantissa - 1)
+    result = x.where(abs(x).compare("lt", 2.0**-60), _series(f, exponent))
+    return _special(x, result, -1.0)

@@ -1,0 +1,177 @@
+"""Values with arithmetic operators, so that a polynomial reads like one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....ir.dtype import DType, i32, i64
+from ....ir.thread.nodes import (
+    Binary,
+    BinaryOp,
+    Bitcast,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Fma,
+    Select,
+    Unary,
+    UnaryOp,
+    Value,
+    VectorType,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Num:
+    """A vector of numbers of one type."""
+
+    value: Value
+    type: VectorType
+
+    # ------------------------------------------------------------ building
+
+    def constant(self, number: float) -> Num:
+        """Give a number of the same type."""
+        return Num(Const(number, self.type), self.type)
+
+    def _coerce(self, other: Num | float) -> Num:
+        return other if isinstance(other, Num) else self.constant(other)
+
+    def _binary(self, op: BinaryOp, other: Num | float) -> Num:
+        return Num(Binary(op, self.value, self._coerce(other).value), self.type)
+
+    def unary(self, op: UnaryOp) -> Num:
+        """Apply an operation of one operand."""
+        return Num(Unary(op, self.value), self.type)
+
+    # ------------------------------------------------------------ arithmetic
+
+    def __add__(self, other: Num | float) -> Num:
+        return self._binary("add", other)
+
+    def __sub__(self, other: Num | float) -> Num:
+        return self._binary("sub", other)
+
+    def __mul__(self, other: Num | float) -> Num:
+        return self._binary("mul", other)
+
+    def __truediv__(self, other: Num | float) -> Num:
+        return self._binary("div", other)
+
+    def __and__(self, other: Num | float) -> Num:
+        return self._binary("and", other)
+
+    def __or__(self, other: Num | float) -> Num:
+        return self._binary("or", other)
+
+    def __xor__(self, other: Num | float) -> Num:
+        return self._binary("xor", other)
+
+    def __lshift__(self, bits: int) -> Num:
+        return self._binary("shl", bits)
+
+    def __rshift__(self, bits: int) -> Num:
+        return self._binary("shr", bits)
+
+    def __neg__(self) -> Num:
+        return self.unary("neg")
+
+    def __abs__(self) -> Num:
+        return self.unary("abs")
+
+    def least(self, other: Num | float) -> Num:
+        """Give the smaller; NaN stays."""
+        return self._binary("min", other)
+
+    def greatest(self, other: Num | float) -> Num:
+        """Give the larger; NaN stays."""
+        return self._binary("max", other)
+
+    def fma(self, factor: Num | float, term: Num | float) -> Num:
+        """Give ``self * factor + term``, rounded once."""
+        b, c = self._coerce(factor).value, self._coerce(term).value
+        return Num(Fma(self.value, b, c), self.type)
+
+    def reciprocal(self) -> Num:
+        """Give ``1 / self``."""
+        return self.constant(1) / self
+
+    def polynomial(self, coefficients: Sequence[float]) -> Num:
+        """Evaluate a polynomial at this value, lowest power first (Horner)."""
+        total = self.constant(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            total = total.fma(self, coefficient)
+        return total
+
+    # ------------------------------------------------------------ choice
+
+    def compare(self, op: CompareOp, other: Num | float) -> Value:
+        """Compare in every lane."""
+        return Compare(op, self.value, self._coerce(other).value)
+
+    def where(self, bit: Value, otherwise: Num | float) -> Num:
+        """Give this value where the bit is set, else the other."""
+        return Num(Select(bit, self.value, self._coerce(otherwise).value), self.type)
+
+    def copysign(self, sign: Num) -> Num:
+        """Give this value, which is not negative, with the sign of another."""
+        return (self.bits() | (sign.bits() & sign.sign_bit)).floats(self.type.dtype)
+
+    # ------------------------------------------------------------ bits
+
+    @property
+    def sign_bit(self) -> int:
+        """The mask of the sign."""
+        return 1 << (self.type.dtype.bits - 1)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether this is single precision."""
+        return self.type.dtype.bits == 32
+
+    def bits(self) -> Num:
+        """Read the bits as an integer of the same width."""
+        of = VectorType(i32 if self.is_single else i64, self.type.lanes)
+        return Num(Bitcast(of, self.value), of)
+
+    def floats(self, dtype: DType) -> Num:
+        """Read an integer's bits as a float of the same width."""
+        of = VectorType(dtype, self.type.lanes)
+        return Num(Bitcast(of, self.value), of)
+
+    def cast(self, dtype: DType) -> Num:
+        """Convert to another dtype."""
+        of = VectorType(dtype, self.type.lanes)
+        return self if of == self.type else Num(Cast(of, self.value), of)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The layout of a binary floating-point type."""
+
+    mantissa: int
+    bias: int
+    magic: float
+    smallest: float
+
+    @staticmethod
+    def of(x: Num) -> Format:
+        """Give the format of a value."""
+        return SINGLE if x.is_single else DOUBLE
+
+    @property
+    def magic_bits(self) -> int:
+        """The bits of :attr:`magic`, which rounds what is added to it to an integer."""
+        return (self.bias + self.mantissa << self.mantissa) + (1 << (self.mantissa - 1))
+
+
+SINGLE = Format(23, 127, 1.5 * 2.0**23, 2.0**-126)
+DOUBLE = Format(52, 1023, 1.5 * 2.0**52, 2.0**-1022)
+
+
+def power_of_two(n: Num, dtype: DType) -> Num:
+    """Give 2**n of an integer that is in the range of normal exponents."""
+    form = SINGLE if dtype.bits == 32 else DOUBLE
+    return ((n + form.bias) << form.mantissa).floats(dtype)

@@ -1,0 +1,46 @@
+"""Floored division and remainder of floats, as NumPy and Python have them."""
+
+from __future__ import annotations
+
+from ....ir.dtype import f64
+from .number import Num
+
+
+def _exact(x: Num, y: Num) -> tuple[Num, Num]:
+    """Give quotient and remainder in double precision.
+
+    The remainder is exact while the quotient is below 2**29 in single precision, for then the
+    products have room in a double; beyond, it is within a unit of the quotient's last place.
+    """
+    a, b = x.cast(f64), y.cast(f64)
+    quotient = (a / b).unary("floor")
+    rest = quotient.fma(-b, a)
+    below = (rest * b).compare("lt", 0)
+    rest, quotient = (rest + b).where(below, rest), (quotient - 1).where(below, quotient)
+    above = abs(rest).compare("ge", abs(b))
+    return (quotient + 1).where(above, quotient), (rest - b).where(above, rest)
+
+
+def floor_divide(x: Num, y: Num) -> Num:
+    """Give the largest integer not above the exact quotient; by 0 what division gives."""
+    quotient, _ = _exact(x, y)
+    finite = abs(x).compare("lt", float("inf"))
+    by_infinity = abs(y).compare("eq", float("inf"))
+    sign = (x * y).compare("lt", 0)
+    small = x.constant(-1).where(sign, (x * 0))
+    result = small.where(by_infinity, quotient.cast(x.type.dtype))
+    result = result.where(finite, x.constant(float("nan")))
+    return (x / y).where(y.compare("eq", 0), result)
+
+
+def modulo(x: Num, y: Num) -> Num:
+    """Give the remainder with the sign of the divisor; NaN by 0 and of infinity."""
+    _, rest = _exact(x, y)
+    result = rest.cast(x.type.dtype)
+    by_infinity = abs(y).compare("eq", float("inf"))
+    opposite = (x.bits() ^ y.bits()).compare("lt", 0)
+    whole = y.where(opposite, x).where(x.compare("ne", 0), x)
+    result = whole.where(by_infinity, result)
+    broken = abs(x).compare("lt", float("inf"))
+    result = result.where(broken, x.constant(float("nan")))
+    return x.constant(float("nan")).where(y.compare("eq", 0), result)

@@ -1,0 +1,113 @@
+"""Where the numbers in codegen/lower/math come from: fits at Chebyshev nodes, in 120 digits.
+
+Run it to print every table again: ``python -m tests.fuzz.fit_coefficients``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+from mpmath import mp, mpf
+
+mp.dps = 120
+Function = Callable[[mpf], mpf]
+
+
+def nodes(low: mpf, high: mpf, count: int) -> list[mpf]:
+    """Chebyshev nodes, close to where the best fit's error is zero."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    return [middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
+
+
+def fit(f: Function, low: float, high: float, degree: int) -> list[mpf]:
+    """Coefficients, lowest power first, of the polynomial through the nodes."""
+    at = nodes(mpf(low), mpf(high), degree + 1)
+    matrix = mp.matrix([[x**k for k in range(degree + 1)] for x in at])
+    return list(mp.lu_solve(matrix, mp.matrix([f(x) for x in at])))
+
+
+def exp_tail(r: mpf) -> mpf:
+    """``(exp(r) - 1 - r) / r**2``."""
+    return (mp.expm1(r) - r) / r**2 if abs(r) > 1e-15 else mpf(1) / 2 + r / 6
+
+
+def log_tail(z: mpf) -> mpf:
+    """``(2 atanh(s) / s - 2) / z`` with ``z = s**2``."""
+    s = mp.sqrt(z)
+    return (2 * mp.atanh(s) / s - 2) / z
+
+
+def odd_tail(f: Function) -> Function:
+    """``(f(x) / x - 1) / x**2`` as a function of ``x**2``."""
+
+    def tail(z: mpf) -> mpf:
+        x = mp.sqrt(z)
+        return (f(x) / x - 1) / z
+
+    return tail
+
+
+def cos_tail(z: mpf) -> mpf:
+    """``(cos(r) - 1 + r**2 / 2) / r**4`` as a function of ``r**2``."""
+    return (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > 1e-25 else mpf(1) / 24
+
+
+def erf_ratio(z: mpf) -> mpf:
+    """``erf(x) / x - 1`` as a function of ``x**2``."""
+    x = mp.sqrt(z)
+    return mp.erf(x) / x - 1
+
+
+def erfc_log(t: mpf) -> mpf:
+    """``-log(erfc(t))``."""
+    return -mp.log(mp.erfc(t))
+
+
+def erfc_scaled(u: mpf) -> mpf:
+    """``exp(t**2) erfc(t) (t + 2)`` with ``u = (t - 2) / (t + 2)``."""
+    t = 2 * (1 + u) / (1 - u)
+    return mp.exp(t * t) * mp.erfc(t) * (t + 2)
+
+
+LN2 = float(mp.log(2))
+TABLES: dict[str, tuple[Function, float, float, int, int]] = {
+    # name: function, from, to, degree in f32, degree in f64
+    "EXP": (exp_tail, -LN2 / 2 * 1.001, LN2 / 2 * 1.001, 4, 9),
+    "LOG": (log_tail, 1e-30, 0.02945, 3, 7),
+    "TANH": (odd_tail(mp.tanh), 1e-30, 0.625**2, 4, 12),
+    "ERF": (erf_ratio, 1e-30, 0.86, 6, 14),
+    "SIN": (odd_tail(mp.sin), 1e-30, 0.6170, 2, 6),
+    "COS": (cos_tail, 1e-30, 0.6170, 2, 6),
+    "ATAN": (odd_tail(mp.atan), 1e-30, 0.1716, 5, 13),
+}
+SINGLE_ONLY = {"ERFC_LOG": (erfc_log, 0.92, 3.95, 8)}
+DOUBLE_ONLY = {"ERFC": (erfc_scaled, -0.4, 0.54, 22)}
+
+
+def show(name: str, values: list[mpf], single: bool) -> None:
+    literals = [repr(float(np.float32(float(v))) if single else float(v)) for v in values]
+    print(f"{name}: tuple[float, ...] = (\n    " + ",\n    ".join(literals) + ",\n)")
+
+
+def worst(f: Function, values: list[mpf], low: float, high: float) -> mpf:
+    points = [low + (high - low) * k / 300 for k in range(301)]
+    return max(abs(mp.polyval(values[::-1], mpf(x)) - f(mpf(x))) for x in points)
+
+
+def main() -> None:
+    for name, (f, low, high, single, double) in TABLES.items():
+        for suffix, degree in (("32", single), ("64", double)):
+            values = fit(f, low, high, degree)
+            print(f"# error {mpmath.nstr(worst(f, values, low, high), 3)} on [{low}, {high}]")
+            show(name + suffix, values, suffix == "32")
+    for tables, single in ((SINGLE_ONLY, True), (DOUBLE_ONLY, False)):
+        for name, (f, low, high, degree) in tables.items():
+            values = fit(f, low, high, degree)
+            print(f"# error {mpmath.nstr(worst(f, values, low, high), 3)} on [{low}, {high}]")
+            show(name + ("32" if single else "64"), values, single)
+
+
+if __name__ == "__main__":
+    main()
