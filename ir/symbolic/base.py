@@ -76,26 +76,34 @@ def structural_order(tag: int, *parts: int) -> int:
     """Position of a compound term in every sorted listing: above all symbols, same in every run.
 
     It depends on the structure and the serials of symbols alone, never on names or addresses.
+    No part is negative.
     """
-    # hash(-1) == hash(-2), so signs are folded into the lowest bit.
-    folded = tuple([2 * part if part >= 0 else -2 * part - 1 for part in parts])
-    return _COMPOUND_ORDER | (hash((tag, *folded)) & _ORDER_MASK)
+    return _COMPOUND_ORDER | (hash((tag, *parts)) & _ORDER_MASK)
+
+
+def unsigned(number: int) -> int:
+    """Fold the sign into the lowest bit: ``hash(-1) == hash(-2)`` must not tie two orders."""
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+def union_of_symbols(terms: tuple[Term, ...]) -> frozenset[Var]:
+    """The symbols that occur in any of the terms."""
+    if len(terms) == 1:
+        return terms[0].free
+    return _NO_SYMBOLS.union(*[term.free for term in terms])
 
 
 class Term:
     """An integer term or a condition."""
 
     __slots__ = ("__weakref__", "_free", "order")
-    order: Final[int]
+    order: int
+    _free: frozenset[Var]
 
     def __init__(self, order: int, children: tuple[Term, ...]) -> None:
         """Keep the place in sorted listings and the union of the children's symbols."""
         self.order = order
-        self._free: frozenset[Var] = (
-            children[0].free
-            if len(children) == 1
-            else _NO_SYMBOLS.union(*[child.free for child in children])
-        )
+        self._free = union_of_symbols(children)
 
     @property
     def free(self) -> frozenset[Var]:
@@ -118,18 +126,23 @@ class Term:
 
 
 class Expr(Term):
-    """An integer known only at run time."""
+    """An integer known only at run time.
+
+    ``joins`` tells that a rule for sums may have something to say where the term is a summand.
+    """
 
     __slots__ = ("lower", "modulus", "remainder", "upper")
+    joins: bool = False
     lower: Final[int | None]
     upper: Final[int | None]
     modulus: Final[int]
     remainder: Final[int]
 
-    def __init__(self, known: Known, order: int, children: tuple[Term, ...]) -> None:
-        """Keep what is known of the value."""
+    def __init__(self, known: Known, order: int = -1, children: tuple[Term, ...] = ()) -> None:
+        """Keep what is known of the value; a sum finds its order and symbols later by itself."""
         self.lower, self.upper, self.modulus, self.remainder = known
-        super().__init__(order, children)
+        if order >= 0:
+            super().__init__(order, children)
 
     if TYPE_CHECKING:
         # Identity, inherited from object, but a constant also equals the Python integer.

@@ -17,7 +17,7 @@ from .rule import PLAIN
 from .rules.division import DIVISION
 from .rules.modulo import MODULO
 from .rules.sums import SUMS
-from .terms import Add, Const, FloorDiv, Min, Mod, Mul, Var, factors_of, linear_terms
+from .terms import Add, Const, FloorDiv, Mod, Mul, Var, factors_of, linear_terms
 
 _CACHE_LIMIT = 1 << 15
 _EXPANSION_LIMIT = 128
@@ -147,17 +147,15 @@ def sum_of(terms: Mapping[Expr, int], constant: int) -> Expr:
     return _sums.get(key) or _new_sum(key, terms, constant)
 
 
-def _may_join(term: Expr) -> bool:
-    return any(isinstance(factor, (FloorDiv, Mod, Min)) for factor in factors_of(term))
-
-
 def _new_sum(key: Hashable, terms: Mapping[Expr, int], constant: int) -> Expr:
-    if any(_may_join(term) for term in terms):
-        for rule in SUMS:
-            result = rule.apply(terms, constant)
-            if result is not None:
-                return result
-    ordered = tuple(sorted(terms.items(), key=_first_order))
+    for term in terms:
+        if term.joins:
+            for rule in SUMS:
+                result = rule.apply(terms, constant)
+                if result is not None:
+                    return result
+            break
+    ordered = tuple(sorted(terms.items(), key=_first_order) if len(terms) > 1 else terms.items())
     known = ranges.known_of_sum([(known_of(term), c) for term, c in ordered], constant)
     return _sums.add(key, Add(ordered, constant, known))
 
@@ -168,8 +166,8 @@ def _first_order(item: tuple[Expr, int]) -> int:
 
 def _merge(a: SymInt, b: SymInt, sign: int) -> Expr:
     """``a + sign * b``."""
-    terms_a, constant_a = linear_terms(as_expr(a))
-    terms_b, constant_b = linear_terms(as_expr(b))
+    terms_a, constant_a = linear_terms(a) if isinstance(a, Expr) else ((), a)
+    terms_b, constant_b = linear_terms(b) if isinstance(b, Expr) else ((), b)
     merged = dict(terms_a)
     for term, coefficient in terms_b:
         total = merged.get(term, 0) + sign * coefficient
@@ -200,17 +198,23 @@ def multiply(a: SymInt, b: SymInt) -> Expr:
     found = _multiply_cache.get(key)
     if found is not None:
         return found
-    return remember(_multiply_cache, key, _multiply(as_expr(a), as_expr(b)))
+    return remember(_multiply_cache, key, _multiply(a, b))
 
 
-def _multiply(a: Expr, b: Expr) -> Expr:
-    if isinstance(a, Const):
-        return _scale(b, a.value)
-    if isinstance(b, Const):
-        return _scale(a, b.value)
+def _multiply(a: SymInt, b: SymInt) -> Expr:
+    factor_a, factor_b = const_value(a), const_value(b)
+    if factor_a is not None:
+        return _scale(as_expr(b), factor_a)
+    if factor_b is not None:
+        return _scale(as_expr(a), factor_b)
+    return _expand(as_expr(a), as_expr(b))
+
+
+def _expand(a: Expr, b: Expr) -> Expr:
     terms_a, constant_a = linear_terms(a)
     terms_b, constant_b = linear_terms(b)
-    if len(terms_a) * len(terms_b) > _EXPANSION_LIMIT:
+    simple = not isinstance(a, Add) and not isinstance(b, Add)
+    if simple or len(terms_a) * len(terms_b) > _EXPANSION_LIMIT:
         return _product(factors_of(a) + factors_of(b))
     terms: dict[Expr, int] = {}
     for term_a, c_a in (*terms_a, *_units(constant_a)):

@@ -61,10 +61,13 @@ class InternTable(Generic[NodeT]):
         entry: _Entry[NodeT] = _Entry(node, self._dead.append)
         entry.key = key
         with self._lock:
-            self._sweep()
-            present = self.get(key)
+            if self._dead:
+                self._sweep()
+            present = self._entries.get(key)
             if present is not None:
-                return present
+                other = present()
+                if other is not None:
+                    return other
             self._entries[key] = entry
         return node
 

@@ -91,9 +91,17 @@ def _bound(end: float) -> Bound:
 
 def known_of_product(a: Known, b: Known) -> Known:
     """Both factors take any value their intervals allow."""
+    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
+        upper = a[1] * b[1] if a[1] is not None and b[1] is not None else None
+        return exact((a[0] * b[0], upper, *_product_congruence(a, b)))
     ends = [_times(p, q) for p in (_low(a[0]), _high(a[1])) for q in (_low(b[0]), _high(b[1]))]
-    modulus = gcd(a[2] * b[2], a[2] * b[3], b[2] * a[3])
-    return exact((_bound(min(ends)), _bound(max(ends)), *_join(modulus, a[3] * b[3])))
+    return exact((_bound(min(ends)), _bound(max(ends)), *_product_congruence(a, b)))
+
+
+def _product_congruence(a: Known, b: Known) -> tuple[int, int]:
+    if a[2] == 1 and b[2] == 1:
+        return 1, 0
+    return _join(gcd(a[2] * b[2], a[2] * b[3], b[2] * a[3]), a[3] * b[3])
 
 
 def known_of_square(base: Known, rest: Known) -> Known:

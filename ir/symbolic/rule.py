@@ -54,12 +54,31 @@ class Knowledge:
 
     def below(self, a: Expr, b: Expr) -> bool:
         """Whether ``a < b`` is certain."""
-        return (b - ceiling(a)).lower is not None and self.at_least(b - ceiling(a), 1)
+        least = _least_difference(b, a)
+        return least is not None and least >= 1
 
     def not_above(self, a: Expr, b: Expr) -> bool:
         """Whether ``a <= b`` is certain."""
-        difference = b - ceiling(a)
-        return difference.lower is not None and difference.lower >= 0
+        least = _least_difference(b, a)
+        return least is not None and least >= 0
+
+
+def _least_difference(b: Expr, a: Expr) -> int | None:
+    """A lower bound of ``b - a``, found without building the difference if that succeeds."""
+    terms, least = linear_terms(b)
+    a_terms, a_constant = linear_terms(a)
+    rest = dict(terms)
+    for term, c in a_terms:
+        rest[term] = rest.get(term, 0) - c
+    least -= a_constant
+    for term, c in rest.items():
+        if c:
+            end = term.lower if c > 0 else term.upper
+            if end is None:
+                above = ceiling(a)
+                return None if above is a else (b - above).lower
+            least += c * end
+    return least
 
 
 PLAIN = Knowledge()

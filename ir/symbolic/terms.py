@@ -6,7 +6,7 @@ from itertools import count
 from operator import index
 from typing import Final
 
-from .base import Bool, Expr, Known, Term, structural_order
+from .base import Bool, Expr, Known, Term, structural_order, union_of_symbols, unsigned
 from .intern import InternTable
 
 
@@ -24,7 +24,7 @@ class Const(Expr):
             return found
         value = index(value)
         node = super().__new__(cls)
-        Expr.__init__(node, (value, value, 0, value), structural_order(0, value), ())
+        Expr.__init__(node, (value, value, 0, value), structural_order(0, unsigned(value)), ())
         node.value = value
         if -_SMALL_LIMIT <= value <= _SMALL_LIMIT:
             return _SMALL.setdefault(value, node)
@@ -82,10 +82,22 @@ class Add(Expr):
 
     def __init__(self, terms: tuple[tuple[Expr, int], ...], constant: int, known: Known) -> None:
         """Hold terms sorted by `order`, none of them constant or a sum, no coefficient zero."""
+        # Sums are by far the most frequent terms and few are ever sorted or searched, so order
+        # and symbols wait until `__getattr__` is asked for them.
         self.terms = terms
         self.constant = constant
-        parts = [part for term, coefficient in terms for part in (term.order, coefficient)]
-        super().__init__(known, structural_order(1, constant, *parts), self.children)
+        super().__init__(known)
+
+    def __getattr__(self, name: str) -> object:
+        """Compute ``order`` and ``_free`` when they are first read."""
+        if name == "order":
+            parts = [part for t, c in self.terms for part in (t.order, unsigned(c))]
+            self.order = structural_order(1, unsigned(self.constant), *parts)
+            return self.order
+        if name == "_free":
+            self._free = union_of_symbols(self.children)
+            return self._free
+        raise AttributeError(name, name=name, obj=self)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -96,13 +108,15 @@ class Add(Expr):
 class Mul(Expr):
     """A product of at least two factors that are not constants, a factor repeated for a power."""
 
-    __slots__ = ("factors",)
+    __slots__ = ("factors", "joins")
     __match_args__ = ("factors",)
     factors: Final[tuple[Expr, ...]]
+    joins: bool
 
     def __init__(self, factors: tuple[Expr, ...], known: Known) -> None:
         """Hold factors sorted by `order`."""
         self.factors = factors
+        self.joins = any(factor.joins for factor in factors)
         super().__init__(known, structural_order(2, *[f.order for f in factors]), factors)
 
     @property
@@ -115,6 +129,7 @@ class FloorDiv(Expr):
     """Division rounded towards minus infinity, as Python's ``//``."""
 
     __slots__ = ("divisor", "numerator")
+    joins = True
     __match_args__ = ("numerator", "divisor")
     numerator: Final[Expr]
     divisor: Final[Expr]
@@ -136,6 +151,7 @@ class Mod(Expr):
     """Remainder with the sign of the divisor, as Python's ``%``."""
 
     __slots__ = ("divisor", "numerator")
+    joins = True
     __match_args__ = ("numerator", "divisor")
     numerator: Final[Expr]
     divisor: Final[Expr]
@@ -157,6 +173,7 @@ class Min(Expr):
     """The least of at least two terms."""
 
     __slots__ = ("args",)
+    joins = True
     __match_args__ = ("args",)
     args: Final[tuple[Expr, ...]]
 

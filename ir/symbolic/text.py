@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from .base import ALGEBRA, Bool, Expr, Term, structural_order
+from .base import ALGEBRA, Bool, Expr, Term, structural_order, unsigned
 from .predicates import And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, linear_terms
 from .traverse import postorder
@@ -82,10 +82,10 @@ class _Printer:
             case Var():
                 return self.place(term)
             case Const(value) | BoolConst(value):
-                return structural_order(0, value)
+                return structural_order(0, unsigned(value))
             case Add(terms, constant):
-                parts = sorted((self.pieces[t].key[2], c) for t, c in terms)
-                return structural_order(1, constant, *[x for part in parts for x in part])
+                parts = sorted((self.pieces[t].key[2], unsigned(c)) for t, c in terms)
+                return structural_order(1, unsigned(constant), *[x for part in parts for x in part])
             case FloorDiv() | Mod() | Select():
                 ordered = [self.pieces[child].key[2] for child in term.children]
                 return structural_order(_TAGS[type(term)], *ordered)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..base import Expr
 from ..rule import Knowledge, Rule
 from ..terms import Const, FloorDiv, Mod, linear_terms
-from .splits import extract, negative, multiples, split_by_unit
+from .splits import extract, multiples, negative, split_by_unit
 
 DivisionRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]
 

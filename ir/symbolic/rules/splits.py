@@ -30,13 +30,15 @@ def single_product(e: Expr) -> tuple[Expr | None, int] | None:
 
 def divide_product(product: Expr, by: Expr) -> Expr | None:
     """Cancel factors: ``product // by`` where every factor of ``by`` is one of the product's."""
+    if product is by:
+        return Const(1)
     rest = list(factors_of(product))
     for factor in factors_of(by):
         if factor not in rest:
             return None
         rest.remove(factor)
-    result: Expr = Const(1)
-    for factor in rest:
+    result = rest[0] if rest else Const(1)
+    for factor in rest[1:]:
         result = result * factor
     return result
 

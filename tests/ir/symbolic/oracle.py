@@ -315,7 +315,9 @@ class Formulas:
                 return a * b
             case _:
                 self.side.append(b != 0)
-                return floor_division(a, b) if isinstance(op, ast.FloorDiv) else floor_remainder(a, b)
+                return (
+                    floor_division(a, b) if isinstance(op, ast.FloorDiv) else floor_remainder(a, b)
+                )
 
 
 def floor_division(a: z3.ArithRef, b: z3.ArithRef) -> z3.ArithRef:

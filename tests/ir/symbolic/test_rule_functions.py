@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.ir.symbolic.oracle import Array, Sampler, safe, value_of
 from tilewright.ir.symbolic import Bool, Const, Expr, eq, maximum, minimum, negate, select
 from tilewright.ir.symbolic.rule import PLAIN, Rule
 from tilewright.ir.symbolic.rules.choices import GREATEST, LEAST, SELECTION
@@ -18,6 +17,8 @@ from tilewright.ir.symbolic.rules.logic import BOTH, EITHER
 from tilewright.ir.symbolic.rules.modulo import MODULO
 from tilewright.ir.symbolic.rules.sums import SUMS
 from tilewright.ir.symbolic.terms import FloorDiv, Mod, linear_terms
+
+from tests.ir.symbolic.oracle import Array, Sampler, safe, value_of
 
 ROUNDS = 4000
 LEAST_USES = 8
@@ -183,7 +184,9 @@ def test_rules_for_comparisons(name: str, rules) -> None:
     s = Sampler(7)
     for _ in range(ROUNDS):
         s.restart()
-        e = s.random.choice((s.integer(2)[0], 8 * s.integer(1)[0] + 4, s.integer(1)[0] * s.symbols[2]))
+        e = s.random.choice(
+            (s.integer(2)[0], 8 * s.integer(1)[0] + 4, s.integer(1)[0] * s.symbols[2])
+        )
         x = value_of(e, s.values)
         expected = x <= 0 if name == "<=" else x == 0
         for rule in rules:
@@ -207,7 +210,13 @@ def test_rules_for_logic(name: str, rules) -> None:
         (p, x), (e, v) = s.condition(1), s.integer(1)
         c = s.random.choice((-2, 1, 3))
         q, y = s.random.choice(
-            ((negate(p), ~x), (p, x), (e <= 0, v <= 0), (eq(e, 0), v == 0), (negate(eq(e, 0)), v != 0))
+            (
+                (negate(p), ~x),
+                (p, x),
+                (e <= 0, v <= 0),
+                (eq(e, 0), v == 0),
+                (negate(eq(e, 0)), v != 0),
+            )
         )
         if s.random.random() < 0.5:
             p, x = s.random.choice(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import z3
 
-from tests.ir.symbolic.oracle import Formulas, Numbers, symbols_of
 from tilewright.ir.symbolic.rule import Rule
 from tilewright.ir.symbolic.rules.choices import GREATEST, LEAST, SELECTION
 from tilewright.ir.symbolic.rules.comparison import EQUALITY, ORDER
@@ -16,6 +15,8 @@ from tilewright.ir.symbolic.rules.division import DIVISION
 from tilewright.ir.symbolic.rules.logic import BOTH, EITHER
 from tilewright.ir.symbolic.rules.modulo import MODULO
 from tilewright.ir.symbolic.rules.sums import SUMS
+
+from tests.ir.symbolic.oracle import Formulas, Numbers, symbols_of
 
 TABLES: dict[str, tuple[Rule, ...]] = {
     "division": DIVISION,
@@ -70,7 +71,9 @@ def test_z3_proves_the_identity(table: str, rule: Rule) -> None:
 
 
 def test_the_list_of_divisors_names_rules() -> None:
-    assert set(DIVISORS) <= {(table, rule.name) for table, rules in TABLES.items() for rule in rules}
+    assert set(DIVISORS) <= {
+        (table, rule.name) for table, rules in TABLES.items() for rule in rules
+    }
 
 
 @pytest.mark.parametrize(("table", "rule"), RULES)
