@@ -37,7 +37,9 @@ THREADS: Final = 48
 """``i64``: how many workers ``parallel`` may use."""
 
 LIBRARY: Final = 56
-"""``i32(context, i64 index, ptr operands, i64 count)``: call a library function of the program.
+"""``i32(context, ptr entry, ptr operands, i64 count)``: call a library function.
+
+The entry is two words: the function's address and what it is handed before the operands.
 
 An operand is four words: data, rank, address of the dimensions, dtype (DLPack code * 256 + bits).
 """

@@ -1,0 +1,111 @@
+"""What a compilation makes: objects, texts and manifest, as one value that can be stored."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ..ir.errors import TilewrightError
+from ..ir.target import Target
+from .manifest import FunctionSpec, from_json, to_json
+
+SCHEMA = 1
+_LENGTH = struct.Struct("<Q")
+
+
+class ArtifactError(TilewrightError):
+    """Stored machine code that this version cannot read."""
+
+    title = "Unreadable artefact"
+
+
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Machine code with all that is needed to load, call and explain it.
+
+    Parameters
+    ----------
+    target : Target
+        The machine it is for.
+    threads : int
+        Workers that scratch is reserved for.
+    functions : tuple of FunctionSpec
+        What can be called.
+    objects : Mapping of str to bytes
+        Object files by the name of their kernel, ``""`` being the host flow.
+    texts : Mapping of str to bytes
+        LLVM text of each, compressed.
+    """
+
+    target: Target
+    threads: int
+    functions: tuple[FunctionSpec, ...]
+    objects: Mapping[str, bytes]
+    texts: Mapping[str, bytes] = field(repr=False)
+
+    def text(self, name: str) -> str:
+        """Give the LLVM text of a kernel, or of the host flow (``""``)."""
+        return zlib.decompress(self.texts[name]).decode()
+
+    def to_bytes(self) -> bytes:
+        """Store: a header in JSON, then the parts; the same artefact gives the same bytes."""
+        parts: list[bytes] = []
+        index: dict[str, list[str]] = {"objects": [], "texts": []}
+        for section, content in (("objects", self.objects), ("texts", self.texts)):
+            for name in sorted(content):
+                index[section].append(name)
+                parts.append(content[name])
+        target = self.target
+        header: dict[str, Any] = {
+            "schema": SCHEMA,
+            "target": [target.kind, target.arch, list(target.features), target.threads],
+            "threads": self.threads,
+            "functions": [to_json(f) for f in self.functions],
+            **index,
+        }
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        return b"".join(_LENGTH.pack(len(part)) + part for part in (text, *parts))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Artifact:
+        """Read a stored artefact.
+
+        Raises
+        ------
+        ArtifactError
+            If it is cut short or of another schema.
+        """
+        parts, at = list[bytes](), 0
+        while at < len(data):
+            if at + _LENGTH.size > len(data):
+                raise ArtifactError("the artefact is cut short")
+            (length,) = _LENGTH.unpack_from(data, at)
+            at += _LENGTH.size
+            parts.append(data[at : at + length])
+            at += length
+        if at != len(data) or not parts:
+            raise ArtifactError("the artefact is cut short")
+        return cls._from_parts(json.loads(parts[0]), parts[1:])
+
+    @classmethod
+    def _from_parts(cls, header: dict[str, Any], parts: list[bytes]) -> Artifact:
+        if header.get("schema") != SCHEMA:
+            raise ArtifactError(
+                f"schema {header.get('schema')} is not {SCHEMA}", hint="compile the module again"
+            )
+        kind, arch, features, threads = header["target"]
+        count = len(header["objects"])
+        return cls(
+            Target(kind, arch=arch, features=tuple(features), threads=threads),
+            header["threads"],
+            tuple(from_json(FunctionSpec, f) for f in header["functions"]),
+            MappingProxyType(dict(zip(header["objects"], parts[:count], strict=True))),
+            MappingProxyType(dict(zip(header["texts"], parts[count:], strict=True))),
+        )

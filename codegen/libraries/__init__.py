@@ -1,0 +1,19 @@
+"""What ``call_dps_library`` may call: native functions under registered names."""
+
+from .registry import (
+    Operand,
+    UnknownLibraryFunctionError,
+    library_address,
+    library_names,
+    register_address,
+    register_callback,
+)
+
+__all__ = [
+    "Operand",
+    "UnknownLibraryFunctionError",
+    "library_address",
+    "library_names",
+    "register_address",
+    "register_callback",
+]

@@ -1,0 +1,374 @@
+"""The ordered bindings of a memory-stage function: tensors placed, kernels launched, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from ....ir.errors import MalformedProgramError
+from ....ir.graph.memory import (
+    AllocStorage,
+    Check,
+    Kill,
+    Launch,
+    LaunchLibrary,
+    VersionCase,
+    VersionSwitch,
+    ViewTensor,
+)
+from ....ir.graph.nodes import (
+    Binding,
+    Branch,
+    Call,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    Dims,
+    IfElse,
+    Info,
+    KernelVersion,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    ScalarLiteral,
+    ShapeInfo,
+    TensorInfo,
+    TupleItem,
+    Value,
+)
+from ....ir.host import layout, nodes as host
+from ....ir.loop.nodes import PrimFunc
+from ....ir.symbolic import Expr, Var, const_value, eq, free_vars
+from ....ir.thread import table
+from ...manifest import LaunchSpec, Site
+from .context import (
+    CALL,
+    INSTANCE,
+    LATE,
+    OWN,
+    SINK,
+    Context,
+    dtype_code,
+    integer,
+    term,
+)
+from .entry import rank_of, read_element, view_of
+from .results import Results
+from .storage import Storage, Storages
+
+NO_MEMORY = Site("memory")
+
+
+def kernel_symbols(
+    func: PrimFunc, kernel_symbols_: Sequence[Var], dims: Sequence[tuple[Expr, ...]],
+    scalars: Sequence[Expr],
+) -> tuple[Expr, ...]:  # fmt: skip
+    """Give the value of every symbol of a kernel, from the shapes of its arguments."""
+    known: dict[Var, Expr] = dict(zip(func.scalar_params, scalars, strict=True))
+    for buffer, given in zip(func.buffer_params, dims, strict=True):
+        for wanted, dim in zip(buffer.shape, given, strict=True):
+            if isinstance(wanted, Var):
+                known.setdefault(wanted, dim)
+    missing = [s.name for s in kernel_symbols_ if s not in known]
+    if missing:
+        raise MalformedProgramError(
+            f"nothing determines {', '.join(missing)}",
+            where=f"launch of {func.name!r}",
+            hint="a symbol is a whole dimension of a parameter, or an integer parameter",
+        )
+    return tuple(known[s] for s in kernel_symbols_)
+
+
+class Bindings:
+    """Emits the bindings of one function."""
+
+    def __init__(
+        self,
+        context: Context,
+        storages: Storages,
+        results: Results,
+        offsets: Mapping[int, host.Value],
+        views: Mapping[Value, int],
+    ) -> None:
+        """Remember where everything lives; ``offsets`` are the arena's, by slot."""
+        self.context = context
+        self.storages = storages
+        self.results = results
+        self.offsets = offsets
+        self.views = views
+        self.tuples: dict[Value, tuple[Operand, ...]] = {}
+
+    def run(self, bindings: Sequence[Binding]) -> None:
+        """Emit a list in order."""
+        for binding in bindings:
+            self.binding(binding)
+
+    def binding(self, binding: Binding) -> None:
+        """Emit one binding."""
+        value = binding.value
+        match binding.right:
+            case AllocStorage():
+                self.allocate(value)
+            case ViewTensor(storage=storage, offset=offset):
+                self.view(value, storage, offset)
+            case Launch() as launch:
+                self.launch(binding, launch)
+            case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
+                self.library(symbol, (*args, *outputs))
+            case Kill(value=dead):
+                self.kill(dead)
+            case Check(predicate=predicate, message=message):
+                self.context.claim(predicate, Site("check", message))
+            case VersionSwitch(cases=cases):
+                self.switch(cases)
+            case MatchCast(value=operand, info=info):
+                self.match_cast(value, operand, info)
+            case MakeTuple(fields=fields):
+                self.tuples[value] = fields
+            case TupleItem(tuple_=whole, index=index):
+                self.alias(value, self.tuples[whole][index])
+            case IfElse() as choice:
+                self.choose(value, choice)
+            case Call() | CallTIR() | CallDPSLibrary() | CallGraph() as call:
+                raise MalformedProgramError(
+                    f"{type(call).__name__} has no place in the memory stage",
+                    where=f"function {self.context.function.name!r}, binding {value.name!r}",
+                    hint="apply plan_memory first",
+                )
+            case _:
+                assert_never(binding.right)
+
+    # ------------------------------------------------------------ memory
+
+    def allocate(self, value: Value) -> None:
+        """Place a storage: in the arena, as a result, or on the heap."""
+        storage = self.storages.by_value[value]
+        self.context.pointers[value] = self.provide(storage)
+
+    def provide(self, storage: Storage) -> host.Value:
+        """Give the address of a storage."""
+        context = self.context
+        if storage.slot >= 0:
+            return self.offsets[storage.slot]
+        if storage.result >= 0:
+            return self.results.make(storage.result, storage.size)
+        self.measured(storage.size)
+        size = context.ready(storage.size, f"storage {storage.name}")
+        rounded = host.Arithmetic("max", size, integer(layout.ALIGNMENT))
+        block = context.invoke("tw_allocate", CALL, rounded, kind="ptr")
+        context.guard(host.Comparison("ne", block, host.NullPointer()), NO_MEMORY, rounded)
+        context.emit(host.Write("ptr", LATE, integer(8 * storage.late), block))
+        return block
+
+    def measured(self, size: Expr) -> None:
+        """Check a size that is only known now: not negative, no overflow."""
+        self.results.sizes.check([size])
+
+    def kill(self, dead: Value) -> None:
+        """Free what lives on the heap; the arena's lives are planned already."""
+        storage = self.storages.by_value.get(dead)
+        if storage is not None and storage.late >= 0:
+            block = host.Read("ptr", LATE, integer(8 * storage.late))
+            self.context.emit(host.Invoke("tw_release", (CALL, block)))
+            place = integer(8 * storage.late)
+            self.context.emit(host.Write("ptr", LATE, place, host.NullPointer()))
+
+    def view(self, value: Value, storage: Value, offset: Expr) -> None:
+        """Place a tensor in a storage."""
+        base = self.context.pointer(storage)
+        moved = self.context.ready(offset, f"offset of {value.name!r}")
+        place = base if const_value(offset) == 0 else host.Moved(base, moved)
+        self.context.pointers[value] = self.context.assign(value.name, place, "ptr")
+
+    def alias(self, value: Value, operand: Operand) -> None:
+        """Let a value be another name of an operand."""
+        if isinstance(operand, Value) and operand in self.tuples:
+            self.tuples[value] = self.tuples[operand]
+        elif not isinstance(operand, Dims | ScalarLiteral):
+            self.context.pointers[value] = self.context.pointer(operand)
+
+    # ------------------------------------------------------------ kernels
+
+    def launch(self, binding: Binding, launch: Launch) -> None:
+        """Run a kernel: the first version whose guard holds, else the general one."""
+        self.versions(binding, launch, launch.versions)
+
+    def versions(
+        self, binding: Binding, launch: Launch, versions: Sequence[KernelVersion]
+    ) -> None:
+        """Emit a chain of guarded alternatives."""
+        if not versions:
+            self.start(binding, launch, launch.function, launch.scalars)
+            return
+        first, context = versions[0], self.context
+        context.divisors(first.guard)
+        with context.nested() as then:
+            self.start(binding, launch, first.function, first.scalars)
+        with context.nested() as otherwise:
+            self.versions(binding, launch, versions[1:])
+        context.emit(host.When(host.Claim(first.guard), tuple(then), tuple(otherwise)))
+
+    def start(
+        self, binding: Binding, launch: Launch, name: str, scalars: Sequence[Expr]
+    ) -> None:
+        """Call one kernel."""
+        context = self.context
+        func, kernel = context.module.prim(name), context.kernels[name]
+        dims = [context.dims(a) for a in launch.args]
+        values = kernel_symbols(func, kernel.symbols, dims, scalars)
+        where = f"launch of {name!r}"
+        symbols = tuple(context.ready(v, where) for v in values)
+        scratch = self.storages.scratch.get(binding.value)
+        memory = self.provide(scratch) if scratch is not None and kernel.scratch else None
+        ordinal = len(context.launches)
+        origins = tuple(sorted(binding.origins))
+        context.launches.append(LaunchSpec(name, binding.value.name, origins))
+        buffers = tuple(context.pointer(a) for a in launch.args)
+        context.emit(host.Launch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
+
+    def library(self, symbol: str, operands: Sequence[Operand]) -> None:
+        """Call a library function with its operands described in memory."""
+        context = self.context
+        if symbol not in context.libraries:
+            context.libraries.append(symbol)
+        ranks = [len(context.dims(o)) for o in operands]
+        block = context.local("operands", "ptr")
+        context.emit(host.Reserve(block, 32 * len(operands) + 8 * sum(ranks)))
+        at = 32 * len(operands)
+        for k, operand in enumerate(operands):
+            shape = host.Moved(block, integer(at))
+            described: list[tuple[host.Width, host.Value]] = [
+                ("ptr", context.pointer(operand)),
+                ("i64", integer(ranks[k])),
+                ("ptr", shape),
+                ("i64", integer(dtype_code(context.tensor(operand).dtype))),
+            ]
+            for j, (width, word) in enumerate(described):
+                context.emit(host.Write(width, block, integer(32 * k + 8 * j), word))
+            for dim in context.dims(operand):
+                number = context.ready(dim, f"call of {symbol!r}")
+                context.emit(host.Write("i64", block, integer(at), number))
+                at += 8
+        self.call_library(symbol, block, len(operands))
+
+    def call_library(self, symbol: str, block: host.Value, count: int) -> None:
+        """Call through the runtime table; a code that is not 0 ends the call."""
+        context = self.context
+        libraries = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_LIBRARIES))
+        index = context.libraries.index(symbol)
+        address = host.Read("ptr", libraries, integer(8 * index))
+        entry = host.Read("ptr", OWN, integer(table.LIBRARY))
+        code = context.local("code", "code")
+        context.emit(host.Invoke(entry, (CALL, address, block, integer(count)), code))
+        fine = host.Comparison("eq", code, integer(0))
+        context.guard(fine, Site("library", symbol, names=("code",)), code)
+
+    # ------------------------------------------------------------ checks and choices
+
+    def match_cast(self, value: Value, operand: Operand, info: Info) -> None:
+        """Refine an operand: bind new symbols, compare the others."""
+        old, new = self.dims_of(operand), _info_dims(info)
+        if new is not None:
+            known = self.entry_dims(operand, len(new)) if old is None else old
+            for dim, (given, wanted) in enumerate(zip(known, new, strict=True)):
+                self.refine(value, dim, given, wanted)
+        if isinstance(info, TensorInfo):
+            data = self.context.pointer(operand)
+            for k, wanted in enumerate(info.elements or ()):
+                self.refine(value, k, read_element(info.dtype, data, k), wanted)
+        self.alias(value, operand)
+
+    def dims_of(self, operand: Operand) -> tuple[Expr, ...] | None:
+        """Give what is known of an operand's dimensions."""
+        if isinstance(operand, Dims):
+            return operand.dims
+        return self.context.tensor(operand).shape
+
+    def entry_dims(self, operand: Operand, rank: int) -> tuple[host.Value, ...]:
+        """Read the dimensions of a parameter whose annotation does not tell them."""
+        position = self.views.get(operand) if isinstance(operand, Value) else None
+        if position is None:
+            raise MalformedProgramError(
+                f"no shape of {getattr(operand, 'name', operand)!r} at run time",
+                where=f"function {self.context.function.name!r}",
+                hint="results of library functions state their shape",
+            )
+        view = view_of(position)
+        given = host.Read("i64", view, integer(layout.VIEW_RANK))
+        if rank_of(self.context.tensor(operand)) == -1:
+            site = Site("dimension", str(rank), position, -1)
+            fits = host.Comparison("eq", given, integer(rank))
+            self.context.guard(fits, site, integer(rank), given)
+        shape = host.Read("ptr", view, integer(layout.VIEW_SHAPE))
+        return tuple(host.Read("i64", shape, integer(8 * k)) for k in range(rank))
+
+    def refine(self, value: Value, dim: int, given: Expr | host.Value, wanted: Expr) -> None:
+        """Bind or compare one dimension."""
+        context = self.context
+        if given is wanted:
+            return
+        where = f"match_cast {value.name!r}, dimension {dim}"
+        held = context.ready(given, where) if isinstance(given, Expr) else given
+        if isinstance(wanted, Var) and wanted not in context.bound:
+            context.bind(wanted, held)
+            return
+        right = context.ready(wanted, where)
+        if isinstance(given, Expr) and free_vars(given) | free_vars(wanted):
+            site = Site("check", f"{where}: {given} == {wanted}")
+            context.claim(eq(given, wanted), site)
+            return
+        site = Site("check", f"{where}: {wanted}", names=("found", "expected"))
+        context.guard(host.Comparison("eq", held, right), site, held, right)
+
+    def switch(self, cases: Sequence[VersionCase]) -> None:
+        """Run the first case whose guard holds."""
+        if not cases:
+            return
+        first, context = cases[0], self.context
+        context.divisors(first.guard)
+        with context.nested() as then:
+            self.run(first.bindings)
+        with context.nested() as otherwise:
+            self.switch(cases[1:])
+        context.emit(host.When(host.Claim(first.guard), tuple(then), tuple(otherwise)))
+
+    def choose(self, value: Value, choice: IfElse) -> None:
+        """Run one branch; the results' addresses are variables that both assign."""
+        context = self.context
+        condition = host.Read("u8", context.pointer(choice.condition), integer(0))
+        count = len(choice.then.results)
+        targets = [context.local(value.name, "ptr") for _ in range(count)]
+        then, otherwise = (self.side(b, targets) for b in (choice.then, choice.otherwise))
+        context.emit(host.When(host.Comparison("ne", condition, integer(0)), then, otherwise))
+        if count == 1 and isinstance(value.info, TensorInfo):
+            context.pointers[value] = targets[0]
+            return
+        fields = tuple(self.named(o, t) for o, t in zip(choice.then.results, targets, strict=True))
+        self.tuples[value] = fields
+
+    def named(self, like: Operand, target: host.Local) -> Value:
+        """Make a value for one result of a choice."""
+        info = self.context.tensor(like)
+        made = Value(-1, target.name, info)
+        self.context.pointers[made] = target
+        return made
+
+    def side(self, branch: Branch, targets: Sequence[host.Local]) -> host.Body:
+        """Emit one branch."""
+        with self.context.nested() as body:
+            self.run(branch.bindings)
+            for target, result in zip(targets, branch.results, strict=True):
+                self.context.emit(host.Assign(target, self.context.pointer(result)))
+        return tuple(body)
+
+
+def _info_dims(info: Info) -> tuple[Expr, ...] | None:
+    match info:
+        case TensorInfo(shape=shape):
+            return shape
+        case ShapeInfo(dims=dims):
+            return dims
+        case _:
+            return None
+
+

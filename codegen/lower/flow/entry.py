@@ -1,0 +1,220 @@
+"""Entry checks: what the caller passed is what the annotations say, and binds their symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....ir.dtype import DType
+from ....ir.errors import MalformedProgramError
+from ....ir.graph.nodes import GraphFunc, GraphParam, MatchCast, PrimInfo, TensorInfo
+from ....ir.host import layout, nodes as host
+from ....ir.symbolic import Discharge, Expr, Fact, Var, const_value, eq, free_vars, linear_form
+from ...manifest import ParamSpec, Site
+from .context import CALL, VIEWS, Context, dtype_code, integer, term
+
+_UNCHECKED = (Discharge.PROOF, Discharge.ASSUMED_HINT)
+
+
+def describe(info: TensorInfo | PrimInfo) -> str:
+    """Print an annotation the way errors quote it."""
+    if isinstance(info, PrimInfo):
+        return str(info.dtype)
+    if info.shape is None:
+        return f"Tensor(rank {info.rank}, {info.dtype})" if info.rank else f"Tensor({info.dtype})"
+    return f"Tensor(({', '.join(map(str, info.shape))}), {info.dtype})"
+
+
+def param_info(func: GraphFunc, param: GraphParam) -> TensorInfo | PrimInfo:
+    """Give a parameter's annotation, which has to be a tensor or an integer."""
+    info = param.value.info
+    if isinstance(info, TensorInfo) or (isinstance(info, PrimInfo) and info.dtype.is_integer):
+        return info
+    raise MalformedProgramError(
+        f"parameter {param.value.name!r} is neither a tensor nor an integer",
+        where=f"function {func.name!r}",
+        hint="pass the fields of a tuple, and the dimensions of a shape, one by one",
+    )
+
+
+def param_spec(func: GraphFunc, param: GraphParam) -> ParamSpec:
+    """Describe a parameter for the caller's side."""
+    info = param_info(func, param)
+    name, access = param.value.name, param.access
+    if isinstance(info, PrimInfo):
+        return ParamSpec(name, describe(info), "integer", info.dtype.name, 0, access)
+    return ParamSpec(name, describe(info), "tensor", info.dtype.name, rank_of(info), access)
+
+
+def rank_of(info: TensorInfo) -> int:
+    """Give the rank, or -1 where it is not known."""
+    if info.shape is not None:
+        return len(info.shape)
+    return -1 if info.rank is None else info.rank
+
+
+def view_of(position: int) -> host.Value:
+    """Give the address of an argument's view."""
+    return host.Moved(VIEWS, integer(layout.VIEW_BYTES * position))
+
+
+class EntryChecks:
+    """Emits the checks of one function, in the order a person reads the signature."""
+
+    def __init__(self, context: Context) -> None:
+        """Remember where statements go."""
+        self.context = context
+        self.later: list[tuple[int, int, Expr, host.Value]] = []
+
+    def run(self) -> None:
+        """Emit everything: arguments, dimensions, facts, aliases."""
+        func = self.context.function
+        for position, param in enumerate(func.params):
+            info = param_info(func, param)
+            if isinstance(info, PrimInfo):
+                self.integer(position, info)
+            else:
+                self.tensor(position, param, info)
+        self.dimensions()
+        for position, param in enumerate(func.params):
+            if isinstance(param.value.info, TensorInfo):
+                self.elements(position, param.value.info)
+        for fact in self.facts():
+            self.context.claim(fact.predicate, _fact_site(fact))
+        self.aliases()
+
+    def integer(self, position: int, info: PrimInfo) -> None:
+        """Bind, or compare, an integer parameter."""
+        given = host.Read("i64", CALL, integer(layout.CALL_OPERANDS + 16 * position + 8))
+        if info.value is not None:
+            self.dimension(position, -1, info.value, given)
+
+    def tensor(self, position: int, param: GraphParam, info: TensorInfo) -> None:
+        """Check one tensor by itself, then its dimensions against their symbols."""
+        context, view = self.context, view_of(position)
+        context.emit(host.Invoke("tw_view_argument", (CALL, integer(position), view)))
+        written = int(param.access != "in")
+        wanted = (dtype_code(info.dtype), rank_of(info), info.dtype.bytes, written)
+        problem = context.invoke("tw_check_argument", view, *map(integer, wanted))
+        fine = host.Comparison("eq", problem, integer(0))
+        context.guard(fine, Site("argument", param=position), problem)
+        if not info.shape:
+            return
+        shape = context.assign("shape", host.Read("ptr", view, integer(layout.VIEW_SHAPE)), "ptr")
+        for dim, wanted_dim in enumerate(info.shape):
+            self.dimension(position, dim, wanted_dim, host.Read("i64", shape, integer(8 * dim)))
+
+    def dimension(self, position: int, dim: int, wanted: Expr, given: host.Value) -> None:
+        """Bind a symbol where it is first seen alone; compare the others, when they are known."""
+        match wanted:
+            case Var() if wanted not in self.context.bound:
+                self.context.bind(wanted, given)
+            case _ if free_vars(wanted) <= self.context.bound:
+                self.compare(position, dim, wanted, given)
+            case _:
+                held = self.context.assign("dim", given)
+                self.later.append((position, dim, wanted, held))
+
+    def compare(self, position: int, dim: int, wanted: Expr, given: host.Value) -> None:
+        """Compare a dimension with what the annotation says."""
+        context = self.context
+        context.divisors(wanted)
+        symbols = sorted(free_vars(wanted), key=lambda v: v.serial)[:2]
+        names = tuple(v.name for v in symbols)
+        site = Site("dimension", str(wanted), position, dim, names=names)
+        numbers = (term(wanted), given, *(host.Term(v) for v in symbols))
+        context.guard(host.Comparison("eq", given, term(wanted)), site, *numbers)
+
+    def dimensions(self) -> None:
+        """Solve what is left for one symbol each (``2 * n``), then compare."""
+        waiting, progress = self.later, True
+        while waiting and progress:
+            rest = [entry for entry in waiting if not self.resolve(*entry)]
+            progress, waiting = len(rest) < len(waiting), rest
+        for position, dim, wanted, given in waiting:
+            self.context.ready(wanted, f"parameter {position}, dimension {dim}")
+            self.compare(position, dim, wanted, given)
+
+    def resolve(self, position: int, dim: int, wanted: Expr, given: host.Value) -> bool:
+        """Bind the one unknown of ``a * n + b``, ``a`` a number; False where that is not it."""
+        unknown = free_vars(wanted) - self.context.bound
+        if len(unknown) == 1:
+            (symbol,) = unknown
+            form = linear_form(wanted, {symbol})
+            factor = None if form is None else const_value(form.coefficients[symbol])
+            if form is None or not factor:
+                return False
+            rest = host.Arithmetic("sub", given, term(form.rest))
+            solved = host.Arithmetic("floordiv", rest, integer(factor))
+            self.context.bind(symbol, self.context.assign(symbol.name, solved))
+        if len(unknown) <= 1:
+            self.compare(position, dim, wanted, given)
+        return len(unknown) <= 1
+
+    def elements(self, position: int, info: TensorInfo) -> None:
+        """Bind the symbols that are the values of a small integer tensor."""
+        for k, wanted in enumerate(info.elements or ()):
+            data = host.Read("ptr", view_of(position), integer(layout.VIEW_DATA))
+            given = self.context.assign("element", read_element(info.dtype, data, k))
+            match wanted:
+                case Var() if wanted not in self.context.bound:
+                    self.context.bind(wanted, given)
+                case _:
+                    self.context.ready(wanted, f"element {k} of parameter {position}")
+                    self.compare(position, -2 - k, wanted, given)
+
+    def facts(self) -> Iterator[Fact]:
+        """Give the facts to check at entry: those about bound symbols that nothing else checks."""
+        func = self.context.function
+        casts = {predicate for b in func.bindings for predicate in _cast_predicates(b.right)}
+        for fact in func.facts:
+            known = free_vars(fact.predicate) <= self.context.bound
+            if known and fact.discharge not in _UNCHECKED and fact.predicate not in casts:
+                yield fact
+
+    def aliases(self) -> None:
+        """Check that what is written shares no memory with another argument."""
+        context = self.context
+        tensors = [
+            (k, p) for k, p in enumerate(context.function.params)
+            if isinstance(p.value.info, TensorInfo)
+        ]  # fmt: skip
+        if all(p.access == "in" for _, p in tensors):
+            return
+        ends: dict[int, tuple[host.Value, host.Value]] = {}
+        for k, _ in tensors:
+            data = host.Read("ptr", view_of(k), integer(layout.VIEW_DATA))
+            ends[k] = (data, context.invoke("tw_view_bytes", view_of(k)))
+        for k, param in tensors:
+            for j, other in tensors:
+                if param.access != "in" and (other.access == "in" or j > k):
+                    shared = context.invoke("tw_overlap", *ends[k], *ends[j])
+                    apart = host.Comparison("eq", shared, integer(0))
+                    context.guard(apart, Site("alias", param=k, other=j))
+
+
+def read_element(dtype: DType, data: host.Value, position: int) -> host.Value:
+    """Read one element of an integer tensor."""
+    widths: dict[str, host.Width] = {"i64": "i64", "i32": "i32", "u8": "u8", "bool": "u8"}
+    width = widths.get(dtype.name)
+    if width is None:
+        raise MalformedProgramError(
+            f"elements of dtype {dtype} cannot be symbols", hint="use i64 or i32"
+        )
+    return host.Read(width, data, integer(dtype.bytes * position))
+
+
+def _fact_site(fact: Fact) -> Site:
+    return Site("fact", str(fact.predicate), origin=str(fact.origin))
+
+
+def _cast_predicates(right: object) -> Iterator[object]:
+    match right:
+        case MatchCast(value=value, info=TensorInfo(shape=tuple() as dims)):
+            old = getattr(getattr(value, "info", None), "shape", None) or ()
+            yield from (eq(a, b) for a, b in zip(old, dims, strict=False))
+        case MatchCast(value=value, info=info):
+            old = getattr(value, "dims", None) or ()
+            new = getattr(info, "dims", None) or ()
+            yield from (eq(a, b) for a, b in zip(old, new, strict=False))
+        case _:
+            return

@@ -1,0 +1,247 @@
+"""Host IR -> thread IR: structured statements stay, addresses and widths become explicit."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from ...ir.dtype import DType, f32, f64, i32, i64, u8, u16
+from ...ir.host import layout, nodes as host
+from ...ir.symbolic import Expr, as_expr
+from ...ir.thread import nodes as thread, table
+
+CODE_CHECK = 3
+"""What a host function returns when a guard fails; the record of the call says which."""
+
+_I32 = thread.VectorType(i32)
+_WIDTHS: Mapping[host.Width, DType] = {
+    "u8": u8,
+    "u16": u16,
+    "i32": i32,
+    "i64": i64,
+    "f32": f32,
+    "f64": f64,
+}
+_TYPES: Mapping[host.Kind, thread.Type] = {
+    "int": thread.INDEX,
+    "ptr": thread.POINTER,
+    "code": _I32,
+}
+
+
+def _width_type(width: host.Width) -> thread.Type:
+    return thread.POINTER if width == "ptr" else thread.VectorType(_WIDTHS[width])
+
+
+def _cast(value: thread.Value, to: thread.VectorType) -> thread.Value:
+    return value if value.type == to else thread.Cast(to, value)
+
+
+class _Lowering:
+    """Lowers one host function; a local is one register throughout."""
+
+    def __init__(self, function: host.HostFunc) -> None:
+        self.function = function
+        self.regs: dict[host.Local, thread.Reg] = {}
+
+    def reg(self, local: host.Local) -> thread.Reg:
+        if local not in self.regs:
+            self.regs[local] = thread.Reg(local.name, _TYPES[local.kind])
+        return self.regs[local]
+
+    # ------------------------------------------------------------ values
+
+    def value(self, value: host.Value) -> thread.Value:
+        match value:
+            case host.Local():
+                return self.reg(value)
+            case host.Integer(number):
+                return thread.Const(number, thread.INDEX)
+            case host.NullPointer():
+                return thread.Null()
+            case host.Term(expr):
+                return thread.Index(expr)
+            case host.Claim(predicate):
+                return thread.Predicate(predicate)
+            case host.Arithmetic(op, left, right):
+                return thread.Binary(op, self.integer(left), self.integer(right))
+            case host.Comparison(op, left, right):
+                return thread.Compare(op, self.integer(left), self.integer(right))
+            case host.Both(left, right):
+                return thread.Binary("and", self.bit(left), self.bit(right))
+            case host.Either(left, right):
+                return thread.Binary("or", self.bit(left), self.bit(right))
+            case host.Negation(operand):
+                return thread.Unary("not", self.bit(operand))
+            case host.Read(width, base, offset):
+                return thread.Load(_width_type(width), self.address(base, offset))
+            case host.Moved(base, offset):
+                return self.moved(base, offset)
+            case host.Numeric(base):
+                return thread.Bitcast(thread.INDEX, self.value(base))
+            case host.FunctionPointer(name):
+                return thread.FunctionAddress(name)
+            case host.Static(name, words):
+                return thread.Data(name, struct.pack(f"<{len(words)}q", *words))
+            case _:
+                assert_never(value)
+
+    def integer(self, value: host.Value) -> thread.Value:
+        lowered = self.value(value)
+        if isinstance(lowered.type, thread.PointerType):
+            return thread.Bitcast(thread.INDEX, lowered)
+        return _cast(lowered, thread.INDEX)
+
+    def pointer(self, value: host.Value) -> thread.Value:
+        lowered = self.value(value)
+        if isinstance(lowered.type, thread.PointerType):
+            return lowered
+        return thread.Bitcast(thread.POINTER, _cast(lowered, thread.INDEX))
+
+    def bit(self, value: host.Value) -> thread.Value:
+        lowered = self.value(value)
+        if lowered.type == thread.BIT:
+            return lowered
+        return thread.Compare("ne", self.integer(value), thread.Const(0, thread.INDEX))
+
+    def as_kind(self, value: host.Value, kind: host.Kind) -> thread.Value:
+        match kind:
+            case "int":
+                return self.integer(value)
+            case "ptr":
+                return self.pointer(value)
+            case "code":
+                return _cast(self.value(value), _I32)
+            case _:
+                assert_never(kind)
+
+    def argument(self, value: host.Value) -> thread.Value:
+        lowered = self.value(value)
+        return thread.Cast(thread.INDEX, lowered) if lowered.type == thread.BIT else lowered
+
+    def moved(self, base: host.Value, offset: host.Value) -> thread.Value:
+        match offset:
+            case host.Integer(number):
+                return thread.Offset(self.pointer(base), as_expr(number))
+            case host.Term(expr):
+                return thread.Offset(self.pointer(base), expr)
+            case _:
+                total = thread.Binary("add", self.integer(base), self.integer(offset))
+                return thread.Bitcast(thread.POINTER, total)
+
+    def address(self, base: host.Value, offset: host.Value) -> thread.Address:
+        constant: Expr | None = None
+        match offset:
+            case host.Integer(number):
+                constant = as_expr(number)
+            case host.Term(expr):
+                constant = expr
+            case _:
+                pass
+        if constant is not None:
+            return thread.Address(self.pointer(base), constant)
+        return thread.Address(self.moved(base, offset), as_expr(0))
+
+    # ------------------------------------------------------------ statements
+
+    def body(self, statements: host.Body) -> thread.Body:
+        return tuple(s for statement in statements for s in self.statement(statement))
+
+    def statement(self, statement: host.Statement) -> Iterator[thread.Stmt]:
+        match statement:
+            case host.Assign(target, value):
+                yield thread.Assign(self.reg(target), self.as_kind(value, target.kind))
+            case host.BindSymbol(symbol, value):
+                yield thread.Let(symbol, self.integer(value))
+            case host.Write(width, base, offset, value):
+                yield thread.Store(self.address(base, offset), self.stored(value, width))
+            case host.Invoke(callee, args, result):
+                yield self.invoke(callee, args, result)
+            case host.Launch():
+                yield from self.launch(statement)
+            case host.Guard():
+                yield self.guard(statement)
+            case host.When(condition, then, otherwise):
+                yield thread.If(self.bit(condition), self.body(then), self.body(otherwise))
+            case host.While(condition, body):
+                yield thread.While(self.bit(condition), self.body(body))
+            case host.Reserve(target, size):
+                yield thread.Allocate(self.reg(target), size)
+            case host.Return(value):
+                yield self.leave(value)
+            case host.Exchange() | host.Publish() | host.Observe():
+                yield self.atomic(statement)
+            case _:
+                assert_never(statement)
+
+    def atomic(self, statement: host.Exchange | host.Publish | host.Observe) -> thread.Stmt:
+        place = self.address(statement.base, statement.offset)
+        place = thread.Address(place.base, place.offset, 8)
+        match statement:
+            case host.Exchange(expected=expected, desired=desired, result=result):
+                old, new = self.integer(expected), self.integer(desired)
+                return thread.CompareExchange(place, old, new, self.reg(result))
+            case host.Publish(value=value):
+                return thread.AtomicStore(place, self.integer(value))
+            case host.Observe(result=result):
+                return thread.AtomicLoad(place, self.reg(result))
+            case _:
+                assert_never(statement)
+
+    def stored(self, value: host.Value, width: host.Width) -> thread.Value:
+        if width == "ptr":
+            return self.pointer(value)
+        return _cast(self.integer(value), thread.VectorType(_WIDTHS[width]))
+
+    def invoke(
+        self, callee: str | host.Value, args: tuple[host.Value, ...], result: host.Local | None
+    ) -> thread.Stmt:
+        target = callee if isinstance(callee, str) else self.pointer(callee)
+        register = None if result is None else self.reg(result)
+        return thread.Call(target, tuple(self.argument(a) for a in args), register)
+
+    def leave(self, value: host.Value | None) -> thread.Stmt:
+        if value is None:
+            return thread.Return()
+        return thread.Return(self.as_kind(value, self.function.returns or "int"))
+
+    def guard(self, guard: host.Guard) -> thread.Stmt:
+        notes = [
+            host.Write("i64", guard.call, host.Integer(layout.CALL_SITE), host.Integer(guard.site))
+        ]
+        notes += [
+            host.Write("i64", guard.call, host.Integer(layout.CALL_NUMBERS + 8 * k), number)
+            for k, number in enumerate(guard.numbers)
+        ]
+        failing = (*self.body(tuple(notes)), thread.Return(thread.Const(CODE_CHECK, _I32)))
+        return thread.If(thread.Unary("not", self.bit(guard.condition)), failing)
+
+    def profile(self, launch: host.Launch, phase: int) -> thread.Stmt:
+        entry = host.Read("ptr", launch.table, host.Integer(table.PROFILE))
+        args = (launch.call, host.Integer(launch.ordinal), host.Integer(phase))
+        wanted = host.Comparison("ne", launch.sink, host.NullPointer())
+        return thread.If(self.bit(wanted), (self.invoke(entry, args, None),))
+
+    def launch(self, launch: host.Launch) -> Iterator[thread.Stmt]:
+        code = thread.Reg(f"code{launch.ordinal}", _I32)
+        scratch = () if launch.scratch is None else (launch.scratch,)
+        args = [self.pointer(b) for b in (launch.table, *launch.buffers)]
+        args += [self.integer(s) for s in launch.symbols]
+        args += [self.pointer(s) for s in scratch]
+        yield self.profile(launch, 0)
+        yield thread.Call(launch.kernel, tuple(args), code)
+        yield self.profile(launch, 1)
+        site = host.Integer(layout.CALL_NUMBERS + 24)
+        note = self.body((host.Write("i64", launch.call, site, host.Integer(launch.ordinal)),))
+        failed = thread.Compare("ne", code, thread.Const(0, _I32))
+        yield thread.If(failed, (*note, thread.Return(code)))
+
+
+def lower_host(function: host.HostFunc) -> thread.ThreadFunc:
+    """Lower one host function to thread IR."""
+    lowering = _Lowering(function)
+    params = tuple(lowering.reg(p) for p in function.params)
+    body = lowering.body(function.body)
+    result = None if function.returns is None else _TYPES[function.returns]
+    return thread.ThreadFunc(function.name, params, body, result, function.exported)

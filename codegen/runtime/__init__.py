@@ -1,0 +1,1 @@
+"""Running what was compiled: tensors, the runtime table, executables, workers, the cache."""

@@ -1,0 +1,229 @@
+"""An executable: native functions loaded from an artefact, with the constants they refer to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.errors import TilewrightError
+from ...ir.module import Array, Constant, UnknownFunctionError
+from ...ir.target import Target
+from ..artifact import Artifact
+from ..libraries import library_address
+from ..lower.wrap import INTO
+from ..manifest import FunctionSpec
+from .errors import CompileError
+from .function import NativeFunction
+from .loader import Library
+from .profile import MemoryPlan, Profile, make_profile, memory_plan
+from .support import support_object
+from .table import RuntimeTable, default_table
+from .workers import Job, default_pool
+
+
+class MissingConstantError(TilewrightError):
+    """A program refers to a constant that neither the module nor ``prepare`` provides."""
+
+    title = "Missing constant"
+
+
+class Executable:
+    """Compiled functions, ready to be called from any number of threads.
+
+    ``exe(x)`` calls ``main``; ``exe["name"]`` gives another function. Arguments are NumPy arrays
+    or anything that speaks DLPack; results are NumPy arrays that own native memory.
+
+    Parameters
+    ----------
+    artifact : Artifact
+        What :func:`tilewright.compile` made.
+    constants : Mapping of str to Constant
+        The module's constants; loaded when a function that uses them is first called.
+    table : RuntimeTable, optional
+        Where native code gets memory and threads; the process's own if not given.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        constants: Mapping[str, Constant],
+        *,
+        table: RuntimeTable | None = None,
+    ) -> None:
+        """Load the machine code; nothing runs yet."""
+        self.artifact = artifact
+        self._constants = dict(constants)
+        self._arrays: dict[str, Array] = {}
+        self._lock = threading.RLock()
+        host = Target("cpu", arch=artifact.target.arch, features=artifact.target.features)
+        objects = [artifact.objects[name] for name in sorted(artifact.objects)]
+        library = Library([support_object(host), *objects], artifact.target)
+        chosen = table or default_table(artifact.threads)
+        self._functions = {
+            spec.name: NativeFunction(
+                spec, library, chosen, self._fetch,
+                {name: library_address(name) for name in spec.libraries},
+            )
+            for spec in artifact.functions
+        }  # fmt: skip
+        for name, function in self._functions.items():
+            function.in_place = self._functions.get(name + INTO)
+        self._main = self._functions.get("main")
+
+    # ------------------------------------------------------------ calling
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call ``main``, or the only function there is."""
+        function = self._main or self._only()
+        return function(*arguments)
+
+    def _only(self) -> NativeFunction:
+        names = self.names
+        if len(names) != 1:
+            raise UnknownFunctionError(
+                "no function 'main' to call", hint=f"functions are {', '.join(names)}"
+            )
+        self._main = self[names[0]]
+        return self._main
+
+    def __getitem__(self, name: str) -> NativeFunction:
+        """Give a function by name.
+
+        Raises
+        ------
+        UnknownFunctionError
+            If there is none; the message lists those there are.
+        """
+        found = self._functions.get(name) or self._functions.get(name + INTO)
+        if found is None:
+            raise UnknownFunctionError(
+                f"no function {name!r}", hint=f"functions are {', '.join(self.names)}"
+            )
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The functions that can be called."""
+        shown = (n for n, f in self._functions.items() if not f.spec.prepares)
+        return tuple(dict.fromkeys(n.removesuffix(INTO) for n in shown))
+
+    @property
+    def target(self) -> Target:
+        """What it was compiled for."""
+        return self.artifact.target
+
+    # ------------------------------------------------------------ constants
+
+    def _fetch(self, keys: Sequence[str]) -> list[Array]:
+        with self._lock:
+            missing = [k for k in keys if k not in self._arrays and k not in self._constants]
+            if missing:
+                self._run_prepare()
+            return [self._array(key) for key in keys]
+
+    def _array(self, key: str) -> Array:
+        if key not in self._arrays:
+            if key not in self._constants:
+                raise MissingConstantError(
+                    f"no constant {key!r}", hint="give it to the module, or let prepare() make it"
+                )
+            self._arrays[key] = _usable(self._constants[key])
+        return self._arrays[key]
+
+    def _run_prepare(self) -> None:
+        """Run the weight transforms; their results are constants from then on."""
+        for function in self._functions.values():
+            names = [r.name for r in function.spec.results]
+            if function.spec.prepares and not all(n in self._arrays for n in names):
+                made = function()
+                arrays = made if isinstance(made, tuple) else (made,)
+                self._arrays.update(zip(names, arrays, strict=True))
+
+    # ------------------------------------------------------------ questions
+
+    def profile(self, *arguments: Any, function: str = "main", repeats: int = 5) -> Profile:
+        """Call with a clock at every launch.
+
+        Parameters
+        ----------
+        *arguments
+            As in a call; parameters written in place are written ``repeats + 1`` times.
+        function : str
+            Which function.
+        repeats : int
+            Calls, after one that is not counted.
+
+        Returns
+        -------
+        Profile
+            Medians in µs.
+        """
+        chosen = self._function(function)
+        chosen.timed(arguments)
+        return make_profile(chosen.spec, [chosen.timed(arguments) for _ in range(repeats)])
+
+    def memory(
+        self, shapes: Mapping[str, int] | None = None, *, function: str = "main"
+    ) -> MemoryPlan:
+        """Plan the arena for values of the symbols: bytes, peak, and the place of each storage."""
+        return memory_plan(self._function(function).spec, shapes or {})
+
+    def _function(self, name: str) -> NativeFunction:
+        return self._main or self._only() if name == "main" else self[name]
+
+    def spec(self, function: str = "main") -> FunctionSpec:
+        """Give the description of a function: parameters, results, launches, storages."""
+        return self._function(function).spec
+
+    def _text(self, kernel: str | None) -> str:
+        name = kernel or ""
+        if name not in self.artifact.texts:
+            known = ", ".join(sorted(n for n in self.artifact.texts if n))
+            raise UnknownFunctionError(f"no kernel {name!r}", hint=f"kernels are {known}")
+        return self.artifact.text(name)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels, by name."""
+        return tuple(sorted(name for name in self.artifact.texts if name))
+
+    def llvm(self, kernel: str | None = None, *, optimized: bool = False) -> str:
+        """Give the LLVM text of a kernel, or of the host flow.
+
+        ``optimized`` shows it after LLVM's own passes.
+        """
+        text = self._text(kernel)
+        return self._ask(kernel, text, "optimized") if optimized else text
+
+    def assembly(self, kernel: str | None = None) -> str:
+        """Give the machine code of a kernel, or of the host flow, as assembly text."""
+        return self._ask(kernel, self._text(kernel), "assembly")
+
+    def _ask(self, kernel: str | None, text: str, want: str) -> str:
+        name = kernel or "host flow"
+        match want:
+            case "optimized" | "assembly":
+                return default_pool().run(Job(name, text, self.target, want)).decode()
+            case _:
+                raise CompileError(f"nothing makes {want!r}")
+
+    def trim(self) -> None:
+        """Free the arenas that no call is using."""
+        for function in self._functions.values():
+            function.trim()
+
+
+def _usable(constant: Constant) -> Array:
+    """Load a constant; copy it only where it is not compact or not aligned to its elements."""
+    array = np.asarray(constant.load())
+    wanted = constant.dtype.numpy
+    if array.dtype != wanted or tuple(array.shape) != tuple(constant.shape):
+        raise MissingConstantError(
+            f"constant {constant.source or '?'} has {array.dtype}{array.shape}, "
+            f"declared {wanted}{tuple(constant.shape)}"
+        )
+    fits = array.flags.c_contiguous and array.ctypes.data % max(constant.dtype.bytes, 1) == 0
+    return array if fits else np.array(array, order="C")

@@ -1,0 +1,171 @@
+"""One native function of an executable, called from Python: one native call an invocation."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ...ir.errors import TilewrightError
+from ...ir.host import layout
+from ...ir.host.support import workspaces
+from ..lower.flow.function import entry_symbol
+from ..manifest import FunctionSpec
+from .errors import ArgumentCountError
+from .explain import explain
+from .loader import Library
+from .support import support_address
+from .table import RuntimeTable
+from .tensors import as_result, pass_bfloat, pass_integer, pass_tensor, refuse, taker
+
+Array = NDArray[Any]
+Constants = Callable[[Sequence[str]], list[Array]]
+
+_FIRST = layout.CALL_OPERANDS // 8
+_SINK = layout.CALL_SINK // 8
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+_OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+class NativeFunction:
+    """A function that is loaded; calls may come from many threads at once.
+
+    Constants are fetched before the first call. The function keeps a bounded number of
+    workspaces (arenas with the plans of the shapes they served).
+    """
+
+    def __init__(
+        self,
+        spec: FunctionSpec,
+        library: Library,
+        table: RuntimeTable,
+        constants: Constants,
+        libraries: Mapping[str, int],
+    ) -> None:
+        """Bind the entry; nothing is allocated yet but the instance."""
+        self.spec = spec
+        self.in_place: NativeFunction | None = None
+        self._library = library
+        self._table = table
+        self._fetch = constants
+        self._entry = _ENTRY(library.address(entry_symbol(spec.name)))
+        self._passers = tuple(_passer(p.form, p.dtype) for p in spec.params)
+        self._takers = tuple(taker(r) for r in spec.results)
+        self._returned = tuple(r.param for r in spec.results)
+        self._results = _FIRST + 2 * len(spec.params)
+        self._words = ctypes.c_int64 * (self._results + len(spec.results))
+        size = layout.INSTANCE_SLOTS + layout.SLOT_COUNT * spec.slot
+        self._instance = (ctypes.c_int64 * (size // 8))()
+        self._kept: list[Array] = []
+        self._ready = False
+        self._lock = threading.Lock()
+        self._pointers = (ctypes.c_int64 * max(len(spec.constants), 1))()
+        self._libraries = (ctypes.c_int64 * max(len(spec.libraries), 1))(
+            *(libraries[name] for name in spec.libraries)
+        )
+        self._address = ctypes.addressof(self._instance)
+        self._instance[layout.INSTANCE_CONSTANTS // 8] = ctypes.addressof(self._pointers)
+        self._instance[layout.INSTANCE_LIBRARIES // 8] = ctypes.addressof(self._libraries)
+        weakref.finalize(self, _drop, self._instance, table, spec.slot).atexit = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call with arrays and integers; give the result, or a tuple where there are several.
+
+        Raises
+        ------
+        CallError
+            If an argument does not fit; the class says how.
+        """
+        return self._call(arguments, 0)
+
+    def _call(self, arguments: Sequence[Any], sink: int) -> Any:
+        if not self._ready:
+            self._prepare()
+        if len(arguments) != len(self._passers):
+            raise self._wrong_count(arguments)
+        words = self._words()
+        words[0] = self._table.address
+        words[_SINK] = sink
+        at, held = _FIRST, list[object]()
+        for passer, argument in zip(self._passers, arguments, strict=True):
+            try:
+                held.append(passer(words, at, argument))
+            except TilewrightError:
+                raise
+            except Exception as error:
+                param = self.spec.params[len(held)]
+                raise refuse(self.spec, param, argument, error) from error
+            at += 2
+        code = self._entry(self._address, words)
+        if code:
+            raise explain(self.spec, code, words, arguments)
+        return self._take(words, arguments)
+
+    def _take(self, words: Sequence[int], arguments: Sequence[Any]) -> Any:
+        taken = tuple(
+            take(words[self._results + k]) if self._returned[k] < 0 else as_result(arguments[self._returned[k]])
+            for k, take in enumerate(self._takers)
+        )
+        if len(taken) == 1:
+            return taken[0]
+        return taken or None
+
+    def into(self, *arguments: Any) -> None:
+        """Call with every buffer passed, those written included (destination-passing style).
+
+        A graph function has no such form: all it writes is a result, or a parameter already.
+        """
+        (self.in_place or self)._call(arguments, 0)
+
+    def timed(self, arguments: Sequence[Any]) -> list[int]:
+        """Call once, and give the nanoseconds of every launch."""
+        sink = (ctypes.c_int64 * max(3 * len(self.spec.launches), 1))()
+        self._call(arguments, ctypes.addressof(sink))
+        return [sink[3 * k + 1] for k in range(len(self.spec.launches))]
+
+    def trim(self) -> None:
+        """Free the arenas that no call is using."""
+        _drop(self._instance, self._table, self.spec.slot)
+
+    def _prepare(self) -> None:
+        with self._lock:
+            if self._ready:
+                return
+            arrays = self._fetch(self.spec.constants)
+            for k, array in enumerate(arrays):
+                self._pointers[k] = array.ctypes.data
+            self._kept = arrays
+            self._ready = True
+
+    def _wrong_count(self, arguments: Sequence[Any]) -> ArgumentCountError:
+        params = self.spec.params
+        signature = ", ".join(f"{p.name}: {p.annotation}" for p in params)
+        return ArgumentCountError(
+            f"expected {len(params)} arguments, got {len(arguments)}",
+            where=f"function {self.spec.name!r}",
+            hint=f"{self.spec.name}({signature})",
+            details={"expected": len(params), "actual": len(arguments)},
+        )
+
+
+def _passer(form: str, dtype: str) -> Callable[[Any, int, Any], object]:
+    if form == "integer":
+        return pass_integer
+    return pass_bfloat if dtype == "bf16" else pass_tensor
+
+
+def _drop(instance: Any, table: RuntimeTable, slot: int) -> None:
+    """Free the arenas of an instance through a record made for that."""
+    from ...ir.host.support import calls
+
+    words = (ctypes.c_int64 * _FIRST)()
+    words[0] = table.address
+    _OPEN(support_address(calls.open_call))(words)
+    _DROP(support_address(workspaces.drop_workspaces))(words, instance, slot)
+
+

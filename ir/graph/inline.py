@@ -1,0 +1,243 @@
+"""Put the bodies of called graph functions in place of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import MalformedProgramError
+from ..identity import UidSource, fresh_name
+from ..module import Module
+from ..symbolic import (
+    Discharge,
+    Expr,
+    SymInt,
+    Var,
+    eq,
+    free_vars,
+    is_proved,
+    substitute,
+    var,
+)
+from .memory import Check
+from .nodes import (
+    Binding,
+    Branch,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    Dims,
+    GraphFunc,
+    IfElse,
+    Info,
+    KernelVersion,
+    MakeTuple,
+    MatchCast,
+    ObjectInfo,
+    Operand,
+    PrimInfo,
+    Right,
+    ShapeInfo,
+    TensorInfo,
+    Value,
+)
+from .visit import map_operands, substitute_info
+
+_ASKED = (Discharge.ENTRY_CHECK, Discharge.CALLER)
+
+
+def info_terms(info: Info) -> tuple[Expr, ...]:
+    """List the symbolic integers of an annotation, in order."""
+    match info:
+        case TensorInfo(shape=shape, elements=elements):
+            return (*(shape or ()), *(elements or ()))
+        case ShapeInfo(dims=dims):
+            return dims or ()
+        case PrimInfo(value=Expr() as value):
+            return (value,)
+        case _:
+            return ()
+
+
+def substitute_right(right: Right, terms: Mapping[Var, SymInt]) -> Right:
+    """Replace symbols by terms in a dataflow right-hand side, outside of its operands."""
+
+    def expr(e: Expr) -> Expr:
+        return substitute(e, terms)
+
+    match right:
+        case CallTIR(outputs=outputs, scalars=scalars, versions=versions):
+            return replace(
+                right,
+                outputs=tuple(_tensor(o, terms) for o in outputs),
+                scalars=tuple(map(expr, scalars)),
+                versions=tuple(
+                    KernelVersion(
+                        substitute(v.guard, terms), v.function, tuple(map(expr, v.scalars))
+                    )
+                    for v in versions
+                ),
+            )
+        case CallDPSLibrary(outputs=outputs):
+            return replace(right, outputs=tuple(_tensor(o, terms) for o in outputs))
+        case MatchCast(info=info):
+            return replace(right, info=substitute_info(info, terms))
+        case Check(predicate=predicate):
+            return replace(right, predicate=substitute(predicate, terms))
+        case _:
+            return right
+
+
+def _tensor(info: TensorInfo, terms: Mapping[Var, SymInt]) -> TensorInfo:
+    new = substitute_info(info, terms)
+    return new if isinstance(new, TensorInfo) else info
+
+
+@dataclass
+class _Inliner:
+    """Copies callees into one caller, with fresh values."""
+
+    module: Module
+    caller: GraphFunc
+    mint: UidSource
+    names: set[str]
+    stack: tuple[str, ...]
+    replaced: dict[Value, Operand] = field(default_factory=dict[Value, Operand])
+
+    def fresh(self, value: Value, terms: Mapping[Var, SymInt]) -> Value:
+        name = fresh_name(value.name, self.names)
+        self.names.add(name)
+        return Value(self.mint(), name, substitute_info(value.info, terms))
+
+    def changed(self, operand: Operand) -> Operand:
+        while isinstance(operand, Value) and operand in self.replaced:
+            operand = self.replaced[operand]
+        return operand
+
+    def bindings(self, bindings: Sequence[Binding]) -> Iterator[Binding]:
+        for binding in bindings:
+            right = map_operands(binding.right, self.changed)
+            match right:
+                case CallGraph(function=name, args=args):
+                    yield from self.call(binding, name, args)
+                case IfElse(condition=condition, then=then, otherwise=otherwise):
+                    sides = (self.branch(then), self.branch(otherwise))
+                    yield replace(binding, right=IfElse(condition, *sides))
+                case _:
+                    yield replace(binding, right=right)
+
+    def branch(self, branch: Branch) -> Branch:
+        inner = tuple(self.bindings(branch.bindings))
+        return Branch(inner, tuple(map(self.changed, branch.results)))
+
+    def call(self, binding: Binding, name: str, args: Sequence[Operand]) -> Iterator[Binding]:
+        if name in self.stack:
+            raise MalformedProgramError(
+                f"graph function {name!r} calls itself: {' -> '.join((*self.stack, name))}",
+                hint="a graph function's memory is planned as a whole, which recursion has not",
+            )
+        callee = self.module.graph(name)
+        terms = self.symbols(callee, args)
+        yield from self.checks(callee, args, terms, binding)
+        for param, arg in zip(callee.params, args, strict=True):
+            self.replaced[param.value] = arg
+        outer, self.stack = self.stack, (*self.stack, name)
+        yield from self.bindings(tuple(self.copies(callee.bindings, terms)))
+        self.stack = outer
+        results = tuple(self.changed(r) for r in callee.results)
+        if len(results) == 1 and isinstance(binding.value.info, TensorInfo):
+            self.replaced[binding.value] = results[0]
+        else:
+            yield replace(binding, right=MakeTuple(results))
+
+    def copies(
+        self, bindings: Sequence[Binding], terms: Mapping[Var, SymInt]
+    ) -> Iterator[Binding]:
+        """Copy bindings with fresh values and the caller's symbols."""
+        for binding in bindings:
+            right = self.copied(binding.right, terms)
+            value = self.fresh(binding.value, terms)
+            self.replaced[binding.value] = value
+            yield replace(binding, value=value, right=right)
+
+    def copied(self, right: Right, terms: Mapping[Var, SymInt]) -> Right:
+        if isinstance(right, IfElse):
+            sides = tuple(
+                Branch(tuple(self.copies(b.bindings, terms)), self.operands(b.results, terms))
+                for b in (right.then, right.otherwise)
+            )
+            return IfElse(self.operands((right.condition,), terms)[0], sides[0], sides[1])
+        moved = map_operands(right, lambda o: self.operands((o,), terms)[0])
+        return substitute_right(moved, terms)
+
+    def operands(
+        self, operands: Sequence[Operand], terms: Mapping[Var, SymInt]
+    ) -> tuple[Operand, ...]:
+        return tuple(
+            Dims(tuple(substitute(d, terms) for d in o.dims))
+            if isinstance(o, Dims)
+            else self.changed(o)
+            for o in operands
+        )
+
+    def symbols(self, callee: GraphFunc, args: Sequence[Operand]) -> dict[Var, SymInt]:
+        """Give the callee's symbols their terms: from the arguments, or fresh ones."""
+        terms: dict[Var, SymInt] = {}
+        for param, arg in zip(callee.params, args, strict=True):
+            given = () if not isinstance(arg, Value) else info_terms(arg.info)
+            given = arg.dims if isinstance(arg, Dims) else given
+            for wanted, term in zip(info_terms(param.value.info), given, strict=False):
+                if isinstance(wanted, Var):
+                    terms.setdefault(wanted, term)
+        for binding in callee.bindings:
+            match binding.right:
+                case MatchCast(info=info):
+                    for e in info_terms(info):
+                        for symbol in free_vars(e) - terms.keys():
+                            terms[symbol] = _copy(symbol)
+                case _:
+                    pass
+        return terms
+
+    def checks(
+        self,
+        callee: GraphFunc,
+        args: Sequence[Operand],
+        terms: Mapping[Var, SymInt],
+        binding: Binding,
+    ) -> Iterator[Binding]:
+        """Check what the callee asks of its caller and the caller's facts do not prove."""
+        asked = [
+            (f.predicate, str(f.origin)) for f in callee.facts if f.discharge in _ASKED
+        ]  # fmt: skip
+        for param, arg in zip(callee.params, args, strict=True):
+            given = info_terms(arg.info) if isinstance(arg, Value) else ()
+            for wanted, term in zip(info_terms(param.value.info), given, strict=False):
+                asked.append((eq(substitute(wanted, terms), term), f"{param.value.name!r}"))
+        for predicate, why in asked:
+            claim = substitute(predicate, terms)
+            if not is_proved(claim, self.caller.facts):
+                message = f"call of {callee.name!r}: {claim} ({why})"
+                name = fresh_name("check", self.names)
+                self.names.add(name)
+                value = Value(self.mint(), name, ObjectInfo())
+                yield Binding(value, Check(claim, message), binding.origins)
+
+
+def _copy(symbol: Var) -> Var:
+    return var(
+        symbol.name, lower=symbol.lower, upper=symbol.upper, multiple_of=symbol.multiple_of
+    )
+
+
+def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: set[str]) -> GraphFunc:
+    """Replace every call of a graph function by its body; what is asked of the caller is checked.
+
+    Raises
+    ------
+    MalformedProgramError
+        If a function calls itself.
+    """
+    inliner = _Inliner(module, func, mint, names, (func.name,))
+    bindings = tuple(inliner.bindings(func.bindings))
+    return replace(func, bindings=bindings, results=tuple(map(inliner.changed, func.results)))

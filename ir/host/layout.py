@@ -1,0 +1,112 @@
+"""Where the run-time support finds each word of the structures it shares with its caller.
+
+All offsets are in bytes, all words are 8 bytes wide.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..thread import table
+
+# ---------------------------------------------------------------- the record of one call
+
+CALL_TABLE: Final = 0
+"""The process's runtime table."""
+CALL_SITE: Final = 8
+"""Which check failed; 0 means none."""
+CALL_NUMBERS: Final = 16
+"""Four numbers that were observed there."""
+CALL_CODE: Final = 48
+"""What a kernel reported through the table's ``error``, with its text and two numbers."""
+CALL_TEXT: Final = 56
+CALL_A: Final = 64
+CALL_B: Final = 72
+CALL_SINK: Final = 80
+"""Where times are collected, or null: three words a launch (count, nanoseconds, start)."""
+CALL_OWN_TABLE: Final = 88
+"""A copy of the table whose context is this record, for the kernels of this call."""
+CALL_OPERANDS: Final = CALL_OWN_TABLE + table.SIZE
+"""Two words an argument (form, payload), then one word a result (its managed tensor)."""
+
+FORM_NUMPY: Final = 0
+"""The payload is a NumPy array interface structure."""
+FORM_DLPACK: Final = 1
+"""The payload is a DLPack tensor."""
+FORM_INTEGER: Final = 2
+"""The payload is the integer itself."""
+FORM_BFLOAT: Final = 3
+"""A NumPy array interface structure of an array of bfloat16, which NumPy cannot say."""
+
+# ---------------------------------------------------------------- an argument once understood
+
+VIEW_DATA: Final = 0
+VIEW_RANK: Final = 8
+VIEW_SHAPE: Final = 16
+VIEW_STRIDES: Final = 24
+VIEW_STRIDE_UNIT: Final = 32
+VIEW_DTYPE: Final = 40
+VIEW_WRITABLE: Final = 48
+VIEW_DEVICE: Final = 56
+VIEW_BYTES: Final = 64
+
+PROBLEM_DTYPE: Final = 1
+PROBLEM_RANK: Final = 2
+PROBLEM_DEVICE: Final = 3
+PROBLEM_STRIDES: Final = 4
+PROBLEM_ALIGNMENT: Final = 5
+PROBLEM_READ_ONLY: Final = 6
+
+# ---------------------------------------------------------------- one function of an executable
+
+INSTANCE_CONSTANTS: Final = 0
+"""Addresses of the constants' data."""
+INSTANCE_LIBRARIES: Final = 8
+"""Addresses of the library functions."""
+INSTANCE_SLOTS: Final = 16
+"""The workspaces begin here."""
+
+SLOT_COUNT: Final = 16
+"""Workspaces kept; a caller beyond that gets one for the time of its call."""
+SLOT_BUSY: Final = 0
+SLOT_ARENA: Final = 8
+SLOT_ARENA_BYTES: Final = 16
+SLOT_CLOCK: Final = 24
+SLOT_PLANS: Final = 32
+
+PLAN_COUNT: Final = 8
+"""Shapes whose plan a workspace remembers."""
+PLAN_USED: Final = 0
+"""When the plan was last used; 0 means that there is none."""
+PLAN_TOTAL: Final = 8
+"""Bytes of the arena."""
+PLAN_KEYS: Final = 16
+"""The symbols' values, then the offsets."""
+
+# ---------------------------------------------------------------- what the providers stand on
+
+SYSTEM_ALLOCATE: Final = 0
+"""``aligned_alloc`` of the C library."""
+SYSTEM_FREE: Final = 8
+SYSTEM_CLOCK: Final = 16
+"""``clock_gettime``."""
+SYSTEM_THREAD: Final = 24
+"""``pthread_self``."""
+SYSTEM_REGION: Final = 32
+"""``GOMP_parallel`` of an OpenMP runtime, or null."""
+SYSTEM_RANK: Final = 40
+"""``omp_get_thread_num``."""
+SYSTEM_TEAM: Final = 48
+"""``omp_get_num_threads``."""
+SYSTEM_BUSY: Final = 56
+"""1 while a parallel region runs."""
+SYSTEM_OWNER: Final = 64
+"""The thread that opened the last region."""
+SYSTEM_LAST: Final = 72
+"""When it was closed, in nanoseconds."""
+SYSTEM_WORKERS: Final = 80
+"""Address of ``tw_region_worker``."""
+SYSTEM_SIZE: Final = 88
+
+ALIGNMENT: Final = 64
+"""Of arenas and results, in bytes."""

@@ -1,0 +1,97 @@
+"""Results: tensors that own their memory and know how to free it, in DLPack's versioned form."""
+
+from __future__ import annotations
+
+from ...thread import table
+from .. import layout
+from ..language import (
+    NULL,
+    Ptr,
+    call_nothing,
+    load_i64,
+    load_ptr,
+    load_u8,
+    move,
+    store_i32,
+    store_i64,
+    store_ptr,
+    store_u8,
+    store_u16,
+    support,
+)
+from .workspaces import allocate
+
+HEADER = 88
+"""A managed tensor, then the one word of its context (the table), then shape and strides."""
+
+
+@support
+def make_result(call: Ptr, position: int, rank: int, dtype: int, size: int) -> Ptr:
+    """Allocate a result of ``size`` bytes; shape and strides follow by :func:`finish_result`.
+
+    The managed tensor becomes operand word ``position``; null means that there is no memory.
+    """
+    head = (HEADER + 16 * rank + layout.ALIGNMENT - 1) // layout.ALIGNMENT * layout.ALIGNMENT
+    block = allocate(call, head + max(size, layout.ALIGNMENT))
+    store_ptr(call, layout.CALL_OPERANDS + 8 * position, block)
+    if block == NULL:
+        return NULL
+    source = load_ptr(call, layout.CALL_TABLE)
+    store_i32(block, 0, 1)
+    store_i32(block, 4, 0)
+    store_ptr(block, 8, move(block, 80))
+    store_ptr(block, 16, load_ptr(source, table.RELEASE))
+    store_i64(block, 24, 0)
+    store_ptr(block, 32, move(block, head))
+    store_i32(block, 40, 1)
+    store_i32(block, 44, 0)
+    store_i32(block, 48, rank)
+    store_u8(block, 52, dtype // 256)
+    store_u8(block, 53, dtype % 256)
+    store_u16(block, 54, 1)
+    store_ptr(block, 56, move(block, HEADER))
+    store_ptr(block, 64, move(block, HEADER + 8 * rank))
+    store_i64(block, 72, 0)
+    store_ptr(block, 80, source)
+    return block
+
+
+@support
+def finish_result(block: Ptr) -> Ptr:
+    """Derive the strides from the shape, and give the address of the elements."""
+    rank = load_i64(block, 48) & 0xFFFFFFFF
+    step = 1
+    for k in range(rank):
+        d = 8 * (rank - 1 - k)
+        store_i64(block, HEADER + 8 * rank + d, step)
+        step = step * load_i64(block, HEADER + d)
+    return load_ptr(block, 32)
+
+
+@support
+def release_result(block: Ptr) -> None:
+    """Free a result; the deleter of its managed tensor."""
+    context = load_ptr(block, 8)
+    source = load_ptr(context, 0)
+    call_nothing(load_ptr(source, table.FREE), context, block)
+
+
+@support
+def drop_results(call: Ptr, first: int, count: int) -> None:
+    """Free the results of a call that failed."""
+    for k in range(count):
+        place = layout.CALL_OPERANDS + 8 * (first + k)
+        block = load_ptr(call, place)
+        if block != NULL:
+            release_result(block)
+            store_ptr(call, place, NULL)
+
+
+@support
+def copy_bytes(target: Ptr, source: Ptr, size: int) -> None:
+    """Copy memory, a word at a time and then the rest."""
+    words = size // 8
+    for k in range(words):
+        store_i64(target, 8 * k, load_i64(source, 8 * k))
+    for k in range(8 * words, size):
+        store_u8(target, k, load_u8(source, k))
