@@ -361,7 +361,7 @@ def product(xs: Iterable[SymInt]) -> Expr:
     --------
     >>> n = var("n")
     >>> product((2, n, 3))
-    6*n
+    n * 6
     """
     result: Expr = Const(1)
     for x in xs:
@@ -376,7 +376,7 @@ def total(xs: Iterable[SymInt]) -> Expr:
     --------
     >>> n = var("n")
     >>> total((1, n, n))
-    2*n + 1
+    n * 2 + 1
     """
     result: Expr = Const(0)
     for x in xs:

@@ -118,7 +118,7 @@ def negate(p: Bool) -> Bool:
     --------
     >>> from tilewright.ir.symbolic import var
     >>> negate(var("n") < 8)
-    8 <= n
+    n >= 8
     """
     match p:
         case BoolConst(value):
@@ -231,7 +231,7 @@ def maximum(*xs: SymInt) -> Expr:
     --------
     >>> from tilewright.ir.symbolic import var
     >>> maximum(var("n"), 0)
-    max(n, 0)
+    max(0, n)
     """
     return choose(xs, Max, GREATEST, PLAIN)
 

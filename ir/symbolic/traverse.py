@@ -106,7 +106,7 @@ def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool:
     >>> from tilewright.ir.symbolic import var
     >>> n, i = var("n"), var("i", lower=0, upper=7)
     >>> substitute((n + 3) // 8, {n: 8 * n + i})
-    n + (i + 3)//8
+    n + (i + 3) // 8
     """
     if not values or e.free.isdisjoint(values):
         return e

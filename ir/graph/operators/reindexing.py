@@ -69,7 +69,7 @@ def reshaped_index(
     --------
     >>> i, j = as_expr(1), as_expr(2)
     >>> reshaped_index((i, j), (as_expr(3), as_expr(4)), (as_expr(12),))
-    (Const(6),)
+    (6,)
     """
     result = [_ZERO] * len(source)
     for left, right in grouped(target, source):

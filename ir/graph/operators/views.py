@@ -95,7 +95,7 @@ def resolved_shape(source: Sequence[Expr], dims: Sequence[Expr]) -> tuple[Expr, 
     Examples
     --------
     >>> resolved_shape((as_expr(4), as_expr(6)), (as_expr(4), as_expr(-1), as_expr(2)))[1]
-    Const(3)
+    3
     """
     unknown = [k for k, d in enumerate(dims) if const_value(d) == -1]
     if not unknown:
