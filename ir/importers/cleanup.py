@@ -1,0 +1,37 @@
+"""Leave out of an imported function what its results do not need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph.nodes import Call, ConstantRef, GraphFunc, MatchCast, Operand, TupleItem, Value, Binding
+
+
+def operands_of(binding: Binding) -> tuple[Operand, ...]:
+    """Give what a binding of an imported function uses."""
+    match binding.right:
+        case Call(args=args):
+            return args
+        case TupleItem(tuple_=source):
+            return (source,)
+        case MatchCast(value=value):
+            return (value,)
+        case _:
+            return ()
+
+
+def without_dead_code(function: GraphFunc) -> GraphFunc:
+    """Drop bindings that nothing needs; run-time checks stay, for facts rest on them."""
+    needed = {r for r in function.results if isinstance(r, Value)}
+    kept: list[Binding] = []
+    for binding in reversed(function.bindings):
+        if binding.value in needed or isinstance(binding.right, MatchCast):
+            kept.append(binding)
+            needed.update(a for a in operands_of(binding) if isinstance(a, Value))
+    return replace(function, bindings=tuple(reversed(kept)))
+
+
+def constants_of(function: GraphFunc) -> set[str]:
+    """Give the keys of the constants that a function uses."""
+    used = [a for b in function.bindings for a in operands_of(b)]
+    return {o.key for o in (*used, *function.results) if isinstance(o, ConstantRef)}

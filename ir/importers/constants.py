@@ -1,0 +1,54 @@
+"""What is worth knowing of small constants: positions, fills, symbolic values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..dtype import DType
+from ..graph.operators.inference import MOST_ELEMENTS
+from ..module import Array
+from ..symbolic import Expr, as_expr
+from .tensors import Iota, Known, Uniform
+
+MOST_INSPECTED = 1 << 16
+"""Elements up to which a constant is loaded to see whether it is one number or counts up."""
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def small_elements(
+    shape: tuple[int, ...], dtype: DType, load: Callable[[], Array]
+) -> tuple[Expr, ...] | None:
+    """Give the values of a small integer constant."""
+    if _count(shape) > MOST_ELEMENTS or not (dtype.is_integer or dtype.kind == "bool"):
+        return None
+    return tuple(as_expr(int(v)) for v in np.asarray(load()).ravel())
+
+
+def known_elements(
+    shape: tuple[int, ...], dtype: DType, load: Callable[[], Array]
+) -> Known | None:
+    """Find out whether a constant is one number, or counts upwards along one axis."""
+    exact = dtype.is_integer or dtype.kind == "bool"
+    if not 0 < _count(shape) <= (MOST_INSPECTED if exact else 1):
+        return None
+    array = np.asarray(load())
+    first = array.ravel()[0]
+    if np.all(array == first):
+        return Uniform(first.item())
+    return _iota(array) if dtype.is_integer else None
+
+
+def _iota(array: Array) -> Known | None:
+    for axis, size in enumerate(array.shape):
+        shape = [1] * array.ndim
+        shape[axis] = size
+        first = int(array.ravel()[0])
+        counted = np.arange(first, first + size).reshape(shape)
+        if np.array_equal(array, np.broadcast_to(counted, array.shape)):
+            return Iota(axis, as_expr(first))
+    return None

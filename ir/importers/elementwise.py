@@ -1,0 +1,175 @@
+"""Element-wise operators of imported models: constants fold, numbers stay numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dtype import DType, bool_
+from ..graph.operators import get_operator
+from ..symbolic import Bool, Expr, as_expr, is_proved
+from .emitter import Emitter
+from .tensors import Imported, Iota, Uniform
+
+_COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_TESTS = {"isnan", "isinf", "logical_not"}
+_MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less",
+             "greater_equal": "less_equal"}  # fmt: skip
+
+
+def convert(e: Emitter, x: Imported, dtype: DType) -> Imported:
+    """Convert to another dtype; known elements stay known."""
+    if x.dtype == dtype:
+        return x
+    if isinstance(x.known, Uniform):
+        return e.uniform(x.known.value, x.shape, dtype)
+    if isinstance(x.known, Iota) and dtype.is_integer and dtype.bits >= 32:
+        return Imported(x.shape, dtype, known=x.known)
+    found = e.emit("cast", e.compact(x), dtype=dtype.name)
+    return Imported(x.shape, dtype, found)
+
+
+def elementwise(
+    e: Emitter, op: str, operands: Sequence[Imported], *, name: str | None = None
+) -> Imported:
+    """Apply an element-wise operator to operands of one dtype (``where`` has its own)."""
+    shape = e.broadcast_shapes([x.shape for x in operands])
+    dtype = bool_ if op in _COMPARED | _TESTS else operands[-1].dtype
+    folded = _fold(e, op, operands, shape, dtype)
+    if folded is not None:
+        return folded
+    args = [e.factor(x) for x in operands]
+    if not any(_is_tensor(a) for a in args):
+        args[0] = e.compact(operands[0])
+    return Imported(shape, dtype, e.emit(op, *args, name=name))
+
+
+def _is_tensor(argument: object) -> bool:
+    return not isinstance(argument, float | int | bool)
+
+
+def _fold(
+    e: Emitter, op: str, operands: Sequence[Imported], shape: tuple[Expr, ...], dtype: DType
+) -> Imported | None:
+    numbers = [x.known.value for x in operands if isinstance(x.known, Uniform)]
+    if len(numbers) == len(operands):
+        return _fold_numbers(e, op, operands, shape, dtype)
+    if len(operands) != 2:
+        return None
+    left, right = operands
+    return (
+        _neutral(op, left, right, shape)
+        or _neutral(op, right, left, shape, swapped=True)
+        or _moved(op, left, right, shape)
+        or _decided(e, op, left, right, shape)
+        or _causal(e, op, left, right, shape)
+    )
+
+
+def _fold_numbers(
+    e: Emitter, op: str, operands: Sequence[Imported], shape: tuple[Expr, ...], dtype: DType
+) -> Imported:
+    arrays = [
+        np.asarray(x.known.value, x.dtype.numpy) for x in operands if isinstance(x.known, Uniform)
+    ]
+    found = get_operator(op).reference(arrays)
+    return e.uniform(np.asarray(found).item(), shape, dtype)
+
+
+def _neutral(
+    op: str, x: Imported, y: Imported, shape: tuple[Expr, ...], *, swapped: bool = False
+) -> Imported | None:
+    """``x op y`` is ``x`` where ``y`` is neutral."""
+    if not isinstance(y.known, Uniform):
+        return None
+    neutral = {
+        "add": 0, "subtract": 0, "multiply": 1, "divide": 1, "logical_and": True,
+        "logical_or": False, "power": 1,
+    }  # fmt: skip
+    if op not in neutral or y.known.value != neutral[op]:
+        return None
+    if swapped and op in ("subtract", "divide", "power"):
+        return None
+    known = x.known if isinstance(x.known, Uniform) or shape == x.shape else None
+    return Imported(shape, x.dtype, x.operand, known) if x.operand or known else None
+
+
+def _moved(op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]) -> Imported | None:
+    """Positions plus a number are positions."""
+    if op == "add" and isinstance(y.known, Iota):
+        x, y = y, x
+    if op not in ("add", "subtract") or not isinstance(x.known, Iota) or shape != x.shape:
+        return None
+    step = _number(y)
+    if step is None or (op == "subtract" and isinstance(x.known, Uniform)):
+        return None
+    start = x.known.start + step if op == "add" else x.known.start - step
+    return Imported(shape, x.dtype, known=Iota(x.known.axis, start))
+
+
+def _number(x: Imported) -> Expr | None:
+    """The one integer that all elements are, symbolically."""
+    match x.known:
+        case Uniform(value=value) if isinstance(value, int):
+            return as_expr(value)
+        case _:
+            pass
+    info = None if x.operand is None else x.operand.info
+    elements = getattr(info, "elements", None)
+    return elements[0] if elements is not None and len(elements) == 1 else None
+
+
+def _decided(
+    e: Emitter, op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]
+) -> Imported | None:
+    """Comparing positions with a number may have one outcome for all."""
+    if op not in _MIRRORED:
+        return None
+    if isinstance(y.known, Iota):
+        x, y, op = y, x, _MIRRORED[op]
+    bound = _number(y)
+    if not isinstance(x.known, Iota) or bound is None:
+        return None
+    first, last = x.known.start, x.known.start + x.shape[x.known.axis] - 1
+    always = {
+        "less": last < bound, "less_equal": last <= bound,
+        "greater": first > bound, "greater_equal": first >= bound,
+    }[op]  # fmt: skip
+    return e.uniform(value=True, shape=shape, dtype=bool_) if _holds(e, always) else None
+
+
+def _holds(e: Emitter, claim: Bool) -> bool:
+    return is_proved(claim, e.builder.facts)
+
+
+def _causal(
+    e: Emitter, op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]
+) -> Imported | None:
+    """Keys counted along one axis, at most the queries counted along an earlier one."""
+    if op == "greater_equal":
+        x, y, op = y, x, "less_equal"
+    if op != "less_equal" or not isinstance(x.known, Iota) or not isinstance(y.known, Iota):
+        return None
+    rank = len(shape)
+    column, row = x.known.axis + rank - x.rank, y.known.axis + rank - y.rank
+    if row >= column:
+        return None
+    sizes = (shape[row], shape[column], y.known.start - x.known.start)
+    others = tuple(k for k in range(rank) if k not in (row, column))
+    found = e.emit("causal_mask", sizes)
+    return Imported(shape, bool_, e.emit("expand_dims", found, axes=others) if others else found)
+
+
+def where(e: Emitter, condition: Imported, x: Imported, y: Imported) -> Imported:
+    """Choose between two tensors of one dtype."""
+    shape = e.broadcast_shapes([condition.shape, x.shape, y.shape])
+    if isinstance(condition.known, Uniform):
+        chosen = x if condition.known.value else y
+        known = chosen.known if isinstance(chosen.known, Uniform) else None
+        operand = None if known else e.compact(chosen)
+        return Imported(shape, chosen.dtype, operand, known)
+    then, other = e.factor(x), e.factor(y)
+    if not _is_tensor(then) and not _is_tensor(other):
+        then = e.compact(Imported((), x.dtype, known=x.known))
+    return Imported(shape, x.dtype, e.emit("where", e.compact(condition), then, other))

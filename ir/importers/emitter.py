@@ -1,0 +1,142 @@
+"""Writes the graph of an imported model: every computation once, nothing that is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dtype import DType
+from ..errors import TilewrightError
+from ..graph.builder import Argument, AttributeArgument, GraphBuilder, operand
+from ..graph.nodes import ConstantRef, Operand, TensorInfo, TupleInfo, Value
+from ..graph.operators import Requirement
+from ..identity import NO_ORIGIN, Origins
+from ..module import Constant
+from ..symbolic import Expr, as_expr, const_value, eq, is_proved, to_text
+from .tensors import Imported, Iota, Uniform
+
+_ONE = as_expr(1)
+
+
+class ImportMismatchError(TilewrightError):
+    """The source model does something that its own annotations contradict."""
+
+    title = "Model cannot be imported"
+
+
+class Emitter:
+    """Emits operators for one function, sharing what is computed twice."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        """Write into a builder."""
+        self.builder = builder
+        self.origins: Origins = NO_ORIGIN
+        self.constants: dict[str, Constant] = {}
+        self._done: dict[tuple[object, ...], Value] = {}
+
+    def emit(
+        self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
+    ) -> Value:
+        """Apply an operator, or give the value of the same call made before."""
+        operands = tuple(operand(a) for a in args)
+        key = (op, tuple(map(_key, operands)), repr(sorted(attributes.items())))
+        if key not in self._done:
+            self._done[key] = self.builder.emit(
+                op, *operands, name=name, origins=self.origins, **attributes
+            )
+        return self._done[key]
+
+    def tensor(self, value: Value | ConstantRef) -> Imported:
+        """Take a value as it is."""
+        info = value.info
+        if not isinstance(info, TensorInfo) or info.shape is None:
+            raise ImportMismatchError(f"a tensor of known shape was expected, not {info}")
+        return Imported(info.shape, info.dtype, value)
+
+    def apply(
+        self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
+    ) -> Imported:
+        """Apply an operator, and take its result as it is."""
+        return self.tensor(self.emit(op, *args, name=name, **attributes))
+
+    def items(self, value: Value) -> list[Imported]:
+        """Take the fields of a tuple."""
+        count = len(value.info.fields) if isinstance(value.info, TupleInfo) else 0
+        return [self.tensor(self.builder.item(value, k)) for k in range(count)]
+
+    # ---------------------------------------------------------------- materialising
+
+    def compact(self, x: Imported) -> Value | ConstantRef:
+        """Give a tensor that broadcasts to the value's shape."""
+        if x.operand is not None:
+            return x.operand
+        match x.known:
+            case Uniform(value=value):
+                return self.emit("full", (1,) * x.rank, value, dtype=x.dtype.name)
+            case Iota(axis=axis, start=start):
+                return self._counted(x, axis, start)
+            case None:
+                raise ImportMismatchError("a value of the source model has no elements")
+
+    def _counted(self, x: Imported, axis: int, start: Expr) -> Value:
+        found = self.emit("arange", (start, start + x.shape[axis], 1), dtype=x.dtype.name)
+        others = tuple(k for k in range(x.rank) if k != axis)
+        return self.emit("expand_dims", found, axes=others) if others else found
+
+    def plain(self, x: Imported) -> Value | ConstantRef:
+        """Give a tensor of exactly the value's shape."""
+        if x.operand is None and isinstance(x.known, Uniform):
+            return self.emit("full", x.shape, x.known.value, dtype=x.dtype.name)
+        found = self.compact(x)
+        have = found.info.shape if isinstance(found.info, TensorInfo) else None
+        if have == x.shape:
+            return found
+        return self.emit("broadcast_to", found, x.shape)
+
+    def factor(self, x: Imported) -> Operand | float | int | bool:
+        """Give an operand of an element-wise operator: a number where one is enough."""
+        if isinstance(x.known, Uniform):
+            return x.known.value
+        return self.compact(x)
+
+    def elements(self, x: Imported) -> tuple[Expr, ...] | None:
+        """Give the symbolic values of a small integer tensor, where they are known."""
+        found = self.plain(x)
+        return found.info.elements if isinstance(found.info, TensorInfo) else None
+
+    # ---------------------------------------------------------------- shapes
+
+    def same_size(self, left: Expr, right: Expr, reason: str) -> Expr:
+        """Require that two sizes are equal, by proof or by a run-time check."""
+        if left is right or is_proved(eq(left, right), self.builder.facts):
+            return left
+        predicate = eq(left, right)
+        text = f"{reason}: {to_text(left)} and {to_text(right)}"
+        if is_proved(~predicate, self.builder.facts):
+            raise ImportMismatchError(text, where=", ".join(sorted(self.origins)))
+        self.builder.check(Requirement(predicate, text), self.origins)
+        return left
+
+    def broadcast_shapes(self, shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+        """Combine shapes right-aligned; dimensions that are not 1 are required to be equal."""
+        rank = max((len(s) for s in shapes), default=0)
+        result = [_ONE] * rank
+        for shape in shapes:
+            for k, dim in enumerate(shape, start=rank - len(shape)):
+                if const_value(result[k]) == 1:
+                    result[k] = dim
+                elif const_value(dim) != 1:
+                    result[k] = self.same_size(result[k], dim, "shapes do not broadcast")
+        return tuple(result)
+
+    def uniform(self, value: float, shape: Sequence[Expr], dtype: DType) -> Imported:
+        """A tensor of one number, not made until it is needed."""
+        exact = bool(value) if dtype.kind == "bool" else value if dtype.is_float else int(value)
+        return Imported(tuple(shape), dtype, known=Uniform(exact))
+
+
+def _key(value: Operand) -> object:
+    match value:
+        case Value():
+            return value
+        case _:
+            return repr(value)

@@ -1,0 +1,174 @@
+"""Importing element-wise operators of PyTorch."""
+
+from __future__ import annotations
+
+from ..dtype import DType, bool_, f32, i64
+from ..symbolic import Expr
+from .elementwise import convert, elementwise, where
+from .tensors import Imported
+from .torch_context import Operandish, TorchContext, UnsupportedFormError, aten
+
+_UNARY = {
+    "neg": "negative", "abs": "abs", "sign": "sign", "exp": "exp", "expm1": "expm1", "log": "log",
+    "log1p": "log1p", "sqrt": "sqrt", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "tanh": "tanh",
+    "erf": "erf", "sin": "sin", "cos": "cos", "floor": "floor", "ceil": "ceil", "round": "round",
+    "trunc": "trunc", "relu": "relu", "silu": "silu",
+}  # fmt: skip
+_TESTS = {"isnan": "isnan", "isinf": "isinf"}
+_BINARY = {
+    "mul": "multiply", "maximum": "maximum", "minimum": "minimum", "remainder": "mod",
+    "floor_divide": "floor_divide", "pow": "power",
+}  # fmt: skip
+_COMPARE = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip
+_LOGIC = {
+    "logical_and": "and", "logical_or": "or", "logical_xor": "xor", "bitwise_and": "and",
+    "bitwise_or": "or", "bitwise_xor": "xor", "__and__": "and", "__or__": "or", "__xor__": "xor",
+}  # fmt: skip
+
+
+def _operands(t: TorchContext, *values: Operandish) -> list[Imported]:
+    """Convert operands to the dtype of the result, as PyTorch's promotion does."""
+    dtype = t.result_dtype()
+    return [convert(t, t.number(v, dtype), dtype) for v in values]
+
+
+def _unary(name: str, op: str) -> None:
+    @aten(name)
+    def handler(t: TorchContext, x: Imported) -> Imported:  # pyright: ignore[reportUnusedFunction]
+        return elementwise(t, op, _operands(t, x))
+
+
+def _test(name: str, op: str) -> None:
+    @aten(name)
+    def handler(t: TorchContext, x: Imported) -> Imported:  # pyright: ignore[reportUnusedFunction]
+        return elementwise(t, op, [x])
+
+
+def _binary(name: str, op: str) -> None:
+    @aten(name)
+    def handler(t: TorchContext, x: Operandish, y: Operandish) -> Imported:  # pyright: ignore[reportUnusedFunction]
+        return elementwise(t, op, _operands(t, x, y))
+
+
+def _compare(name: str, op: str) -> None:
+    @aten(name)
+    def handler(t: TorchContext, x: Operandish, y: Operandish) -> Imported:  # pyright: ignore[reportUnusedFunction]
+        dtype = promoted(x, y)
+        return elementwise(t, op, [convert(t, t.number(v, dtype), dtype) for v in (x, y)])
+
+
+def _logic(name: str, op: str) -> None:
+    @aten(name)
+    def handler(t: TorchContext, x: Operandish, y: Operandish) -> Imported:  # pyright: ignore[reportUnusedFunction]
+        family = "logical" if t.result_dtype() == bool_ else "bitwise"
+        return elementwise(t, f"{family}_{op}", _operands(t, x, y))
+
+
+for _table, _make in (
+    (_UNARY, _unary), (_TESTS, _test), (_BINARY, _binary), (_COMPARE, _compare), (_LOGIC, _logic)
+):  # fmt: skip
+    for _name, _op in _table.items():
+        _make(_name, _op)
+
+
+def promoted(*values: Operandish) -> DType:
+    """Give the dtype that operands of a comparison are converted to."""
+    tensors = [v.dtype for v in values if isinstance(v, Imported)]
+    if not tensors:
+        return i64
+    ranks = [v.dtype for v in values if isinstance(v, Imported) and v.rank] or tensors
+    widest = max(ranks, key=lambda d: (d.is_float, d.is_integer, d.bits))
+    if not widest.is_float and any(isinstance(v, float) for v in values):
+        return f32
+    whole = any(isinstance(v, int | Expr) and not isinstance(v, bool) for v in values)
+    return i64 if widest == bool_ and whole else widest
+
+
+@aten("add", "sub")
+def add(t: TorchContext, x: Operandish, y: Operandish, *, alpha: float = 1) -> Imported:
+    """``x ± alpha * y``."""
+    left, right = _operands(t, x, y)
+    if alpha != 1:
+        right = elementwise(t, "multiply", [right, t.uniform(alpha, (), right.dtype)])
+    op = "add" if "add" in str(t.node.target) else "subtract"
+    return elementwise(t, op, [left, right])
+
+
+@aten("rsub")
+def rsub(t: TorchContext, x: Operandish, y: Operandish, alpha: float = 1) -> Imported:
+    """``y - alpha * x``."""
+    left, right = _operands(t, x, y)
+    if alpha != 1:
+        left = elementwise(t, "multiply", [left, t.uniform(alpha, (), left.dtype)])
+    return elementwise(t, "subtract", [right, left])
+
+
+@aten("div")
+def div(
+    t: TorchContext, x: Operandish, y: Operandish, *, rounding_mode: str | None = None
+) -> Imported:
+    """Divide; ``rounding_mode`` may be floor."""
+    if rounding_mode not in (None, "floor"):
+        raise UnsupportedFormError(f"division with rounding mode {rounding_mode}")
+    return elementwise(t, "divide" if rounding_mode is None else "floor_divide", _operands(t, x, y))
+
+
+@aten("reciprocal")
+def reciprocal(t: TorchContext, x: Imported) -> Imported:
+    """``1 / x``."""
+    return elementwise(t, "divide", _operands(t, 1.0, x))
+
+
+@aten("square")
+def square(t: TorchContext, x: Imported) -> Imported:
+    """``x * x``."""
+    return elementwise(t, "multiply", [x, x])
+
+
+@aten("logical_not", "bitwise_not")
+def invert(t: TorchContext, x: Imported) -> Imported:
+    """Negate truth values, or all bits."""
+    if "logical" in str(t.node.target):
+        x = convert(t, x, bool_)
+    return elementwise(t, "logical_not" if x.dtype == bool_ else "bitwise_not", [x])
+
+
+@aten("gelu")
+def gelu(t: TorchContext, x: Imported, *, approximate: str = "none") -> Imported:
+    """Gaussian error linear unit."""
+    found = t.emit("gelu", t.compact(x), approximate=approximate)
+    return Imported(x.shape, x.dtype, found)
+
+
+@aten("clamp", "clamp_min", "clamp_max")
+def clamp(
+    t: TorchContext, x: Imported, low: Operandish | None = None, high: Operandish | None = None,
+    *, min: Operandish | None = None, max: Operandish | None = None,  # noqa: A002
+) -> Imported:  # fmt: skip
+    """Limit to a range."""
+    if "clamp_max" in str(t.node.target):
+        low, high = None, low
+    low, high = (min if low is None else low), (max if high is None else high)
+    (found,) = _operands(t, x)
+    if low is not None:
+        found = elementwise(t, "maximum", [found, *_operands(t, low)])
+    if high is not None:
+        found = elementwise(t, "minimum", [found, *_operands(t, high)])
+    return found
+
+
+@aten("where")
+def where_(t: TorchContext, condition: Imported, x: Operandish, y: Operandish) -> Imported:
+    """Choose."""
+    left, right = _operands(t, x, y)
+    return where(t, condition, left, right)
+
+
+@aten("masked_fill")
+def masked_fill(t: TorchContext, x: Imported, mask: Imported, value: Operandish) -> Imported:
+    """Put a number where the mask is true."""
+    left, right = _operands(t, value, x)
+    return where(t, mask, left, right)

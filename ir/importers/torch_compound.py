@@ -1,0 +1,207 @@
+"""Importing products, reductions, norms and attention of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import bool_
+from ..graph.operators import scaled_dot_product_attention
+from ..symbolic import SymInt, const_value
+from .elementwise import convert, elementwise
+from .shaping import axis_of, expand_dims, permute, squeeze
+from .tensors import Imported
+from .torch_context import TorchContext, UnsupportedFormError, aten
+from .torch_shaping import repeat_interleave
+
+
+@aten("matmul", "mm", "bmm")
+def matmul(t: TorchContext, x: Imported, y: Imported) -> Imported:
+    """Multiply matrices; vectors count as rows or columns."""
+    left = expand_dims(t, x, (0,)) if x.rank == 1 else x
+    right = expand_dims(t, y, (1,)) if y.rank == 1 else y
+    found = t.apply("matmul", t.plain(left), t.plain(right))
+    dropped = [-2] * (x.rank == 1) + [-1] * (y.rank == 1)
+    return squeeze(t, found, dropped) if dropped else found
+
+
+@aten("linear")
+def linear(
+    t: TorchContext, x: Imported, weight: Imported, bias: Imported | None = None
+) -> Imported:
+    """``x @ weight.T + bias``."""
+    turned = permute(t, weight, (1, 0))
+    name = t.leaf
+    if bias is None:
+        return t.apply("matmul", t.plain(x), t.plain(turned), name=name)
+    product = t.apply("matmul", t.plain(x), t.plain(turned))
+    return elementwise(t, "add", [product, bias], name=name)
+
+
+@aten("addmm", "baddbmm")
+def addmm(
+    t: TorchContext, bias: Imported, x: Imported, y: Imported, *, beta: float = 1, alpha: float = 1
+) -> Imported:
+    """``beta * bias + alpha * x @ y``."""
+    product = t.apply("matmul", t.plain(x), t.plain(y))
+    if alpha != 1:
+        product = elementwise(t, "multiply", [product, t.uniform(alpha, (), product.dtype)])
+    if beta != 1:
+        bias = elementwise(t, "multiply", [bias, t.uniform(beta, (), bias.dtype)])
+    return elementwise(t, "add", [product, bias])
+
+
+@aten("scaled_dot_product_attention")
+def attention(
+    t: TorchContext, query: Imported, key: Imported, value: Imported, mask: Imported | None = None,
+    dropout_p: float = 0.0, is_causal: bool = False,  # noqa: FBT001, FBT002
+    *, scale: float | None = None, enable_gqa: bool = False, attn_mask: Imported | None = None,
+) -> Imported:  # fmt: skip
+    """Attention, composed."""
+    if dropout_p:
+        raise UnsupportedFormError("attention with dropout", hint="call model.eval() first")
+    mask = attn_mask if mask is None else mask
+    if enable_gqa:
+        key, value = (_repeat_heads(t, query, x) for x in (key, value))
+    return t.tensor(
+        scaled_dot_product_attention(
+            t.builder,
+            t.plain(query),
+            t.plain(key),
+            t.plain(value),
+            None if mask is None else t.compact(mask),
+            causal=is_causal,
+            scale=scale,
+            origins=t.origins,
+        )
+    )
+
+
+def _repeat_heads(t: TorchContext, query: Imported, x: Imported) -> Imported:
+    have, want = const_value(x.shape[-3]), const_value(query.shape[-3])
+    if have is None or want is None:
+        raise UnsupportedFormError("grouped attention with a symbolic number of heads")
+    return x if have == want else repeat_interleave(t, x, want // have, x.rank - 3)
+
+
+@aten("layer_norm")
+def layer_norm(
+    t: TorchContext, x: Imported, shape: Sequence[SymInt], weight: Imported | None = None,
+    bias: Imported | None = None, eps: float = 1e-5, *_: Any,
+) -> Imported:  # fmt: skip
+    """Normalise rows."""
+    if weight is None and bias is not None:
+        weight = t.uniform(1, t.dims(shape), x.dtype)
+    factors = [t.plain(v) for v in (weight, bias) if v is not None]
+    return t.apply(
+        "layer_norm", t.plain(x), *factors, name=t.leaf, epsilon=eps, axes=len(shape)
+    )
+
+
+@aten("rms_norm")
+def rms_norm(
+    t: TorchContext, x: Imported, shape: Sequence[SymInt], weight: Imported | None = None,
+    eps: float | None = None,
+) -> Imported:  # fmt: skip
+    """Divide rows by their root mean square."""
+    if eps is None:
+        raise UnsupportedFormError("rms_norm without eps")
+    factors = [] if weight is None else [t.plain(weight)]
+    return t.apply("rms_norm", t.plain(x), *factors, name=t.leaf, epsilon=eps, axes=len(shape))
+
+
+@aten("softmax", "_softmax", "log_softmax", "_log_softmax")
+def softmax(t: TorchContext, x: Imported, dim: int, *_: Any, **__: Any) -> Imported:
+    """Exponentials over their sum."""
+    op = "log_softmax" if "log" in str(t.node.target) else "softmax"
+    return t.apply(op, t.plain(convert(t, x, t.result_dtype())), axis=axis_of(dim, x.rank))
+
+
+def _axes(dims: int | Sequence[int] | None) -> tuple[int, ...]:
+    return () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+
+
+@aten("sum", "mean", "prod", "amax", "amin")
+def reduction(
+    t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
+    keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Reduce."""
+    name = str(t.node.target).split(".")[1]
+    op = {"amax": "max", "amin": "min"}.get(name, name)
+    wide = convert(t, x, t.result_dtype())
+    return t.apply(op, t.plain(wide), axes=_axes(dims), keepdims=keepdim)
+
+
+@aten("any", "all")
+def any_all(
+    t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
+    keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Reduce truth values."""
+    op = "any" if ".any" in str(t.node.target) else "all"
+    return t.apply(op, t.plain(convert(t, x, bool_)), axes=_axes(dims), keepdims=keepdim)
+
+
+@aten("max", "min")
+def extreme(
+    t: TorchContext, x: Imported, dim: int | Imported | None = None,
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Imported | list[Imported]:  # fmt: skip
+    """Reduce to the extreme element, or take the extreme of two, or find values and places."""
+    op = "max" if ".max" in str(t.node.target) else "min"
+    if isinstance(dim, Imported):
+        return elementwise(t, f"{op}imum", [x, dim])
+    if dim is None:
+        return t.apply(op, t.plain(x))
+    values = t.apply(op, t.plain(x), axes=(dim,), keepdims=keepdim)
+    return [values, t.apply(f"arg{op}", t.plain(x), axis=dim, keepdims=keepdim)]
+
+
+@aten("argmax", "argmin")
+def arg_extreme(
+    t: TorchContext, x: Imported, dim: int | None = None,
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Find the place of the extreme element."""
+    op = "argmax" if "argmax" in str(t.node.target) else "argmin"
+    if dim is None:
+        raise UnsupportedFormError(f"{op} over all dimensions", hint="flatten first")
+    return t.apply(op, t.plain(x), axis=dim, keepdims=keepdim)
+
+
+@aten("cumsum")
+def cumsum(t: TorchContext, x: Imported, dim: int, **_: Any) -> Imported:
+    """Running sum."""
+    wide = convert(t, x, t.result_dtype())
+    return t.apply("cumsum", t.plain(wide), axis=axis_of(dim, x.rank))
+
+
+@aten("var")
+def variance(
+    t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
+    *, correction: float = 1, keepdim: bool = False,
+) -> Imported:  # fmt: skip
+    """Mean squared difference from the mean."""
+    axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) or tuple(range(x.rank))
+    counts = [const_value(x.shape[a]) for a in axes]
+    if correction and None in counts:
+        raise UnsupportedFormError("variance with correction over a symbolic dimension")
+    mean = t.apply("mean", t.plain(x), axes=axes, keepdims=True)
+    centred = elementwise(t, "subtract", [x, mean])
+    squares = elementwise(t, "multiply", [centred, centred])
+    found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
+    if not correction:
+        return found
+    size = float(as_product(counts))
+    return elementwise(t, "multiply", [found, t.uniform(size / (size - correction), (), x.dtype)])
+
+
+def as_product(counts: Sequence[int | None]) -> int:
+    """Multiply known sizes."""
+    found = 1
+    for count in counts:
+        found *= count or 0
+    return found
+
+

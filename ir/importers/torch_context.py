@@ -1,0 +1,91 @@
+"""What a handler of one PyTorch operator works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+from ..dtype import DType
+from ..errors import TilewrightError
+from ..graph.builder import GraphBuilder
+from ..symbolic import Expr, as_expr, const_value
+from .emitter import Emitter
+from .shaping import reshape
+from .tensors import Imported
+from .torch_constants import TorchConstants, torch_dtype
+from .torch_symbols import TorchSymbols
+
+Scalar: TypeAlias = "float | int | bool | Expr"
+Operandish: TypeAlias = "Imported | float | int | bool | Expr"
+Datum: TypeAlias = Any
+"""What a node of the source program gives: a tensor, a size, a list of them, or nothing."""
+
+
+class UnsupportedFormError(TilewrightError):
+    """An operator is supported, but not called like this."""
+
+    title = "Unsupported form of an operator"
+
+
+class TorchContext(Emitter):
+    """The emitter of one exported program, at one of its nodes."""
+
+    def __init__(self, builder: GraphBuilder, symbols: TorchSymbols) -> None:
+        """Start with no constants and before the first node."""
+        super().__init__(builder)
+        self.symbols = symbols
+        self.tensors = TorchConstants(self)
+        self.node: Any = None
+
+    @property
+    def leaf(self) -> str | None:
+        """The name of the innermost module that the node belongs to, such as ``query``."""
+        path = module_path(self.node)
+        last = path.rsplit(".", 1)[-1]
+        return last if last.isidentifier() else None
+
+    def result_dtype(self) -> DType:
+        """The dtype that PyTorch gives the node's result."""
+        return torch_dtype(self.node.meta["val"].dtype)
+
+    def number(self, value: Operandish, dtype: DType) -> Imported:
+        """Take a tensor as it is, and a number or size as a tensor of rank 0."""
+        if isinstance(value, Imported):
+            return value
+        if isinstance(value, Expr):
+            known = const_value(value)
+            if known is None:
+                return reshape(self, self.apply("shape_to_tensor", (value,)), ())
+            value = known
+        return self.uniform(value, (), dtype)
+
+    def dims(self, sizes: Any) -> tuple[Expr, ...]:
+        """Take a list of sizes."""
+        return tuple(as_expr(s) for s in sizes)
+
+
+def module_path(node: Any) -> str:
+    """Give the path of the module that a node belongs to, such as ``encoder.layer.0``."""
+    stack = node.meta.get("nn_module_stack") or {}
+    paths = [entry[0] for entry in stack.values()]
+    return str(paths[-1]) if paths else ""
+
+
+Handler: TypeAlias = Callable[..., Datum]
+_F = TypeVar("_F", bound=Handler)
+_HANDLERS: dict[str, Handler] = {}
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
+"""How each operator of PyTorch is imported, by its name without overload."""
+
+
+def aten(*names: str) -> Callable[[_F], _F]:
+    """Register a handler for operators of PyTorch."""
+
+    def register(handler: _F) -> _F:
+        for name in names:
+            _HANDLERS[name] = handler
+        return handler
+
+    return register

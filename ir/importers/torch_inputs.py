@@ -1,0 +1,158 @@
+"""The inputs of exported programs: where their symbols come from, and what holds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..symbolic import (
+    Expr,
+    Facts,
+    Var,
+    as_expr,
+    const_value,
+    eq,
+    free_vars,
+    linear_form,
+    simplify,
+    substitute,
+)
+from .torch_symbols import TorchSymbols, add_fact, parse_guards
+
+
+@dataclass(frozen=True, slots=True)
+class InputSymbols:
+    """The symbols of a program's inputs with the facts about them."""
+
+    symbols: TorchSymbols
+    facts: Facts
+    hints: tuple[tuple[str, tuple[int, ...]], ...]
+
+    def shape(self, sizes: Sequence[Any]) -> tuple[Expr, ...]:
+        """Translate the sizes of a tensor."""
+        return tuple(simplify(self.symbols.size(s), self.facts) for s in sizes)
+
+
+def read_symbols(program: Any) -> InputSymbols:
+    """Declare the symbols of all inputs, unify what guards equate, and collect the facts."""
+    nodes = list(user_inputs(program))
+    symbols = TorchSymbols(_dim_names(nodes))
+    _declare(symbols, nodes)
+    sizes = {
+        f"{source}.size()[{k}]": symbols.size(size)
+        for source, node in zip(_sources(program), nodes, strict=False)
+        for k, size in enumerate(getattr(node.meta.get("val"), "shape", ()))
+    }
+    guards = parse_guards(getattr(program, "_guards_code", ()), sizes)
+    symbols.solve(guards)
+    facts = _solve_derived(symbols, nodes, Facts())
+    facts = _ranges(program, symbols, facts)
+    for guard in guards:
+        claim = substitute(guard, symbols.solved)
+        facts = add_fact(facts, claim, "guard of torch.export")
+    return InputSymbols(symbols, facts, _hints(symbols, nodes))
+
+
+def user_inputs(program: Any) -> Iterator[Any]:
+    """Iterate the placeholders of what a caller passes."""
+    names = {
+        s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"
+    }
+    return (n for n in program.graph.nodes if n.op == "placeholder" and n.name in names)
+
+
+def _shape_env(nodes: Sequence[Any]) -> Any:
+    for node in nodes:
+        for size in getattr(node.meta.get("val"), "shape", ()):
+            if not isinstance(size, int):
+                return size.node.shape_env
+    return None
+
+
+def _dim_names(nodes: Sequence[Any]) -> dict[str, str]:
+    """Find the user's names of symbols, by symbol."""
+    env = _shape_env(nodes)
+    debug: dict[str, str] = dict(getattr(env, "source_name_to_debug_name", None) or {})
+    found: dict[str, str] = {}
+    for symbol, sources in (getattr(env, "var_to_sources", None) or {}).items():
+        for source in sources:
+            name = source.name() if callable(source.name) else source.name
+            given = debug.get(name, name)
+            if given.isidentifier():
+                found.setdefault(str(symbol), given)
+    return found
+
+
+def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
+    """Declare symbols in order of the inputs; without a name they are called by their place."""
+    for node in nodes:
+        for axis, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
+            if not isinstance(size, int):
+                for symbol in sorted(map(str, size.node.expr.free_symbols)):
+                    symbols.declare(symbol, symbols.names.get(symbol, f"{node.name}_dim{axis}"))
+
+
+def _sources(program: Any) -> Iterator[str]:
+    """Iterate how guards call each input, such as ``L['cache'][0][1]``."""
+    from torch.utils import _pytree as pytree  # pyright: ignore[reportPrivateUsage]
+
+    spec = program.call_spec.in_spec
+    tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+    names = program.module_call_graph[0].signature.forward_arg_names or []
+    for path, _ in pytree.tree_flatten_with_path(tree)[0]:
+        outer, inner, *rest = path
+        named = outer.idx == 1
+        name = inner.key if named else _positional(names, inner.idx)
+        yield f"L['{name}']{pytree.keystr(tuple(rest))}"
+
+
+def _positional(names: Sequence[str], position: int) -> str:
+    return names[position] if position < len(names) else str(position)
+
+
+def _solve_derived(symbols: TorchSymbols, nodes: Sequence[Any], facts: Facts) -> Facts:
+    """Give every symbol that is no dimension by itself to the dimension it is derived from."""
+    dims = [
+        (f"{node.name}_dim{k}", symbols.size(size))
+        for node in nodes
+        for k, size in enumerate(getattr(node.meta.get("val"), "shape", ()))
+    ]
+    whole = {d for _, d in dims if isinstance(d, Var)}
+    for name, dim in dims:
+        for symbol in sorted(free_vars(dim) - whole, key=lambda v: v.serial):
+            term = substitute(dim, symbols.solved)
+            form = linear_form(term, (symbol,))
+            factor = None if form is None else const_value(form.coefficients[symbol])
+            if form is None or factor is None or factor < 1 or symbol in symbols.solved:
+                continue
+            size = symbols.declare(name, name)
+            symbols.solved[symbol] = (size - form.rest) // factor
+            whole.add(symbol)
+            even = eq((size - form.rest) % factor, 0)
+            facts = facts.assume(even, origin=f"dimension {name} is {term}")
+            facts = facts.assume(size >= form.rest, origin=f"dimension {name} is {term}")
+    return facts
+
+
+def _ranges(program: Any, symbols: TorchSymbols, facts: Facts) -> Facts:
+    for symbol, bounds in program.range_constraints.items():
+        if str(symbol) not in symbols.vars:
+            continue
+        size = substitute(symbols.vars[str(symbol)], symbols.solved)
+        text = f"range of {symbols.names.get(str(symbol), str(symbol))}"
+        for bound, below in ((bounds.lower, True), (bounds.upper, False)):
+            if getattr(bound, "is_Integer", isinstance(bound, int)):
+                limit = as_expr(int(bound))
+                facts = add_fact(facts, limit <= size if below else size <= limit, text)
+    return facts
+
+
+def _hints(symbols: TorchSymbols, nodes: Sequence[Any]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The sizes of the example that was traced are likely ones."""
+    env = _shape_env(nodes)
+    values = getattr(env, "backed_var_to_val", None) or {}
+    sizes = {str(k): int(v) for k, v in values.items()}
+    used = {s: v for s, v in symbols.vars.items() if v not in symbols.solved}
+    return tuple((v.name, (sizes[s],)) for s, v in used.items() if s in sizes)
+

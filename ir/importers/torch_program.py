@@ -1,0 +1,266 @@
+"""Import programs of torch.export."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import TilewrightError, UnsupportedOperatorsError
+from ..graph.builder import GraphBuilder
+from ..graph.nodes import GraphFunc, Operand, TensorInfo
+from ..module import Module
+from . import torch_arithmetic, torch_compound, torch_shaping, torch_sizes
+from .cleanup import constants_of, without_dead_code
+from .tensors import Imported
+from .torch_constants import torch_dtype
+from .torch_context import HANDLERS, TorchContext, UnsupportedFormError, module_path
+from .torch_inputs import InputSymbols, read_symbols
+from .torch_sizes import SIZE_FUNCTIONS
+
+HANDLER_MODULES = (torch_arithmetic, torch_compound, torch_shaping, torch_sizes)
+"""The modules that register handlers when they are imported."""
+
+
+class UnsupportedInputError(TilewrightError):
+    """An exported program takes, gives or changes something that cannot be imported."""
+
+    title = "Unsupported program"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsupported:
+    """One operator that cannot be imported, and where the model uses it."""
+
+    operator: str
+    reason: str
+    place: str
+
+    def __str__(self) -> str:
+        """Print operator, reason and place."""
+        return f"{self.operator}{f' ({self.reason})' if self.reason else ''} at {self.place}"
+
+
+def from_exported_program(program: Any) -> Module:
+    """Import a program that torch.export made of a model.
+
+    Dynamic dimensions become symbols named as the user's ``Dim``; their ranges become facts that
+    are checked at entry, save what PyTorch took for granted only because it traced at sizes of 2
+    and more. Parameters and buffers become constants, loaded when asked for; tensors that share
+    memory become one constant.
+
+    Parameters
+    ----------
+    program : torch.export.ExportedProgram
+        The program. It is not changed.
+
+    Returns
+    -------
+    Module
+        One function, ``main``, of the program's inputs.
+
+    Raises
+    ------
+    UnsupportedOperatorsError
+        If the program uses operators that Tilewright lacks; all of them are listed, each with its
+        place in the model.
+    UnsupportedInputError
+        If the program changes its inputs or buffers, or takes something other than tensors.
+
+    Examples
+    --------
+    >>> import torch
+    >>> class Double(torch.nn.Module):
+    ...     def forward(self, x):
+    ...         return x + x
+    >>> batch = torch.export.Dim("batch")
+    >>> program = torch.export.export(
+    ...     Double(), (torch.ones(2, 3),), dynamic_shapes={"x": {0: batch}}
+    ... )
+    >>> [p.value.info.shape[0].name for p in from_exported_program(program).graph().params]
+    ['batch']
+    """
+    functional = program.run_decompositions({})
+    _refuse_mutation(functional)
+    inputs = read_symbols(functional)
+    context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
+    translator = _Translator(functional, context, inputs)
+    function = without_dead_code(translator.translate())
+    used = constants_of(function)
+    constants = {k: c for k, c in context.constants.items() if k in used}
+    return Module(
+        MappingProxyType({function.name: function}),
+        MappingProxyType(constants),
+        MappingProxyType({"source": "torch.export"}),
+    )
+
+
+def _refuse_mutation(program: Any) -> None:
+    kinds = {"USER_OUTPUT"}
+    changed = [s for s in program.graph_signature.output_specs if s.kind.name not in kinds]
+    if changed:
+        names = ", ".join(f"{s.target} ({s.kind.name.lower()})" for s in changed)
+        raise UnsupportedInputError(
+            f"the program changes state: {names}",
+            hint="take the state as an input and give the new one as an output",
+        )
+
+
+class _Translator:
+    def __init__(self, program: Any, context: TorchContext, inputs: InputSymbols) -> None:
+        self.program = program
+        self.context = context
+        self.inputs = inputs
+        self.values: dict[Any, Any] = {}
+        self.missing: list[_Unsupported] = []
+
+    def translate(self) -> GraphFunc:
+        """Translate all nodes in order, and collect what is not supported."""
+        self._inputs()
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self.context.node = node
+                self.context.origins = frozenset({module_path(node) or node.name})
+                self.values[node] = self._call(node)
+        if self.missing:
+            raise _unsupported(self.missing)
+        return self._finish()
+
+    # ---------------------------------------------------------------- inputs and outputs
+
+    def _inputs(self) -> None:
+        nodes = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
+        for spec in self.program.graph_signature.input_specs:
+            node = nodes[spec.arg.name]
+            if spec.kind.name == "USER_INPUT":
+                self.values[node] = self._user_input(spec, node)
+            else:
+                tensor = self._tensor(spec)
+                self.values[node] = self.context.tensors.constant(spec.target, tensor)
+
+    def _tensor(self, spec: Any) -> Any:
+        held = self.program.constants
+        return held[spec.target] if spec.target in held else self.program.state_dict[spec.target]
+
+    def _user_input(self, spec: Any, node: Any) -> Imported | None:
+        value = node.meta.get("val")
+        if type(spec.arg).__name__ == "ConstantArgument":
+            return None
+        if value is None or not hasattr(value, "shape"):
+            raise UnsupportedInputError(
+                f"input {node.name!r} is {type(value).__name__}, not a tensor",
+                hint="make it a tensor, or a constant of the model",
+            )
+        shape = self.inputs.shape(value.shape)
+        info = TensorInfo(shape, torch_dtype(value.dtype))
+        return self.context.tensor(self.context.builder.param(node.name, info))
+
+    def _finish(self) -> GraphFunc:
+        output = next(n for n in self.program.graph.nodes if n.op == "output")
+        results: list[Operand] = []
+        for node in output.args[0]:
+            found = self.values.get(node)
+            if not isinstance(found, Imported):
+                raise UnsupportedInputError(f"output {node} is not a tensor")
+            results.append(self.context.plain(found))
+        names = result_names(self.program, len(results))
+        return self.context.builder.finish(
+            results, result_names=names, hints=self.inputs.hints
+        )
+
+    # ---------------------------------------------------------------- nodes
+
+    def _call(self, node: Any) -> Any:
+        name = str(node.target)
+        if name.startswith("aten."):
+            handler = HANDLERS.get(name.split(".")[1])
+            return self._handled(node, handler, (self.context,))
+        function = getattr(node.target, "__name__", name)
+        return self._handled(node, SIZE_FUNCTIONS.get(function), ())
+
+    def _handled(self, node: Any, handler: Any, first: tuple[Any, ...]) -> Any:
+        name = str(node.target)
+        args, missing = self._arguments(node)
+        if handler is None:
+            self.missing.append(_Unsupported(_plain_name(node.target), "", place_of(node)))
+        elif not missing:
+            try:
+                return handler(*first, *args, **self._keywords(node))
+            except (UnsupportedFormError, TypeError) as error:
+                reason = error.message if isinstance(error, TilewrightError) else str(error)
+                self.missing.append(_Unsupported(name, reason, place_of(node)))
+        return _MISSING
+
+    def _arguments(self, node: Any) -> tuple[list[Any], bool]:
+        missing = any(self.values.get(n) is _MISSING for n in node.all_input_nodes)
+        return [self._argument(a) for a in node.args], missing
+
+    def _keywords(self, node: Any) -> dict[str, Any]:
+        dropped = ("device", "layout", "pin_memory", "memory_format")
+        return {k: self._argument(v) for k, v in node.kwargs.items() if k not in dropped}
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            items: tuple[Any, ...] = tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            return tuple(self._argument(v) for v in items)
+        if type(value).__name__ == "Node":
+            return self.values[value]
+        return value
+
+
+class _Missing:
+    """Stands for the result of an operator that is not supported."""
+
+
+_MISSING = _Missing()
+
+
+def _plain_name(target: Any) -> str:
+    text = str(target)
+    return getattr(target, "__name__", text) if text.startswith("<") else text
+
+
+def place_of(node: Any) -> str:
+    """Say where in the source model a node is: module, file and line."""
+    path = module_path(node)
+    lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    where = f"{lines[-1][0]}:{lines[-1][1]}" if lines else f"node {node.name}"
+    return f"{path} ({where})" if path else where
+
+
+def _unsupported(missing: list[_Unsupported]) -> UnsupportedOperatorsError:
+    names = sorted({m.operator for m in missing})
+    return UnsupportedOperatorsError(
+        f"{len(names)} operators of the model are not supported: {', '.join(names)}",
+        where="\n     ".join(str(m) for m in missing),
+        hint="replace them in the model, or open an issue naming them",
+        details={
+            "operators": [
+                {"operator": m.operator, "reason": m.reason, "place": m.place} for m in missing
+            ]
+        },
+    )
+
+
+def result_names(program: Any, count: int) -> tuple[str, ...]:
+    """Name the outputs as the model does: fields of its result, or positions."""
+    from torch.utils import _pytree as pytree  # pyright: ignore[reportPrivateUsage]
+
+    spec = program.call_spec.out_spec
+    try:
+        tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+        paths = [p for p, _ in pytree.tree_flatten_with_path(tree)[0]]
+    except (ValueError, TypeError, NotImplementedError):
+        return ()
+    names = [_path_name(p) for p in paths]
+    return tuple(names) if len(names) == count and all(names) else ()
+
+
+def _path_name(path: Any) -> str:
+    from torch.utils import _pytree as pytree  # pyright: ignore[reportPrivateUsage]
+
+    text = re.sub(r"\W+", "_", pytree.keystr(path)).strip("_")
+    return text if not text or text[0].isalpha() else f"output_{text}"
+
+

@@ -1,0 +1,334 @@
+"""Importing operators of PyTorch that make and move tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import i64
+from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved, maximum
+from .elementwise import convert
+from .lookup import gather, index, select, take
+from .shaping import (
+    axis_of,
+    concat,
+    expand,
+    expand_dims,
+    permute,
+    reshape,
+    slice_axis,
+    slice_exact,
+    squeeze,
+)
+from .tensors import Imported, Iota
+from .torch_context import Operandish, TorchContext, UnsupportedFormError, aten
+
+_WHOLE = 1 << 62
+"""PyTorch writes the greatest integer for a slice to the end."""
+
+
+@aten(
+    "alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fresh", "detach_",
+    "_to_copy", "to", "type_as", "_unsafe_view_copy",
+)  # fmt: skip
+def identity(t: TorchContext, x: Imported, *_: Any, **__: Any) -> Imported:
+    """Copy, perhaps to another dtype: layout and memory are not the model's business here."""
+    return convert(t, x, t.result_dtype())
+
+
+@aten("dropout", "native_dropout")
+def dropout(t: TorchContext, x: Imported, _rate: float, train: bool = False) -> Imported:  # noqa: FBT001, FBT002
+    """Nothing in evaluation."""
+    del t
+    if train:
+        raise UnsupportedFormError("dropout in training mode", hint="call model.eval() first")
+    return x
+
+
+@aten("view", "reshape", "_unsafe_view")
+def view(t: TorchContext, x: Imported, sizes: Sequence[SymInt]) -> Imported:
+    """Change the shape."""
+    return reshape(t, x, sizes)
+
+
+@aten("flatten")
+def flatten(t: TorchContext, x: Imported, start: int = 0, end: int = -1) -> Imported:
+    """Join dimensions."""
+    first, last = axis_of(start, x.rank), axis_of(end, x.rank)
+    return reshape(t, x, (*x.shape[:first], -1, *x.shape[last + 1 :]))
+
+
+@aten("transpose")
+def transpose(t: TorchContext, x: Imported, first: int, second: int) -> Imported:
+    """Swap two dimensions."""
+    axes = list(range(x.rank))
+    a, b = axis_of(first, x.rank), axis_of(second, x.rank)
+    axes[a], axes[b] = b, a
+    return permute(t, x, axes)
+
+
+@aten("t")
+def matrix_transpose(t: TorchContext, x: Imported) -> Imported:
+    """Swap the dimensions of a matrix."""
+    return permute(t, x, tuple(reversed(range(x.rank))))
+
+
+@aten("permute")
+def permute_(t: TorchContext, x: Imported, axes: Sequence[int]) -> Imported:
+    """Reorder dimensions."""
+    return permute(t, x, axes)
+
+
+@aten("unsqueeze")
+def unsqueeze(t: TorchContext, x: Imported, axis: int) -> Imported:
+    """Insert a dimension of 1."""
+    return expand_dims(t, x, (axis,))
+
+
+@aten("squeeze")
+def squeeze_(t: TorchContext, x: Imported, axes: int | Sequence[int] | None = None) -> Imported:
+    """Drop dimensions that are 1; others stay."""
+    given = range(x.rank) if axes is None else (axes,) if isinstance(axes, int) else axes
+    wanted = [axis_of(a, x.rank) for a in given]
+    return squeeze(t, x, [a for a in wanted if const_value(x.shape[a]) == 1])
+
+
+@aten("expand")
+def expand_(t: TorchContext, x: Imported, sizes: Sequence[SymInt], **_: Any) -> Imported:
+    """Broadcast."""
+    return expand(t, x, t.dims(sizes))
+
+
+@aten("expand_as")
+def expand_as(t: TorchContext, x: Imported, other: Imported) -> Imported:
+    """Broadcast to the shape of another tensor."""
+    return expand(t, x, other.shape)
+
+
+@aten("repeat")
+def repeat(t: TorchContext, x: Imported, times: Sequence[SymInt]) -> Imported:
+    """Repeat whole dimensions."""
+    factors = t.dims(times)
+    lead = len(factors) - x.rank
+    found = expand_dims(t, x, tuple(range(lead))) if lead else x
+    for axis, factor in enumerate(factors):
+        if const_value(factor) != 1:
+            found = _repeated(t, found, axis, factor, inner=False)
+    return found
+
+
+@aten("repeat_interleave")
+def repeat_interleave(
+    t: TorchContext, x: Imported, times: SymInt | Imported, dim: int | None = None, **_: Any
+) -> Imported:
+    """Repeat each element along a dimension."""
+    if isinstance(times, Imported) or dim is None:
+        raise UnsupportedFormError("repeat_interleave needs a number and a dimension")
+    return _repeated(t, x, axis_of(dim, x.rank), as_expr(times), inner=True)
+
+
+def _repeated(t: TorchContext, x: Imported, axis: int, times: Expr, *, inner: bool) -> Imported:
+    place = axis + 1 if inner else axis
+    wide = (*x.shape[:place], times, *x.shape[place:])
+    joined = (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :])
+    return reshape(t, expand(t, expand_dims(t, x, (place,)), wide), joined)
+
+
+@aten("slice")
+def slice_(
+    t: TorchContext, x: Imported, dim: int = 0, start: SymInt | None = None,
+    end: SymInt | None = None, step: int = 1,
+) -> Imported:  # fmt: skip
+    """Cut along a dimension, with Python's bounds."""
+    size = x.shape[axis_of(dim, x.rank)]
+    last = as_expr(size if end is None or (isinstance(end, int) and end >= _WHOLE) else end)
+    return slice_axis(t, x, dim, as_expr(0 if start is None else start), last, step)
+
+
+@aten("narrow")
+def narrow(t: TorchContext, x: Imported, dim: int, start: SymInt, length: SymInt) -> Imported:
+    """Cut a number of elements from a place on."""
+    first = as_expr(start)
+    return slice_exact(t, x, axis_of(dim, x.rank), first, first + length)
+
+
+@aten("select")
+def select_(t: TorchContext, x: Imported, dim: int, place: SymInt) -> Imported:
+    """Take one slice."""
+    return select(t, x, dim, as_expr(place))
+
+
+@aten("unbind")
+def unbind(t: TorchContext, x: Imported, dim: int = 0) -> list[Imported]:
+    """Take all slices."""
+    count = const_value(x.shape[axis_of(dim, x.rank)])
+    if count is None:
+        raise UnsupportedFormError("unbind along a symbolic dimension")
+    return [select(t, x, dim, as_expr(k)) for k in range(count)]
+
+
+@aten("split", "split_with_sizes")
+def split(
+    t: TorchContext, x: Imported, sizes: SymInt | Sequence[SymInt], dim: int = 0
+) -> list[Imported]:
+    """Cut into pieces of given sizes."""
+    axis = axis_of(dim, x.rank)
+    if isinstance(sizes, int | Expr):
+        count, size = len(t.node.meta["val"]), as_expr(sizes)
+        starts = [size * k for k in range(count)]
+        ends = [*starts[1:], x.shape[axis]]
+    else:
+        starts, ends, at = list[Expr](), list[Expr](), as_expr(0)
+        for size in sizes:
+            starts.append(at)
+            at = at + size
+            ends.append(at)
+    return [slice_exact(t, x, axis, a, b) for a, b in zip(starts, ends, strict=True)]
+
+
+@aten("chunk")
+def chunk(t: TorchContext, x: Imported, count: int, dim: int = 0) -> list[Imported]:
+    """Cut into a number of pieces."""
+    size = const_value(x.shape[axis_of(dim, x.rank)])
+    if size is None:
+        raise UnsupportedFormError("chunk along a symbolic dimension")
+    return split(t, x, -(-size // count), dim)
+
+
+@aten("cat")
+def cat(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
+    """Put tensors one after the other."""
+    dtype = t.result_dtype()
+    return concat(t, [convert(t, p, dtype) for p in parts], dim)
+
+
+@aten("stack")
+def stack(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
+    """Put tensors side by side along a new dimension."""
+    axis = axis_of(dim, parts[0].rank + 1)
+    return concat(t, [expand_dims(t, p, (axis,)) for p in parts], axis)
+
+
+# ---------------------------------------------------------------- making
+
+
+@aten("full", "new_full", "full_like", "zeros", "new_zeros", "zeros_like", "ones", "new_ones",
+      "ones_like", "empty", "empty_like", "new_empty", "scalar_tensor")  # fmt: skip
+def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
+    """Make a tensor of one number; one without defined content is made of zeros."""
+    name = str(t.node.target).split(".")[1]
+    numbers = [a for a in args if not isinstance(a, Imported | tuple | list)]
+    value = 1 if "ones" in name else numbers[-1] if "full" in name or "scalar" in name else 0
+    dtype = t.result_dtype()
+    shape = t.dims([t.symbols.size(d) for d in t.node.meta["val"].shape])
+    if isinstance(value, Expr):
+        return expand(t, convert(t, t.number(value, i64), dtype), shape)
+    return t.uniform(value, shape, dtype)
+
+
+@aten("arange")
+def arange(t: TorchContext, *bounds: SymInt | float, **_: Any) -> Imported:
+    """Count."""
+    if any(isinstance(b, float) and not b.is_integer() for b in bounds):
+        raise UnsupportedFormError(f"arange of fractions {bounds}")
+    exact = [as_expr(b if isinstance(b, Expr) else int(b)) for b in bounds]
+    start, stop, step = [*([as_expr(0)] if len(exact) == 1 else []), *exact, as_expr(1)][:3]
+    dtype = t.result_dtype()
+    if const_value(step) != 1 or not dtype.is_integer:
+        return t.apply("arange", (start, stop, step), dtype=dtype.name)
+    size = stop - start
+    if not is_proved(size >= 0, t.builder.facts):
+        size = maximum(size, 0)
+    return Imported((size,), dtype, known=Iota(0, start))
+
+
+@aten("tril", "triu")
+def triangle(t: TorchContext, x: Imported, k: int = 0) -> Imported:
+    """Zero one triangle."""
+    return t.apply("tril" if "tril" in str(t.node.target) else "triu", t.plain(x), k=k)
+
+
+# ---------------------------------------------------------------- indexing
+
+
+@aten("embedding")
+def embedding(t: TorchContext, table: Imported, indices: Imported, *_: Any, **__: Any) -> Imported:
+    """Take rows."""
+    return take(t, table, indices, 0, name=t.leaf)
+
+
+@aten("index_select")
+def index_select(t: TorchContext, x: Imported, dim: int, indices: Imported) -> Imported:
+    """Take slices."""
+    return take(t, x, indices, dim)
+
+
+@aten("gather")
+def gather_(t: TorchContext, x: Imported, dim: int, indices: Imported, **_: Any) -> Imported:
+    """Take elements."""
+    return gather(t, x, dim, indices)
+
+
+@aten("index")
+def index_(t: TorchContext, x: Imported, indices: Sequence[Imported | None]) -> Imported:
+    """Take by index tensors."""
+    if any(i is not None and not i.dtype.is_integer for i in indices):
+        raise UnsupportedFormError("indexing by a mask gives a shape that only the data tell")
+    found = index(t, x, indices)
+    if found is None:
+        raise UnsupportedFormError("indices that leave out a dimension between two others")
+    return found
+
+
+@aten("index_put")
+def index_put(
+    t: TorchContext, x: Imported, indices: Sequence[Imported | None], values: Imported,
+    accumulate: bool = False,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Write slices along one dimension."""
+    given = [(k, i) for k, i in enumerate(indices) if i is not None]
+    if accumulate or len(given) != 1 or given[0][1].rank != 1:
+        raise UnsupportedFormError("index_put other than of slices along one dimension")
+    axis, at = given[0]
+    return index_copy(t, x, axis, at, values)
+
+
+@aten("index_copy")
+def index_copy(
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported
+) -> Imported:
+    """Write slices along a dimension."""
+    axis = axis_of(dim, x.rank)
+    want = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
+    updates = expand(t, values, want)
+    return t.apply(
+        "index_copy", t.plain(x), t.plain(indices), t.plain(updates), axis=axis, wrap=True
+    )
+
+
+@aten("scatter")
+def scatter(
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Operandish
+) -> Imported:
+    """Write elements."""
+    updates = t.number(values, x.dtype)
+    if not updates.rank:
+        updates = expand(t, updates, indices.shape)
+    args = (t.plain(x), t.plain(indices), t.plain(updates))
+    return t.apply("scatter_elements", *args, axis=axis_of(dim, x.rank))
+
+
+@aten("slice_scatter")
+def slice_scatter(
+    t: TorchContext, x: Imported, values: Imported, dim: int = 0, start: SymInt | None = None,
+    end: SymInt | None = None, step: int = 1,
+) -> Imported:  # fmt: skip
+    """Write a slice."""
+    del end
+    if step != 1:
+        raise UnsupportedFormError("slice_scatter with a step")
+    axis = axis_of(dim, x.rank)
+    begin = [as_expr(start or 0) if k == axis else as_expr(0) for k in range(x.rank)]
+    return t.apply("update_slice", t.plain(x), t.plain(values), begin)
+
+

@@ -1,0 +1,179 @@
+"""From the symbols of torch.export to ours: names, ranges, and which guards are facts.
+
+PyTorch traces at sizes of 2 and more and guards what it thereby took for granted. A guard that
+follows from all sizes being at least 2 is such an artefact and no fact: sizes of 1 have to run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import TilewrightError
+from ..identity import fresh_name
+from ..symbolic import (
+    Bool,
+    Discharge,
+    Eq,
+    Expr,
+    Facts,
+    Le,
+    Ne,
+    Origin,
+    SymbolicError,
+    Var,
+    as_expr,
+    free_vars,
+    is_proved,
+    linear_form,
+    maximum,
+    minimum,
+    parse_expr,
+    product,
+    substitute,
+    total,
+    var,
+)
+from ..symbolic import const_value
+
+
+class SymbolicDimensionError(TilewrightError):
+    """A size of an exported program is of a form that has no counterpart."""
+
+    title = "Size cannot be imported"
+
+
+_SIZE = re.compile(r"L\[[^()]*?\](?:\.\w+)*\.size\(\)\[\d+\]")
+
+
+@dataclass(slots=True)
+class TorchSymbols:
+    """The symbols of one exported program."""
+
+    names: Mapping[str, str]
+    """Source expressions such as ``L['ids'].size()[0]``, with the names of the user's Dims."""
+
+    vars: dict[str, Var] = field(default_factory=dict[str, Var])
+    solved: dict[Var, Expr] = field(default_factory=dict[Var, Expr])
+    _taken: set[str] = field(default_factory=set[str])
+
+    def declare(self, symbol: str, name: str) -> Var:
+        """Make the variable of a symbol, under a name that is free."""
+        if symbol not in self.vars:
+            chosen = fresh_name(re.sub(r"\W", "_", name), self._taken)
+            self._taken.add(chosen)
+            self.vars[symbol] = var(chosen, lower=0)
+        return self.vars[symbol]
+
+    def size(self, size: Any) -> Expr:
+        """Translate a size: an integer or a SymInt."""
+        if isinstance(size, int):
+            return as_expr(size)
+        return substitute(self._term(size.node.expr), self.solved)
+
+    def _term(self, term: Any) -> Expr:
+        """Translate a sympy term by the names of its classes, so that sympy need not be here."""
+        kind = type(term).__name__
+        if term.is_Integer:
+            return as_expr(int(term))
+        if term.is_Symbol:
+            return self.declare(str(term), str(term))
+        args = [self._term(a) for a in term.args]
+        match kind, args:
+            case "Add", _:
+                return total(args)
+            case "Mul", _:
+                return product(args)
+            case "Pow", [base, power] if (exponent := const_value(power)) is not None:
+                return product([base] * exponent)
+            case ("FloorDiv" | "CleanDiv"), [left, right]:
+                return left // right
+            case "Mod" | "PythonMod", [left, right]:
+                return left % right
+            case "Max", _:
+                return maximum(*args)
+            case "Min", _:
+                return minimum(*args)
+            case _:
+                raise SymbolicDimensionError(
+                    f"a size is {term}, where {kind} has no counterpart",
+                    hint="sizes may be sums, products, quotients, minima and maxima",
+                )
+
+    # ---------------------------------------------------------------- guards
+
+    def solve(self, guards: Iterable[Bool]) -> None:
+        """Write symbols that guards equate to a term as that term."""
+        for left, right in _equations(list(guards)):
+            self._solve(substitute(left - right, self.solved))
+
+    def _solve(self, difference: Expr) -> None:
+        for symbol in sorted(free_vars(difference), key=lambda v: -v.serial):
+            form = linear_form(difference, (symbol,))
+            factor = None if form is None else const_value(form.coefficients.get(symbol, as_expr(0)))
+            if form is None or factor not in (1, -1):
+                continue
+            value = -form.rest if factor == 1 else form.rest
+            self.solved = {k: substitute(v, {symbol: value}) for k, v in self.solved.items()}
+            self.solved[symbol] = value
+            return
+
+
+def _equations(guards: list[Bool]) -> Iterable[tuple[Expr, Expr]]:
+    """Find equations, those stated as two inequalities included."""
+    at_most = {g.left - g.right for g in guards if isinstance(g, Le)}
+    for guard in guards:
+        if isinstance(guard, Eq):
+            yield guard.left, guard.right
+        if isinstance(guard, Le) and guard.right - guard.left in at_most:
+            yield guard.left, guard.right
+
+
+def parse_guards(texts: Iterable[str], sizes: Mapping[str, Expr]) -> list[Bool]:
+    """Read guards, written over source expressions; those about anything but sizes are left out."""
+    found: list[Bool] = []
+    for text in texts:
+        symbols = {f"size{k}": sizes[s] for k, s in enumerate(sizes)}
+        numbered = {s: f"size{k}" for k, s in enumerate(sizes)}
+        replaced = _SIZE.sub(lambda m: numbered.get(m.group(), m.group()), text)
+        guard = _parse(replaced, symbols)
+        if guard is not None:
+            found.append(guard)
+    return found
+
+
+def _parse(text: str, sizes: Mapping[str, Expr]) -> Bool | None:
+    names = {name: var(name) for name in sizes}
+    try:
+        guard = parse_expr(text, names)
+    except SymbolicError:
+        return None
+    if not isinstance(guard, Bool):
+        return None
+    return substitute(guard, {names[name]: sizes[name] for name in sizes})
+
+
+def is_artefact(claim: Bool) -> bool:
+    """Whether a guard holds by itself, or because sizes at trace time are at least 2.
+
+    Examples
+    --------
+    >>> n = var("n", lower=0)
+    >>> is_artefact(n >= 2), is_artefact(n >= 3), is_artefact(n * 8 != 8)
+    (True, False, True)
+    """
+    if isinstance(claim, bool | Ne):
+        return True
+    traced = Facts()
+    for symbol in free_vars(claim):
+        traced = traced.with_range(symbol, lower=2)
+    return is_proved(claim, traced)
+
+
+def add_fact(facts: Facts, claim: Bool, text: str) -> Facts:
+    """State a guard that is checked when the program is entered, unless it is an artefact."""
+    if is_artefact(claim):
+        return facts
+    return facts.assume(claim, origin=Origin(text), discharge=Discharge.ENTRY_CHECK)
