@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .codegen import compile
-    from .codegen.export import export
     from .ir.importers import from_exported_program, from_onnx
     from .ir.script import parse
     from .ir.target import Target
@@ -27,7 +26,6 @@ __all__ = [
     "Workbench",
     "__version__",
     "compile",
-    "export",
     "from_exported_program",
     "from_onnx",
     "parse",
@@ -38,7 +36,6 @@ _HOME = {
     "Target": ".ir.target",
     "Workbench": ".workbench",
     "compile": ".codegen",
-    "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
     "parse": ".ir.script",
