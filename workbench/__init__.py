@@ -1,1 +1,21 @@
 """What a person sees: sessions, the widget, timing, and the command line."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .widget import Workbench
+
+__all__ = ["Session", "Workbench"]
+
+_HOME = {"Session": ".session", "Workbench": ".widget"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the widget only where it is asked for: the command line needs no ipywidgets."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    return getattr(import_module(_HOME[name], __name__), name)

@@ -17,11 +17,12 @@ from typing import Literal, TypeAlias
 
 VERSION = 1
 
-SPAN_KINDS = ("function", "loop", "block", "buffer", "binding", "statement")
+SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """What a span of text is of; the binary form holds the position in this tuple."""
 
-SPAN_FIELDS = 6
-"""Numbers of one span: kind, uid, first line, first column, last line, end column (0-based)."""
+SPAN_FIELDS = 7
+"""Numbers of one span: kind, uid, 1 where it is defined (else mentioned), first line, first
+column, last line, end column; all from 0."""
 
 Level: TypeAlias = Literal["graph", "loop"]
 RefKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
@@ -30,6 +31,7 @@ JobState: TypeAlias = Literal["running", "cancelling", "done", "failed", "cancel
 Knowledge: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
 TextKind: TypeAlias = Literal["llvm", "assembly"]
 TraceFormat: TypeAlias = Literal["python", "json"]
+TraceStatus: TypeAlias = Literal["done", "query", "opaque", "pending"]
 
 
 # ---------------------------------------------------------------- what the browser shows
@@ -171,7 +173,7 @@ class TraceLine:
     index: int
     text: str
     step: str
-    status: Literal["done", "query", "opaque", "pending"]
+    status: TraceStatus
     note: str
     milliseconds: float | None
 

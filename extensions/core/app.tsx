@@ -49,6 +49,21 @@ interface PartProps {
 }
 
 function Wide({ store, idBase }: PartProps): JSX.Element {
+  const hasGraph = useWatch(store.state, (state) => state.graph !== null);
+  const loops = (
+    <Split
+      label="Width of the inspector"
+      direction="row"
+      sized="second"
+      initial={340}
+      first={<FunctionPane store={store} idBase={`${idBase}-function`} />}
+      second={
+        <section class="tw-pane tw-pane-side" aria-label="Steps">
+          <Inspector store={store} />
+        </section>
+      }
+    />
+  );
   return (
     <Split
       label="Height of the dock"
@@ -57,27 +72,18 @@ function Wide({ store, idBase }: PartProps): JSX.Element {
       initial={200}
       minimum={72}
       first={
-        <Split
-          label="Width of the graph"
-          direction="row"
-          sized="first"
-          initial={290}
-          first={<GraphPane store={store} idBase={`${idBase}-graph`} />}
-          second={
-            <Split
-              label="Width of the inspector"
-              direction="row"
-              sized="second"
-              initial={330}
-              first={<FunctionPane store={store} idBase={`${idBase}-function`} />}
-              second={
-                <section class="tw-pane tw-pane-side" aria-label="Steps">
-                  <Inspector store={store} />
-                </section>
-              }
-            />
-          }
-        />
+        hasGraph ? (
+          <Split
+            label="Width of the graph"
+            direction="row"
+            sized="first"
+            initial={290}
+            first={<GraphPane store={store} idBase={`${idBase}-graph`} />}
+            second={loops}
+          />
+        ) : (
+          loops
+        )
       }
       second={<Dock store={store} idBase={`${idBase}-dock`} />}
     />

@@ -6,6 +6,7 @@ export type SpanKind = (typeof SPAN_KINDS)[number];
 export interface Span {
   readonly kind: SpanKind;
   readonly uid: number;
+  readonly defined: boolean;
   readonly line: number;
   readonly column: number;
   readonly endLine: number;
@@ -59,7 +60,7 @@ export function originsOf(pane: PaneModel, uid: number): ReadonlySet<string> {
 export function spanAt(pane: PaneModel, line: number, column: number): Span | null {
   const here = pane.byLine.get(line) ?? [];
   const exact = here.filter((span) => contains(span, line, column));
-  const byStart = here.filter((span) => span.line === line && span.kind !== "buffer");
+  const byStart = here.filter((span) => span.line === line && span.defined && span.kind !== "buffer");
   return smallest(exact) ?? smallest(byStart) ?? enclosing(pane, line)?.span ?? null;
 }
 
@@ -73,7 +74,7 @@ export function enclosing(pane: PaneModel, line: number): Scope | null {
 
 /** The span at which a thing begins: its header. */
 export function headerOf(pane: PaneModel, uid: number): Span | null {
-  return pane.spans.find((span) => span.uid === uid) ?? null;
+  return pane.spans.find((span) => span.uid === uid && span.defined) ?? null;
 }
 
 function readSpans(buffer: DataView): Span[] {
@@ -86,10 +87,11 @@ function readSpans(buffer: DataView): Span[] {
     spans.push({
       kind,
       uid: number(1),
-      line: number(2),
-      column: number(3),
-      endLine: number(4),
-      endColumn: number(5),
+      defined: number(2) === 1,
+      line: number(3),
+      column: number(4),
+      endLine: number(5),
+      endColumn: number(6),
     });
   }
   return spans;
@@ -104,7 +106,7 @@ function indexByLine(spans: readonly Span[]): Map<number, Span[]> {
   };
   for (const span of spans) {
     put(span.line, span);
-    if (span.kind !== "function" && span.kind !== "loop" && span.kind !== "block")
+    if (span.kind !== "loop" && span.kind !== "block")
       for (let line = span.line + 1; line <= span.endLine; line++) put(line, span);
   }
   return index;
@@ -114,7 +116,7 @@ function nest(spans: readonly Span[], notes: ReadonlyMap<number, LoopNote>): Sco
   const open: Scope[] = [];
   const scopes: Scope[] = [];
   const trees = spans
-    .filter((span) => span.kind === "loop" || span.kind === "block")
+    .filter((span) => span.defined && (span.kind === "loop" || span.kind === "block"))
     .sort((a, b) => a.line - b.line || b.endLine - a.endLine || a.column - b.column);
   for (const span of trees) {
     while (open.length > 0 && (open.at(-1)?.span.endLine ?? -1) < span.line) open.pop();

@@ -3,9 +3,9 @@
 
 export const VERSION = 1;
 
-export const SPAN_FIELDS = 6;
+export const SPAN_FIELDS = 7;
 
-export const SPAN_KINDS = ["function", "loop", "block", "buffer", "binding", "statement"] as const;
+export const SPAN_KINDS = ["loop", "block", "buffer", "binding"] as const;
 
 /**
  * Something one can select, with the name it is printed by.

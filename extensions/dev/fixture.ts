@@ -70,7 +70,7 @@ export function makePane(name: string, text: string, level: Pane["level"], buffe
     const block = /^ *with block\("(\w+)"/.exec(line);
     const binding = level === "graph" ? /^ {4}(\w+) = call_tir\((\w+)/.exec(line) : null;
     const span = (kind: (typeof SPAN_KINDS)[number], last: number): void => {
-      spans.push(SPAN_KINDS.indexOf(kind), uid, index, indent, last, lines[last]?.length ?? 0);
+      spans.push(SPAN_KINDS.indexOf(kind), uid, 1, index, indent, last, lines[last]?.length ?? 0);
     };
     if (loop) {
       span("loop", suiteEnd(lines, index, indent));

@@ -16,7 +16,7 @@ const transport: Transport & { listener: (update: Update, buffers: readonly Data
     const reply = { version: 1, reply: message.id, server_ms: 0 };
     const select = message.type === "select" && message.kind !== "";
     const answer: Update = select
-      ? { ...reply, menu: makeMenu({ kind: message.kind || "loop", function: message.function, uid: message.uid, name: "k_0" }) }
+      ? { ...reply, menu: makeMenu({ kind: message.kind, function: message.function, uid: message.uid, name: "k_0" }) }
       : message.type === "hello"
         ? { ...recorded.update, reply: message.id }
         : reply;

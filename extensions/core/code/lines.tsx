@@ -23,8 +23,8 @@ export const Line = memo(function Line(props: LineProps): JSX.Element {
           </span>
         ),
       )}
-      {"\n"}
       {props.note === "" ? null : <span class="tw-line-note">{props.note}</span>}
+      {"\n"}
     </div>
   );
 });

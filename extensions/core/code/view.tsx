@@ -162,7 +162,7 @@ function bandsOf(pane: PaneModel, linked: ReadonlySet<string>): ReadonlySet<numb
   const lines = new Set<number>();
   if (linked.size === 0) return lines;
   for (const span of pane.spans) {
-    if (span.kind === "buffer" || span.kind === "function") continue;
+    if (span.kind === "buffer" || !span.defined) continue;
     const origins = originsOf(pane, span.uid);
     if (![...origins].some((origin) => linked.has(origin))) continue;
     for (let line = span.line; line <= span.endLine; line++) lines.add(line);

@@ -142,13 +142,14 @@ function order(rows: readonly Slot[][]): void {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const down = sweep % 2 === 0;
     for (const row of down ? rows : [...rows].reverse()) {
-      for (const slot of row) {
-        const next = down ? slot.up : slot.down;
-        if (next.length > 0) slot.order = mean(next.map((other) => other.order));
-      }
+      for (const slot of row) weigh(slot, down ? slot.up : slot.down);
       settle(row);
     }
   }
+}
+
+function weigh(slot: Slot, near: readonly Slot[]): void {
+  if (near.length > 0) slot.order = mean(near.map((other) => other.order));
 }
 
 function settle(row: Slot[]): void {

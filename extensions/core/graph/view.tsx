@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GraphView as Graph, Timing } from "../protocol";
 import { focusRoving, nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
@@ -25,7 +25,7 @@ const PARAM_HEIGHT = 24;
 export function GraphDiagram(props: GraphProps): JSX.Element {
   const { graph } = props;
   const [changed, setChanged] = useState<ReadonlyMap<string, boolean>>(new Map());
-  const [zoom, setZoom] = useState(1);
+  const [zoom, setZoom] = useState<number | null>(null);
   const [query, setQuery] = useState("");
   const scroll = useRef<HTMLDivElement>(null);
   const last = useRef<ReadonlyMap<string, Placed>>(new Map());
@@ -35,10 +35,9 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
     last.current = next.boxes;
     return next;
   }, [shown]);
-  const fit = (): void => {
-    const wide = scroll.current?.clientWidth ?? layout.width;
-    setZoom(Math.max(0.35, Math.min(1, (wide - 4) / layout.width)));
-  };
+  const wide = useWidth(scroll);
+  const scale = zoom ?? Math.max(0.62, Math.min(1, (wide - 4) / layout.width));
+  const zoomBy = (factor: number): void => setZoom(Math.max(0.35, Math.min(2, scale * factor)));
   const toggle = (key: string): void =>
     setChanged((map) => new Map(map).set(key, !isFolded(graph, map, key)));
   const open = [...namespaces(graph)]
@@ -57,13 +56,13 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
             onInput={(event) => setQuery(event.currentTarget.value)}
           />
         </label>
-        <button type="button" class="tw-tool" aria-label="Zoom out" onClick={() => setZoom((z) => Math.max(0.35, z / 1.2))}>
+        <button type="button" class="tw-tool" aria-label="Zoom out" onClick={() => zoomBy(1 / 1.2)}>
           <Icon name="minus" />
         </button>
-        <button type="button" class="tw-tool" aria-label="Zoom in" onClick={() => setZoom((z) => Math.min(2, z * 1.2))}>
+        <button type="button" class="tw-tool" aria-label="Zoom in" onClick={() => zoomBy(1.2)}>
           <Icon name="plus" />
         </button>
-        <button type="button" class="tw-tool" aria-label="Fit the width" onClick={fit}>
+        <button type="button" class="tw-tool" aria-label="Fit the width" onClick={() => setZoom(null)}>
           <Icon name="fit" />
         </button>
       </div>
@@ -78,7 +77,7 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
         </div>
       ) : null}
       <div class="tw-graph-scroll" ref={scroll}>
-        <Cards {...props} shown={shown} layout={layout} zoom={zoom} query={query.trim().toLowerCase()} onToggle={toggle} />
+        <Cards {...props} shown={shown} layout={layout} zoom={scale} query={query.trim().toLowerCase()} onToggle={toggle} />
       </div>
     </div>
   );
@@ -194,6 +193,22 @@ function CardShape(props: CardProps): JSX.Element | null {
       ) : null}
     </g>
   );
+}
+
+/** The width of an element, followed as it changes. */
+function useWidth(box: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(280);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    const look = (): void => setWidth(element.clientWidth);
+    look();
+    if (typeof ResizeObserver === "undefined") return undefined;
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [box]);
+  return width;
 }
 
 function isFolded(graph: Graph, changed: ReadonlyMap<string, boolean>, key: string): boolean {

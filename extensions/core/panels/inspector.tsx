@@ -149,7 +149,7 @@ function Step({ variants, store }: { variants: Variants; store: Store }): JSX.El
               aria-pressed={variant.key === candidate.key}
               onClick={() => setChosen(variant.key)}
             >
-              {variant.label}
+              {short(variant.label)}
             </button>
           ))}
         </div>
@@ -265,6 +265,11 @@ function groups(candidates: readonly Candidate[]): Variants[] {
     else found.set(candidate.step, [candidate]);
   }
   return [...found.values()];
+}
+
+/** A label of one parameter without the parameter's name, as its suggestions all share it. */
+function short(label: string): string {
+  return /^\w+=(\([^=]*\)|[^=,]*)$/.exec(label)?.[1] ?? label;
 }
 
 function stepKey(menu: Menu, variants: Variants): string {

@@ -136,16 +136,9 @@ function FunctionPicker({ store, functions, open }: PickerProps): JSX.Element {
 
 function Code({ store, pane, linked }: { store: Store; pane: PaneModel; linked: ReadonlySet<string> }): JSX.Element {
   const selected = useSelected(store, pane.name);
-  const select = (span: Span): void => {
-    const kind = span.kind === "statement" ? null : span.kind;
-    if (kind) store.select({ kind, function: pane.name, uid: span.uid });
-  };
+  const select = (span: Span): void => store.select({ kind: span.kind, function: pane.name, uid: span.uid });
   const hover = (span: Span | null): void =>
-    store.hover.set(
-      span && span.kind !== "function"
-        ? { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) }
-        : null,
-    );
+    store.hover.set(span && { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) });
   return <CodeView pane={pane} selected={selected} linked={linked} onSelect={select} onHover={hover} />;
 }
 

@@ -1,0 +1,76 @@
+"""Random arguments at the sample sizes, the same for the compiled program and the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..ir.dtype import DType
+from ..ir.errors import TilewrightError
+from ..ir.graph.nodes import GraphFunc, Info, PrimInfo, TensorInfo
+from ..ir.loop.nodes import BufferParam, PrimFunc
+from ..ir.module import Array, Function
+from ..ir.symbolic import Expr
+from .render import Samples, at_samples
+
+LARGEST_INTEGER = 2
+"""Integers are drawn below this: they may be indices into any table, or a mask."""
+
+
+class NoSampleError(TilewrightError):
+    """A parameter of which no sample value can be made."""
+
+    title = "No sample"
+
+
+def sample_inputs(function: Function, samples: Samples, seed: int = 0) -> tuple[Array | int, ...]:
+    """Draw the positional arguments of a call."""
+    draw = np.random.default_rng(seed)
+    if isinstance(function, GraphFunc):
+        infos = ((p.value.name, p.value.info) for p in function.params if p.access != "out")
+        return tuple(_of_info(name, info, samples, draw) for name, info in infos)
+    return tuple(_of_prim(function, samples, draw))
+
+
+def _of_prim(
+    function: PrimFunc, samples: Samples, draw: np.random.Generator
+) -> Iterator[Array | int]:
+    for param in function.params:
+        if not isinstance(param, BufferParam):
+            yield samples[param.var.name]
+        elif param.access != "out":
+            buffer = param.buffer
+            shape = _sizes(buffer.name, buffer.shape, samples)
+            yield _array(shape, buffer.dtype, draw)
+
+
+def _of_info(name: str, info: Info, samples: Samples, draw: np.random.Generator) -> Array | int:
+    match info:
+        case TensorInfo() if info.shape is not None:
+            return _array(_sizes(name, info.shape, samples), info.dtype, draw)
+        case PrimInfo() if info.value is not None:
+            return _sizes(name, (info.value,), samples)[0]
+        case _:
+            raise NoSampleError(f"parameter {name!r} is no tensor of known shape", where=name)
+
+
+def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, ...]:
+    sizes = [at_samples(dim, samples) for dim in shape]
+    found = tuple(size for size in sizes if size is not None)
+    if len(found) < len(sizes):
+        raise NoSampleError(f"the shape of {name!r} has a symbol without a sample", where=name)
+    return found
+
+
+def _array(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
+    if dtype.is_float:
+        return (draw.standard_normal(shape) * 0.5).astype(dtype.numpy)
+    if dtype.kind == "bool":
+        return draw.integers(0, 2, shape).astype(np.bool_)
+    return draw.integers(0, LARGEST_INTEGER, shape).astype(dtype.numpy)
+
+
+def shapes_text(samples: Samples) -> str:
+    """The samples in words: ``b = 1, s = 128``."""
+    return ", ".join(f"{name} = {value}" for name, value in samples.items()) or "constant sizes"

@@ -1,0 +1,196 @@
+"""Steps as the inspector shows them: candidates with their forms, reasons and fixes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from ..ir.errors import TilewrightError
+from ..schedules import Candidate as Suggested, Primitive, Problem, State, suggest
+from ..schedules.coerce import type_text
+from ..schedules.primitive import Parameter
+from ..schedules.refs import REF_TYPES, Ref
+from ..schedules.values import Value, value_text
+from .places import find_by_name, to_view
+from .protocol import Candidate, Field, Fix, Issue
+
+
+class FormError(TilewrightError):
+    """A text in a form that is no value."""
+
+    title = "Wrong parameter"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A candidate as it was suggested, and as its form changed it."""
+
+    step: Primitive
+    problems: tuple[Problem, ...]
+    offered: Primitive
+
+
+@dataclass(slots=True)
+class Offers:
+    """The steps offered for one selection, by key; fixes have keys too."""
+
+    by_key: dict[str, Offer] = field(default_factory=dict[str, Offer])
+    fixes: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
+
+    @classmethod
+    def of(cls, state: State, selection: Ref) -> Offers:
+        """Ask every primitive."""
+        offers = cls()
+        for found in suggest(state, selection):
+            offers.add(found)
+        return offers
+
+    def add(self, found: Suggested) -> None:
+        """Offer a candidate under a key of its own."""
+        self.by_key[f"c{len(self.by_key)}"] = Offer(found.step, found.problems, found.step)
+
+    def step(self, key: str, values: Mapping[str, str], state: State) -> Primitive:
+        """The step of a key, with the values of its form.
+
+        Raises
+        ------
+        FormError
+            If the key is of another menu, or a value cannot be read.
+        """
+        if key in self.fixes:
+            return self.fixes[key]
+        if key not in self.by_key:
+            raise FormError("this step is of a menu that is gone", hint="select again")
+        return filled(self.by_key[key].offered, values, state)
+
+    def change(self, key: str, values: Mapping[str, str], state: State) -> None:
+        """Check a candidate with the values of its form, and keep it so."""
+        step = self.step(key, values, state)
+        offer = self.by_key[key]
+        self.by_key[key] = replace(offer, step=step, problems=state.check(step))
+
+    def to_view(self, state: State) -> list[Candidate]:
+        """Everything as the browser shows it."""
+        self.fixes = {}
+        return [self._candidate(key, offer, state) for key, offer in self.by_key.items()]
+
+    def _candidate(self, key: str, offer: Offer, state: State) -> Candidate:
+        step = offer.step
+        return Candidate(
+            key=key,
+            step=step.verb(),
+            family=step.family,
+            label=_label(step),
+            summary=step.summary(),
+            fields=[_field(p, getattr(step, p.name)) for p in step.parameters()],
+            issues=[self._issue(problem, state) for problem in offer.problems],
+        )
+
+    def _issue(self, problem: Problem, state: State) -> Issue:
+        return Issue(
+            requirement=problem.requirement,
+            message=problem.message,
+            numbers={name: str(value) for name, value in problem.numbers.items()},
+            counterexample={k: str(v) for k, v in (problem.counterexample or {}).items()},
+            where=[to_view(state, ref) for ref in problem.where],
+            fixes=[self._fix(fix) for fix in problem.fixes],
+        )
+
+    def _fix(self, fix: Primitive) -> Fix:
+        key = f"f{len(self.fixes)}"
+        self.fixes[key] = fix
+        return Fix(key, fix.title())
+
+
+def _label(step: Primitive) -> str:
+    """What tells candidates of one primitive apart: the values that are not the selection."""
+    pairs = step.values()
+    defaults = {p.name: p.default for p in step.parameters() if not p.required}
+    telling = [
+        (name, value)
+        for name, value in pairs
+        if not isinstance(value, REF_TYPES) and (name not in defaults or value != defaults[name])
+    ]
+    return ", ".join(f"{name}={value_text(value)}" for name, value in telling or pairs)
+
+
+def _field(parameter: Parameter, value: Value) -> Field:
+    return Field(
+        name=parameter.name,
+        type=type_text(parameter.type),
+        doc=parameter.doc,
+        value=value_text(value),
+        choices=_choices(value),
+        required=parameter.required,
+    )
+
+
+def _choices(value: Value) -> list[str]:
+    """Texts worth offering for a value: other tile sizes in the place of an integer."""
+    match value:
+        case int() if not isinstance(value, bool) and value > 1:
+            return [str(n) for n in _SIZES]
+        case (None, int()):
+            return [f"(None, {n})" for n in _SIZES]
+        case (int(), None):
+            return [f"({n}, None)" for n in _SIZES]
+        case _:
+            return []
+
+
+_SIZES = (4, 6, 8, 16, 32, 64)
+
+
+def filled(step: Primitive, values: Mapping[str, str], state: State) -> Primitive:
+    """Put the texts of a form into a step.
+
+    Raises
+    ------
+    FormError
+        If a text is no literal, no name of the selection's and no term over symbols.
+    """
+    changed: dict[str, object] = {}
+    for name, text in values.items():
+        old = getattr(step, name, None)
+        if text.strip() != value_text(old):
+            changed[name] = _read(name, text.strip(), _names(step), state)
+    return state.prepared(replace(cast("Any", step), **changed)) if changed else step
+
+
+def _names(step: Primitive) -> dict[str, Ref]:
+    return {value_text(ref): ref for ref in step.refs()}
+
+
+def _read(name: str, text: str, refs: Mapping[str, Ref], state: State) -> object:
+    """Read a literal; names are those of the step's own handles, anything else stays text."""
+    if text in refs:
+        return refs[text]
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise FormError(f"{name}: {text!r} cannot be read: {error.msg}") from None
+    return _literal(node, text, refs, state)
+
+
+def _literal(node: ast.expr, text: str, refs: Mapping[str, Ref], state: State) -> object:
+    match node:
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return tuple(_literal(item, ast.unparse(item), refs, state) for item in items)
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Name(id=name) if name in refs:
+            return refs[name]
+        case ast.Name(id=name) if (found := _by_name(name, refs.values(), state)) is not None:
+            return found
+        case _:
+            return text
+
+
+def _by_name(name: str, near: Iterable[Ref], state: State) -> Ref | None:
+    """A loop, block or buffer of that name in the function of the step's other handles."""
+    functions = dict.fromkeys(ref.function for ref in near)
+    return next((r for f in functions if (r := find_by_name(state, f, name)) is not None), None)

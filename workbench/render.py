@@ -1,0 +1,142 @@
+"""Functions as panes: text, the spans of its parts in binary, and where the parts came from."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..ir import script
+from ..ir.analysis import tree_of
+from ..ir.errors import TilewrightError
+from ..ir.graph.nodes import Binding, GraphFunc
+from ..ir.graph.visit import inner_bindings
+from ..ir.identity import Origins, Uid
+from ..ir.loop.nodes import Block, For, PrimFunc
+from ..ir.module import Function, Module
+from ..ir.symbolic import TRUE, Expr, Var, const_value, evaluate, free_vars, to_text
+from .protocol import SPAN_FIELDS, SPAN_KINDS, LoopNote, Pane
+
+Samples = Mapping[str, int]
+
+_KIND = {name: position for position, name in enumerate(SPAN_KINDS)}
+_SPAN = struct.Struct(f"<{SPAN_FIELDS}i")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A pane and the binary form of its spans."""
+
+    pane: Pane
+    spans: bytes
+
+
+def render(function: Function, module: Module, samples: Samples) -> Rendered:
+    """Print a function with its spans; ``samples`` size the loops."""
+    printed = script.render(function, module=module)
+    match function:
+        case PrimFunc():
+            notes = list(_notes(function, samples))
+            origins = _loop_origins(function)
+        case GraphFunc():
+            notes = []
+            origins = {b.value.uid: b.origins for b in _all_bindings(function.bindings)}
+    lines = printed.text.split("\n")
+    spans = b"".join(_packed(span, lines) for span in printed.spans)
+    return Rendered(_pane(function, printed.text, spans, notes, origins), spans)
+
+
+def _pane(
+    function: Function,
+    text: str,
+    spans: bytes,
+    notes: list[LoopNote],
+    origins: Mapping[Uid, Origins],
+) -> Pane:
+    names = sorted({name for group in origins.values() for name in group})
+    place = {name: k for k, name in enumerate(names)}
+    known = {str(u): sorted(place[o] for o in group) for u, group in origins.items() if group}
+    mark = hashlib.sha256(f"{text}\0{notes}\0{names}\0{known}".encode() + spans)
+    return Pane(
+        hash=mark.hexdigest()[:24],
+        function=function.name,
+        level="loop" if isinstance(function, PrimFunc) else "graph",
+        text=text,
+        buffer=0,
+        origin_names=names,
+        origins=known,
+        notes=notes,
+    )
+
+
+def _packed(span: script.Span, lines: list[str]) -> bytes:
+    """A span in binary: a definition from the start of its line to the end of its last one."""
+    kind, defined = _KIND[span.kind], span.role == "defined"
+    first, last = span.line - 1, span.last_line - 1
+    if not defined or (span.kind == "buffer" and last == first):
+        return _SPAN.pack(kind, span.uid, defined, first, span.column - 1, first, span.end - 1)
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    own_line = indent == span.column - 1 or last > first or span.kind in ("loop", "block")
+    start, end = (indent, len(lines[last])) if own_line else (span.column - 1, span.end - 1)
+    return _SPAN.pack(kind, span.uid, defined, first, start, last, end)
+
+
+def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
+    for binding in bindings:
+        yield binding
+        for inner in inner_bindings(binding.right):
+            yield from _all_bindings(inner)
+
+
+# ---------------------------------------------------------------- provenance and notes
+
+
+def _loop_origins(function: PrimFunc) -> dict[Uid, Origins]:
+    """Origins of loops and blocks; a loop without its own has those of the blocks in it."""
+    tree = tree_of(function)
+    found: dict[Uid, Origins] = {}
+    for block in tree.blocks.values():
+        found[block.uid] = block.origins or function.origins
+    for loop in tree.loops.values():
+        inner = (found[block.uid] for block in tree.blocks_in(loop))
+        found[loop.uid] = loop.origins or frozenset().union(*inner)
+    return found
+
+
+def _notes(function: PrimFunc, samples: Samples) -> Iterator[LoopNote]:
+    tree = tree_of(function)
+    for loop in tree.loops.values():
+        yield _loop_note(loop, samples)
+    for block in tree.blocks.values():
+        yield _block_note(block)
+
+
+def _loop_note(loop: For, samples: Samples) -> LoopNote:
+    size = at_samples(loop.extent, samples)
+    where = ", ".join(f"{name} = {samples[name]}" for name in _symbols(loop.extent, samples))
+    note = where if isinstance(loop.extent, Var) else f"{size} at {where}"
+    if size is None or const_value(loop.extent) is not None:
+        note = ""
+    return LoopNote(loop.uid, loop.kind, loop.var.name, to_text(loop.extent), size, note)
+
+
+def _block_note(block: Block) -> LoopNote:
+    guard = "" if block.predicate == TRUE else "tail guard"
+    return LoopNote(block.uid, "block", block.name, "", None, guard)
+
+
+def _symbols(term: Expr, samples: Samples) -> list[str]:
+    mentioned = {v.name for v in free_vars(term)}
+    return [name for name in samples if name in mentioned]
+
+
+def at_samples(term: Expr, samples: Samples) -> int | None:
+    """The value of a term at the samples; None where a symbol has none or it is undefined."""
+    symbols = free_vars(term)
+    if any(v.name not in samples for v in symbols):
+        return None
+    try:
+        return evaluate(term, {v: samples[v.name] for v in symbols})
+    except TilewrightError:
+        return None

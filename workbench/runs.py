@@ -1,0 +1,252 @@
+"""Compile, compare and time a version of the program. All of it runs off the main thread."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from ..ir.graph.nodes import GraphFunc
+from ..ir.interpreter import call_prim, run_graph
+from ..ir.loop.nodes import PrimFunc
+from ..ir.module import Array, Module
+from ..ir.target import Target
+from ..schedules.history import Node
+from .inputs import sample_inputs, shapes_text
+from .jobs import Progress
+from .protocol import KernelTime, TextKind, Timing, Verdict
+from .render import Samples
+
+if TYPE_CHECKING:
+    from ..codegen import Executable
+
+WARM_UP = 3
+FEWEST, MOST, SECONDS = 10, 200, 1.5
+"""Calls that are timed: at least, at most, and for how long."""
+
+PROFILED = 15
+"""Calls whose kernels are timed one by one."""
+
+TOLERANCE = 2e-5
+"""Largest difference of float32 results, relative to the largest exact one, that still agrees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a version compiled to, and how long that took."""
+
+    node: str
+    executable: Executable
+    milliseconds: float
+    cached: bool
+
+
+class Bench:
+    """Compiles for one target, keeping the last executable.
+
+    Parameters
+    ----------
+    target : Target
+        What is compiled for.
+    """
+
+    def __init__(self, target: Target) -> None:
+        """Begin with nothing compiled."""
+        self.target = target
+        self._lock = threading.Lock()
+        self._last: Compiled | None = None
+
+    @property
+    def target_text(self) -> str:
+        """The target in words."""
+        words = [self.target.kind, self.target.arch, *self.target.features]
+        count = self.target.threads
+        if count:
+            words.append("1 thread" if count == 1 else f"{count} threads")
+        return " · ".join(word for word in words if word)
+
+    def compiled(self, node: Node, progress: Progress) -> Compiled:
+        """Compile a version; the same one again is free."""
+        from ..codegen import compile
+
+        with self._lock:
+            if self._last is not None and self._last.node == node.id:
+                return self._last
+            started = time.perf_counter()
+            progress(-1.0, "compiling")
+            executable = compile(node.state, self.target, progress=progress)
+            taken = (time.perf_counter() - started) * 1e3
+            self._last = Compiled(node.id, executable, taken, executable.cached)
+            return self._last
+
+    # ------------------------------------------------------------ correctness
+
+    def verify(
+        self, node: Node, root: Module, name: str, samples: Samples, progress: Progress
+    ) -> Verdict:
+        """Compare the compiled version with the interpreter on the program before any step."""
+        executable = self.compiled(node, progress).executable
+        function = node.state.module.functions[name]
+        inputs = sample_inputs(function, samples)
+        progress(-1.0, "running the interpreter")
+        exact = interpreted(root, name, inputs)
+        progress(-1.0, "comparing")
+        got = as_tuple(executable[name](*(copied(x) for x in inputs)))
+        error = largest_difference(got, exact)
+        return Verdict(
+            state=node.id,
+            agrees=error <= TOLERANCE,
+            error=error if math.isfinite(error) else 1e308,
+            bound=TOLERANCE,
+            shapes=shapes_text(samples),
+            message=f"largest relative difference {error:.1e}, {TOLERANCE:.0e} allowed",
+        )
+
+    # ------------------------------------------------------------ time
+
+    def time(self, node: Node, name: str, samples: Samples, progress: Progress) -> Timing:
+        """Time the compiled version as a whole, then its kernels."""
+        compiled = self.compiled(node, progress)
+        inputs = sample_inputs(node.state.module.functions[name], samples)
+        call = compiled.executable[name]
+        taken = _timed(lambda: call(*inputs), progress)
+        progress(0.9, "timing the kernels")
+        kernels = self._kernels(compiled.executable, name, inputs, statistics.median(taken))
+        low, high = confidence(taken)
+        return Timing(
+            state=node.id,
+            function=name,
+            shapes=shapes_text(samples),
+            samples=[round(x, 3) for x in taken],
+            median=statistics.median(taken),
+            low=low,
+            high=high,
+            compile_ms=compiled.milliseconds,
+            cached=compiled.cached,
+            kernels=kernels,
+        )
+
+    def _kernels(
+        self, executable: Executable, name: str, inputs: Sequence[Array | int], whole: float
+    ) -> list[KernelTime]:
+        """Medians of each kernel's launches, summed by kernel, slowest first."""
+        if name not in executable.graphs:
+            return [KernelTime(name, name, 1, whole, 1.0)]
+        runs = [executable[name].profile(*inputs) for _ in range(PROFILED)]
+        times: dict[str, float] = {}
+        calls: dict[str, int] = {}
+        for launches in zip(*runs, strict=True):
+            kernel = launches[0].kernel
+            times[kernel] = times.get(kernel, 0.0) + statistics.median(
+                launch.microseconds for launch in launches
+            )
+            calls[kernel] = calls.get(kernel, 0) + 1
+        total = sum(times.values()) or 1.0
+        ordered = sorted(times, key=lambda kernel: -times[kernel])
+        return [KernelTime(k, k, calls[k], times[k], times[k] / total) for k in ordered]
+
+    # ------------------------------------------------------------ lower texts
+
+    def lower(self, node: Node, name: str, kind: TextKind, progress: Progress) -> str:
+        """LLVM or assembly text of one kernel, compiled by itself."""
+        from ..codegen import compile
+
+        alone = Module().with_functions(node.state.module.prim(name))
+        executable = compile(alone, self.target, progress=progress)
+        return executable.llvm(name) if kind == "llvm" else executable.assembly(name)
+
+
+def _timed(run: Callable[[], object], progress: Progress) -> list[float]:
+    """Times of single calls in microseconds, after some to warm up."""
+    for _ in range(WARM_UP):
+        run()
+    taken: list[float] = []
+    started = time.perf_counter()
+    while len(taken) < MOST:
+        before = time.perf_counter_ns()
+        run()
+        taken.append((time.perf_counter_ns() - before) / 1e3)
+        elapsed = time.perf_counter() - started
+        if len(taken) >= FEWEST and elapsed > SECONDS:
+            break
+        if len(taken) % 8 == 0:
+            done = max(len(taken) / MOST, elapsed / SECONDS)
+            progress(min(0.9, 0.9 * done), f"timing, {len(taken)} calls")
+    return taken
+
+
+def confidence(taken: Sequence[float]) -> tuple[float, float]:
+    """A 95 % interval of the median, from order statistics; it assumes no distribution.
+
+    Examples
+    --------
+    >>> confidence(range(1, 101))
+    (40, 61)
+    """
+    ordered = sorted(taken)
+    count = len(ordered)
+    half = 0.98 * math.sqrt(count)
+    low = max(0, math.floor(count / 2 - half) - 1)
+    high = min(count - 1, math.ceil(count / 2 + half))
+    return ordered[low], ordered[high]
+
+
+# ---------------------------------------------------------------- the interpreter
+
+
+def interpreted(module: Module, name: str, inputs: Sequence[Array | int]) -> tuple[Array, ...]:
+    """Run a function of the program in the interpreter, floats in float64."""
+    function = module.functions[name]
+    if isinstance(function, GraphFunc):
+        return run_graph(module, [copied(x) for x in inputs], function=name, precise=True)
+    arrays = [x.copy() for x in inputs if isinstance(x, np.ndarray)]
+    scalars = _scalars(function, inputs)
+    return call_prim(function, arrays, scalars, precise=True)
+
+
+def _scalars(function: PrimFunc, inputs: Sequence[Array | int]) -> dict[str, int]:
+    integers = [x for x in inputs if isinstance(x, int)]
+    return {v.name: x for v, x in zip(function.scalar_params, integers, strict=True)}
+
+
+def copied(value: Array | int) -> Array | int:
+    """A copy of an array, so that a call that writes its arguments spoils nothing."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def as_tuple(result: object) -> tuple[Array, ...]:
+    """The results of a call as a tuple of arrays."""
+    if isinstance(result, tuple):
+        return cast("tuple[Array, ...]", result)
+    return (cast("Array", result),)
+
+
+def largest_difference(got: Sequence[Array], exact: Sequence[Array]) -> float:
+    """The largest difference of two sets of results, relative to the largest exact value.
+
+    Examples
+    --------
+    >>> largest_difference([np.array([1.0, 2.0])], [np.array([1.0, 2.5])])
+    0.2
+    """
+    return max((_difference(a, b) for a, b in zip(got, exact, strict=True)), default=0.0)
+
+
+def _difference(got: Array, exact: Array) -> float:
+    if got.shape != exact.shape:
+        return math.inf
+    if exact.dtype.kind not in "fc":
+        return 0.0 if np.array_equal(got, exact) else math.inf
+    a, b = got.astype(np.float64), exact.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    apart = np.where(same, 0.0, np.abs(a - b))
+    finite = np.abs(b[np.isfinite(b)])
+    scale = float(finite.max()) if finite.size else 1.0
+    worst = float(apart.max()) if apart.size else 0.0
+    return math.inf if math.isnan(worst) else worst / (scale or 1.0)

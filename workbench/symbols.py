@@ -1,0 +1,187 @@
+"""What is known of the symbols, and the sample values at which sizes are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..ir.analysis import tree_of
+from ..ir.errors import TilewrightError
+from ..ir.graph.nodes import CallTIR, ConstantRef, GraphFunc, TensorInfo, TupleInfo, Value
+from ..ir.loop.nodes import PrimFunc
+from ..ir.module import Function, Module
+from ..ir.symbolic import TRUE, Discharge, Expr, Facts, Var, const_value, free_vars, to_text
+from .places import buffer_bytes, bytes_text
+from .protocol import Derived, FactRow, Knowledge, SymbolRow, Symbols
+from .render import Samples, at_samples
+
+USUAL = 16
+"""The sample of a symbol about which nothing is known."""
+
+_MANY = 14
+_KNOWLEDGE: Mapping[Discharge, Knowledge] = {
+    Discharge.ENTRY_CHECK: "checked",
+    Discharge.MATCH_CAST: "checked",
+    Discharge.PROOF: "proved",
+    Discharge.CALLER: "assumed",
+    Discharge.ASSUMED_HINT: "likely",
+}
+
+
+class SampleError(TilewrightError):
+    """A sample value that the symbol's range does not allow."""
+
+    title = "Sample out of range"
+
+
+def symbols_of(function: Function) -> tuple[Var, ...]:
+    """The symbols of a function's parameters, in the order in which they appear."""
+    found: dict[Var, None] = {}
+    for dim in _dimensions(function):
+        found.update(dict.fromkeys(sorted(free_vars(dim), key=lambda v: v.serial)))
+    if isinstance(function, PrimFunc):
+        found.update(dict.fromkeys(function.scalar_params))
+    return tuple(found)
+
+
+def _dimensions(function: Function) -> Iterator[Expr]:
+    if isinstance(function, PrimFunc):
+        for buffer in function.buffer_params:
+            yield from buffer.shape
+        return
+    for param in function.params:
+        infos = param.value.info
+        for info in infos.fields if isinstance(infos, TupleInfo) else (infos,):
+            if isinstance(info, TensorInfo):
+                yield from info.shape or ()
+
+
+def samples_of(
+    module: Module, function: Function, chosen: Mapping[tuple[str, str], int]
+) -> Samples:
+    """The samples of a function: chosen ones, else those its first caller gives, else usual."""
+    given: Samples = {}
+    if isinstance(function, PrimFunc):
+        given = _from_caller(module, function, chosen)
+    likely = dict(function.hints) if isinstance(function, GraphFunc) else {}
+    samples: dict[str, int] = {}
+    for symbol in symbols_of(function):
+        usual = given.get(symbol.name) or next(iter(likely.get(symbol.name, ())), USUAL)
+        samples[symbol.name] = chosen.get((function.name, symbol.name), legal(symbol, usual))
+    return samples
+
+
+def _from_caller(
+    module: Module, function: PrimFunc, chosen: Mapping[tuple[str, str], int]
+) -> Samples:
+    """What the symbols of a kernel are where the first graph calls it, at that graph's samples."""
+    for graph in module.graphs:
+        for binding in graph.bindings:
+            right = binding.right
+            if isinstance(right, CallTIR) and right.function == function.name:
+                return _bound(function, right, samples_of(module, graph, chosen))
+    return {}
+
+
+def _bound(function: PrimFunc, call: CallTIR, samples: Samples) -> Samples:
+    infos = [arg.info for arg in call.args if isinstance(arg, Value | ConstantRef)]
+    found: dict[str, int] = {}
+    for buffer, info in zip(function.buffer_params, (*infos, *call.outputs), strict=False):
+        if not isinstance(info, TensorInfo) or info.shape is None:
+            continue
+        for inner, outer in zip(buffer.shape, info.shape, strict=False):
+            value = at_samples(outer, samples)
+            if isinstance(inner, Var) and value is not None:
+                found.setdefault(inner.name, value)
+    for symbol, outer in zip(function.scalar_params, call.scalars, strict=False):
+        value = at_samples(outer, samples)
+        if value is not None:
+            found.setdefault(symbol.name, value)
+    return found
+
+
+def legal(symbol: Var, value: int) -> int:
+    """The nearest value that a symbol's range and divisibility allow."""
+    step = symbol.multiple_of
+    low = symbol.lower if symbol.lower is not None else value
+    value = max(value, low)
+    if symbol.upper is not None:
+        value = min(value, symbol.upper)
+    rounded = value // step * step
+    return rounded if rounded >= low else rounded + step
+
+
+def checked_sample(function: Function, name: str, value: int) -> int:
+    """Check a sample that a person chose.
+
+    Raises
+    ------
+    SampleError
+        If there is no such symbol, or its range or divisibility forbids the value.
+    """
+    symbol = next((s for s in symbols_of(function) if s.name == name), None)
+    if symbol is None:
+        raise SampleError(f"no symbol {name!r} in function {function.name!r}")
+    nearest = legal(symbol, value)
+    if nearest != value:
+        raise SampleError(
+            f"{name} = {value} is not allowed",
+            hint=f"the nearest value that is: {nearest}",
+            details={"symbol": name, "value": value, "nearest": nearest},
+        )
+    return value
+
+
+# ---------------------------------------------------------------- the table
+
+
+def symbols_view(function: Function, samples: Samples) -> Symbols:
+    """The table of symbols, facts and derived sizes of a function."""
+    likely = dict(function.hints) if isinstance(function, GraphFunc) else {}
+    rows = [
+        SymbolRow(
+            s.name, s.lower, s.upper, s.multiple_of, samples[s.name], list(likely.get(s.name, ()))
+        )
+        for s in symbols_of(function)
+    ]
+    facts = [*_known(function.facts), *_guards(function)]
+    return Symbols(rows, facts, list(_derived(function, samples))[:_MANY])
+
+
+def _known(facts: Facts) -> Iterable[FactRow]:
+    for fact in facts:
+        yield FactRow(to_text(fact.predicate), _KNOWLEDGE[fact.discharge], str(fact.origin))
+
+
+def _guards(function: Function) -> Iterable[FactRow]:
+    """What no proof was found for: the predicates that blocks keep."""
+    if isinstance(function, PrimFunc):
+        for block in tree_of(function).blocks.values():
+            if block.predicate != TRUE:
+                text = to_text(block.predicate)
+                yield FactRow(text, "unknown", f"block {block.name} keeps it as a guard")
+
+
+def _derived(function: Function, samples: Samples) -> Iterator[Derived]:
+    if not isinstance(function, PrimFunc):
+        yield from _tensors(function, samples)
+        return
+    tree = tree_of(function)
+    for loop in tree.loops.values():
+        value = at_samples(loop.extent, samples)
+        if const_value(loop.extent) is None and value is not None:
+            yield Derived(f"loop {loop.var.name}", to_text(loop.extent), str(value))
+    for buffer in tree.buffers.values():
+        size = buffer_bytes(buffer, samples)
+        if size is not None:
+            shape = ", ".join(map(to_text, buffer.shape))
+            yield Derived(f"buffer {buffer.name}", f"({shape}) {buffer.dtype}", bytes_text(size))
+
+
+def _tensors(function: GraphFunc, samples: Samples) -> Iterator[Derived]:
+    for param in function.params:
+        info = param.value.info
+        if isinstance(info, TensorInfo) and info.shape is not None:
+            values = [at_samples(d, samples) for d in info.shape]
+            shape = ", ".join(map(to_text, info.shape))
+            shown = "?" if None in values else " × ".join(map(str, values))
+            yield Derived(f"parameter {param.value.name}", f"({shape}) {info.dtype}", shown)
