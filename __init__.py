@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .schedules import Schedule
     from .workbench import Workbench
 
+    __version__: str
+
 __all__ = [
     "Schedule",
     "Target",
