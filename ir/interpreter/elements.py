@@ -126,7 +126,9 @@ def cast_to(target: DType, storage: np.dtype[np.generic]) -> Callable[[Scalar], 
     make = storage.type
     if not target.is_integer:
         return make
-    low, high = int(np.iinfo(storage).min), int(np.iinfo(storage).max)
+    signed = target.kind == "int"
+    low = -(1 << (target.bits - 1)) if signed else 0
+    high = (1 << (target.bits - int(signed))) - 1
 
     def to_integer(x: Scalar) -> Scalar:
         if x.dtype.kind in "iub":

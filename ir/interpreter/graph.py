@@ -163,9 +163,16 @@ def _integers(datum: tuple[Datum, ...]) -> tuple[int, ...]:
 # ---------------------------------------------------------------- calls
 
 
+def _reference_argument(frame: _Frame, operand: Operand) -> Array | float | tuple[int, ...]:
+    datum = _operand(frame, operand)
+    if isinstance(datum, bytearray):
+        raise GraphCheckError("a storage is no tensor", where=f"function {frame.function.name!r}")
+    return _integers(datum) if isinstance(datum, tuple) else datum
+
+
 def _call_operator(frame: _Frame, call: Call) -> Datum:
     operator = get_operator(call.op)
-    args = [_operand(frame, a) for a in call.args]
+    args = [_reference_argument(frame, a) for a in call.args]
     attributes = {
         key: frame.size(value) if isinstance(value, Expr) else value
         for key, value in call.attributes

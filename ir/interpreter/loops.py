@@ -64,8 +64,8 @@ class _Translator:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "np": np,
-            "ceildiv": lambda a, b: -(-a // b),
-            "select": lambda c, a, b: a if c else b,
+            "ceildiv": _ceildiv,
+            "select": _select,
             "at": _at,
             "within": _within,
             "checked": _checked,
@@ -180,6 +180,14 @@ class _Translator:
             self.emit(depth, f"if {' and '.join(first) or 'True'}:")
             self.statement(block.init, depth + 1)
         self.statement(block.body, depth)
+
+
+def _ceildiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _select(condition: bool, then: int, otherwise: int) -> int:  # noqa: FBT001  # as in the text
+    return then if condition else otherwise
 
 
 def _at(index: int, extent: int, buffer: str, axis: int) -> int:
