@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ..ir.symbolic import Proved, Refuted, Unknown
+from ..ir.analysis import conflicts, feeds_kind
+from ..ir.loop.nodes import Block, For, LoopKind
+from ..ir.loop.visit import walk
+from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
+from .edit import Edit
+from .primitive import Primitive, Rewrite
 from .problem import Problem
-from .refs import LoopRef
+from .refs import BlockRef, BufferRef, LoopRef, block_ref, label, loop_ref
 from .state import State
 
 
@@ -30,8 +36,134 @@ def serial_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Pr
         )
 
 
+def same_function_problems(loops: tuple[LoopRef, ...], requirement: int) -> Iterator[Problem]:
+    """Yield a problem where loops are fewer than two, repeated, or of several functions."""
+    names = ", ".join(label(ref) for ref in loops) or "none"
+    if len(set(loops)) < 2 or len(set(loops)) < len(loops):
+        yield Problem(
+            requirement,
+            f"at least two different loops are needed; given are {names}",
+            loops,
+            {"loops": len(loops)},
+        )
+    elif len({ref.function for ref in loops}) > 1:
+        yield Problem(requirement, f"loops {names} are of different functions", loops)
+
+
+def kind_problems(
+    state: State,
+    ref: LoopRef,
+    serial: int,
+    nesting: int,
+    inside: tuple[LoopKind, ...],
+    around: tuple[LoopKind, ...],
+) -> Iterator[Problem]:
+    """Yield problems where a loop is not serial, or kinds nest that must not.
+
+    ``serial`` and ``nesting`` are the numbers of the requirements; ``inside`` and ``around`` the
+    kinds of loops that there may not be.
+    """
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    if loop.kind != "serial":
+        yield Problem(
+            serial, f"loop {loop.var.name!r} is {loop.kind} already", (ref,), {"kind": loop.kind}
+        )
+    below = [s for s in walk(loop.body) if isinstance(s, For) and s.kind in inside]
+    above = [s for s in tree.ancestors(loop) if isinstance(s, For) and s.kind in around]
+    for other, relation in (*((x, "inside") for x in below), *((x, "around") for x in above)):
+        yield Problem(
+            nesting,
+            f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {other.kind}",
+            (ref, loop_ref(ref.function, other)),
+            {"kind": other.kind},
+        )
+
+
+def iteration_kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem for every block in which a loop feeds more than spatial iterations."""
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    for block in tree.blocks_in(loop.body):
+        for kind in sorted(feeds_kind(loop, block) - {"spatial"}):
+            noun = "a reduction" if kind == "reduce" else "an ordered iteration"
+            yield Problem(
+                requirement,
+                f"loop {loop.var.name!r} feeds {noun} of block {block.name!r}",
+                (ref, block_ref(ref.function, block)),
+                {"kind": kind},
+            )
+
+
+def constant_extent_problems(
+    state: State, ref: LoopRef, requirement: int, *, limit: int, fixes: tuple[Primitive, ...]
+) -> Iterator[Problem]:
+    """Yield a problem where a loop's extent is no constant, or too large; splits are the fixes."""
+    loop = state.loop(ref)
+    size = const_value(loop.extent)
+    if size is not None and size <= limit:
+        return
+    plain = loop.kind == "serial" and not loop.annotations
+    message = (
+        f"extent {to_text(loop.extent)} of loop {loop.var.name!r} is no constant"
+        if size is None
+        else f"extent {size} of loop {loop.var.name!r} is more than {limit}"
+    )
+    yield Problem(
+        requirement,
+        message,
+        (ref,),
+        {"extent": to_text(loop.extent), "limit": limit},
+        fixes=fixes if plain else (),
+    )
+
+
+def independence_problems(
+    state: State, ref: LoopRef, requirement: int, *, private: bool
+) -> Iterator[Problem]:
+    """Yield a problem for everything that makes iterations of a loop depend on each other."""
+    tree = state.tree(ref.function)
+    for conflict in conflicts(tree, state.loop(ref), private=private):
+        yield Problem(requirement, conflict.reason, (ref, block_ref(ref.function, conflict.block)))
+
+
+SCOPES = ("global", "local", "shared")
+
+
+def known_scope_problems(scope: str, requirement: int) -> Iterator[Problem]:
+    """Yield a problem where no target has a scope of that name."""
+    if scope not in SCOPES:
+        yield Problem(
+            requirement,
+            f"no scope {scope!r}; scopes are {', '.join(SCOPES)}",
+            numbers={"scope": scope},
+        )
+
+
+def with_kind(state: State, ref: LoopRef, kind: LoopKind) -> Rewrite:
+    """Change the kind of a loop."""
+    edit = Edit(state, ref.function)
+    loop = state.loop(ref)
+    return edit.finish(edit.replaced(loop, replace(loop, kind=kind)))
+
+
 def counterexample(verdict: Proved | Refuted | Unknown) -> dict[str, int] | None:
     """Give the values that a refutation found, by the names of the symbols."""
     if not isinstance(verdict, Refuted):
         return None
     return {v.name: value for v, value in verdict.counterexample.items()}
+
+
+def temporary_problems(state: State, ref: BufferRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem where a buffer is a parameter."""
+    buffer, tree = state.buffer(ref), state.tree(ref.function)
+    if buffer not in tree.function.buffers:
+        yield Problem(
+            requirement,
+            f"{buffer.name!r} is a parameter of {ref.function!r}, and callers depend on it; "
+            "cache it and change the cache",
+            (ref,),
+        )
+
+
+def node_at(state: State, ref: LoopRef | BlockRef) -> For | Block:
+    """Give the loop or block a handle points at."""
+    return state.loop(ref) if isinstance(ref, LoopRef) else state.block(ref)

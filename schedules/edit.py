@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -96,6 +96,10 @@ class Edit:
 
     # ------------------------------------------------------------ finishing
 
+    def gone(self, loops: Iterable[For], reason: str) -> dict[Ref, tuple[Ref, ...] | Gone]:
+        """The record of loops that a step took away."""
+        return {self.loop_ref(loop): Gone(reason) for loop in loops}
+
     def replaced(self, old: Stmt, new: Stmt) -> Stmt:
         """The function's body with one statement replaced."""
         return replace_statement(self.tree.function.body, old, new)
@@ -179,9 +183,7 @@ def rebind(
             assert_never(statement)
 
 
-def _rebind_block(
-    block: Block, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool
-) -> Block:
+def _rebind_block(block: Block, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool) -> Block:
     iters = tuple(_rebind_iter(v, mapping, facts) for v in block.iters)
     predicate = _claim(block.predicate, mapping, facts) & guard
     return replace(block, iters=iters, predicate=predicate)

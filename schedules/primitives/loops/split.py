@@ -38,13 +38,15 @@ class Split(Primitive):
 
     Before::
 
-        for i in range(n): body(i)
+        for i in range(n):
+            body(i)
 
     After (``factors=(None, 8)``)::
 
         for i_0 in range(ceildiv(n, 8)):
             for i_1 in range(8):
-                if i_0 * 8 + i_1 < n: body(i_0 * 8 + i_1)
+                if i_0 * 8 + i_1 < n:
+                    body(i_0 * 8 + i_1)
 
     Parameters
     ----------
@@ -98,9 +100,7 @@ class Split(Primitive):
             elif not free_vars(term) <= symbols:
                 yield Problem(3, f"factor {to_text(term)} mentions a loop variable", (self.loop,))
 
-    def _not_positive(
-        self, state: State, term: Expr, found: dict[str, int] | None
-    ) -> Problem:
+    def _not_positive(self, state: State, term: Expr, found: dict[str, int] | None) -> Problem:
         return Problem(
             3,
             f"factor {to_text(term)} is not provably positive",
@@ -181,6 +181,11 @@ class Split(Primitive):
         """Tiles by powers of two that are not larger than the loop."""
         if isinstance(selection, LoopRef):
             yield from _tiles(state, selection)
+
+
+def tile_fixes(ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
+    """Splits whose inner loop has a constant extent, as fixes of other steps."""
+    return tuple(Split(ref, (None, size)) for size in sizes)
 
 
 def _tiles(state: State, ref: LoopRef) -> Iterator[Split]:

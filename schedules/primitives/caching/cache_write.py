@@ -1,0 +1,154 @@
+"""Cache write: a block writes a buffer of its own, which is copied out after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....ir.analysis import accesses, implied_by_domain, is_reduction, reads, writes
+from ....ir.loop.nodes import Block, Buffer
+from ....ir.loop.visit import replace_statement
+from ....ir.symbolic import free_vars
+from ...common import known_scope_problems
+from ...edit import Edit
+from ...nests import after, buffer_span, copy_block, nest, outermost_without, swap_buffer
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import BlockRef, BufferRef, Ref
+from ...state import State
+
+
+@primitive(family="caching", returns=BlockRef)
+@dataclass(frozen=True, slots=True)
+class CacheWrite(Primitive):
+    """Let a block write a new buffer, and copy that out once the block is done.
+
+    Before::
+
+        for i, j, k in grid(n, m, l):
+            C[i, j] += A[i, k] * B[k, j]
+
+    After::
+
+        for i, j, k in grid(n, m, l):
+            C_local[i, j] += A[i, k] * B[k, j]
+        for i, j in grid(n, m):
+            C[i, j] = C_local[i, j]
+
+    Parameters
+    ----------
+    block : BlockRef
+        The writing block.
+    buffer : BufferRef
+        The buffer it writes.
+    scope : str
+        Where the new buffer lives: ``"local"`` or ``"global"``.
+
+    Requires
+    --------
+    1. The block writes the buffer.
+    2. No other block writes the buffer.
+    3. The block does not need what the buffer held before: it reads only what it wrote itself,
+       and a reduction starts by its own initialisation.
+    4. The block writes every element of the box that it touches.
+    5. The scope is one that the target has.
+
+    Notes
+    -----
+    The copy is made right after the outermost statement around the block in which nobody else
+    touches the buffer; ``reverse_compute_at`` moves it further in. The new buffer has the shape
+    of the old one, and lowering keeps only what is live. Gives the copying block.
+    Source: TensorIR §3.2.
+    """
+
+    block: BlockRef
+    buffer: BufferRef
+    scope: str = "local"
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check that the block alone makes the buffer."""
+        yield from known_scope_problems(self.scope, 5)
+        block, buffer = state.block(self.block), state.buffer(self.buffer)
+        where = (self.block, self.buffer)
+        written = list(dict.fromkeys(a.buffer.name for a in writes(block)))
+        if buffer.name not in written:
+            yield Problem(
+                1,
+                f"block {block.name!r} does not write {buffer.name!r}; it writes "
+                f"{', '.join(written) or 'nothing'}",
+                where,
+                {"writes": ", ".join(written)},
+            )
+            return
+        others = [b for b in state.tree(self.block.function).writers(buffer) if b is not block]
+        if others:
+            names = ", ".join(b.name for b in others)
+            yield Problem(
+                2, f"{buffer.name!r} is also written by {names}", where, {"writers": names}
+            )
+        if _needs_old(block, buffer):
+            yield Problem(
+                3,
+                f"block {block.name!r} reads elements of {buffer.name!r} that it did not write",
+                where,
+            )
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that nothing is copied out that was not computed."""
+        tree = state.tree(self.block.function)
+        block, buffer = state.block(self.block), state.buffer(self.buffer)
+        found = writes(block, buffer)
+        site = outermost_without(tree, block, _users(state, self.block.function, block, buffer))
+        box = buffer_span(tree, site, (block,), buffer)
+        variables = [v for index in found[0].bound() for v in free_vars(index)]
+        loops = {x.var for x in tree.loops_above(block)}
+        moving = [v for v in variables if v in loops]
+        crossed = len(moving) > len(set(moving))
+        holes = len(found) > 1 or crossed or not all(span.filled for span in box)
+        if holes or not implied_by_domain(block, tree.facts(block)):
+            yield Problem(
+                4,
+                f"block {block.name!r} may leave elements of the box it touches in "
+                f"{buffer.name!r} unwritten",
+                (self.block, self.buffer),
+            )
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Redirect the block and insert the copy."""
+        edit = Edit(state, self.block.function)
+        block, buffer = state.block(self.block), state.buffer(self.buffer)
+        site = outermost_without(edit.tree, block, _users(state, edit.name, block, buffer))
+        cache = edit.buffer(f"{buffer.name}_{self.scope}", buffer.shape, buffer.dtype, self.scope)
+        copy = copy_block(edit, cache, buffer, block)
+        box = buffer_span(edit.tree, site, (block,), buffer)
+        spans = {v.var: span for v, span in zip(copy.iters, box, strict=True)}
+        nested = nest(edit, copy, spans, edit.tree.facts(site))
+        body = after(edit.tree.function.body, site, nested)
+        return edit.finish(
+            replace_statement(body, block, swap_buffer(block, buffer, cache)),
+            results=(edit.block_ref(copy),),
+            buffers=(*edit.tree.function.buffers, cache),
+        )
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Every buffer that the selected block writes."""
+        if isinstance(selection, BlockRef):
+            for buffer in dict.fromkeys(a.buffer for a in writes(state.block(selection))):
+                ref = BufferRef(selection.function, buffer.uid, buffer.name)
+                yield cls(selection, ref, "local")
+
+
+def _needs_old(block: Block, buffer: Buffer) -> bool:
+    if reads(block, buffer):
+        return True
+    own = any(a.buffer is buffer and not a.writes for a in accesses(block))
+    return own and (block.init is None or not is_reduction(block))
+
+
+def _users(state: State, function: str, block: Block, buffer: Buffer) -> list[Block]:
+    return [
+        b
+        for b in state.tree(function).leaf_blocks()
+        if b is not block and any(a.buffer is buffer for a in accesses(b))
+    ]

@@ -1,0 +1,115 @@
+"""Fuse: nested loops become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.analysis import within_loop
+from ....ir.loop.nodes import For
+from ....ir.symbolic import Expr, Var, free_vars, product, to_text
+from ...common import same_function_problems, serial_problems
+from ...edit import Edit, rebind
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import LoopRef, Ref
+from ...state import State
+
+
+@primitive(family="loops", returns=LoopRef)
+@dataclass(frozen=True, slots=True)
+class Fuse(Primitive):
+    """Make one loop of loops that are directly inside each other.
+
+    Before::
+
+        for i in range(n):
+            for j in range(m):
+                body(i, j)
+
+    After::
+
+        for i_j in range(n * m):
+            body(i_j // m, i_j % m)
+
+    Parameters
+    ----------
+    loops : tuple of LoopRef
+        The loops, outermost first.
+
+    Requires
+    --------
+    1. There are at least two loops, of one function.
+    2. Every loop is serial and carries no annotations.
+    3. Every loop but the first is the whole body of the one before it.
+    4. No extent depends on the variable of another of the loops.
+
+    Notes
+    -----
+    Cost: linear in the size of the innermost body. Source: TensorIR §3.2.
+    """
+
+    loops: tuple[LoopRef, ...]
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check kinds, nesting and extents."""
+        found = tuple(same_function_problems(self.loops, 1))
+        if found:
+            yield from found
+            return
+        for ref in self.loops:
+            yield from serial_problems(state, ref, 2)
+        loops = [state.loop(ref) for ref in self.loops]
+        for outer, inner, ref in zip(loops, loops[1:], self.loops[1:], strict=False):
+            if outer.body is not inner:
+                yield Problem(
+                    3,
+                    f"loop {inner.var.name!r} is not the whole body of loop {outer.var.name!r}",
+                    (ref,),
+                )
+        for loop, ref in zip(loops, self.loops, strict=True):
+            bound = free_vars(loop.extent) & {x.var for x in loops}
+            if bound:
+                yield Problem(
+                    4,
+                    f"extent {to_text(loop.extent)} of loop {loop.var.name!r} depends on "
+                    f"{', '.join(sorted(v.name for v in bound))}",
+                    (ref,),
+                    {"extent": to_text(loop.extent)},
+                )
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Count through all loops with one variable, and take its digits."""
+        edit = Edit(state, self.loops[0].function)
+        loops = [state.loop(ref) for ref in self.loops]
+        extent = product(tuple(x.extent for x in loops))
+        variable = edit.loop_var("_".join(x.var.name for x in loops), extent)
+        fused = edit.loop(variable, extent, loops[-1].body, loops[0])
+        facts = within_loop(edit.tree.facts(loops[0]), variable, extent)
+        body = rebind(loops[-1].body, _digits(variable, loops), facts)
+        origins = frozenset(o for x in loops for o in x.origins)
+        fused = replace(fused, body=body, origins=origins)
+        result = edit.loop_ref(fused)
+        return edit.finish(
+            edit.replaced(loops[0], fused),
+            results=(result,),
+            moved=dict.fromkeys(self.loops, (result,)),
+        )
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """The selected loop with the one directly inside it."""
+        if isinstance(selection, LoopRef):
+            inner = state.loop(selection).body
+            if isinstance(inner, For):
+                yield cls((selection, LoopRef(selection.function, inner.uid, inner.var.name)))
+
+
+def _digits(variable: Var, loops: list[For]) -> dict[Var, Expr]:
+    found: dict[Var, Expr] = {}
+    rest: Expr = variable
+    for loop in reversed(loops[1:]):
+        found[loop.var] = rest % loop.extent
+        rest = rest // loop.extent
+    found[loops[0].var] = rest
+    return found

@@ -1,0 +1,91 @@
+"""Vectorize: the iterations of a loop become lanes of a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....ir.symbolic import free_vars, to_text
+from ...common import (
+    constant_extent_problems,
+    independence_problems,
+    iteration_kind_problems,
+    kind_problems,
+    with_kind,
+)
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import LoopRef, Ref
+from ...state import State
+from .split import tile_fixes
+
+
+@primitive(family="loops", returns=None)
+@dataclass(frozen=True, slots=True)
+class Vectorize(Primitive):
+    """Compute all iterations of a short loop at once, as lanes of a vector.
+
+    Before::
+
+        for j in range(16):
+            body(j)
+
+    After::
+
+        for j in vectorized(16):
+            body(j)
+
+    Parameters
+    ----------
+    loop : LoopRef
+        The loop.
+
+    Requires
+    --------
+    1. The loop is serial.
+    2. No loop around it or inside it is vectorized, and none inside it is parallel.
+    3. Its extent is a constant of at most 1024.
+    4. It feeds no reduction and no ordered iteration.
+    5. No extent inside it depends on its variable.
+    6. Its iterations are independent: no two write one element, and none reads what another one
+       writes.
+
+    Notes
+    -----
+    Cost: quadratic in the number of blocks inside at worst. Source: TensorIR §3.2.
+    """
+
+    loop: LoopRef
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check kinds, extents and kinds of iterations."""
+        yield from kind_problems(
+            state, self.loop, 1, 2, ("parallel", "vectorized"), ("vectorized",)
+        )
+        fixes = tile_fixes(self.loop, 16, 8)
+        yield from constant_extent_problems(state, self.loop, 3, limit=1024, fixes=fixes)
+        yield from iteration_kind_problems(state, self.loop, 4)
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        for inner in tree.loops.values():
+            if loop.var in free_vars(inner.extent):
+                yield Problem(
+                    5,
+                    f"extent {to_text(inner.extent)} of loop {inner.var.name!r} depends on "
+                    f"{loop.var.name!r}, so lanes would run it differently often",
+                    (LoopRef(self.loop.function, inner.uid, inner.var.name),),
+                    {"extent": to_text(inner.extent)},
+                )
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that iterations are independent."""
+        yield from independence_problems(state, self.loop, 6, private=False)
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Change the kind of the loop."""
+        return with_kind(state, self.loop, "vectorized")
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """The selected loop."""
+        if isinstance(selection, LoopRef) and state.loop(selection).kind == "serial":
+            yield cls(selection)
