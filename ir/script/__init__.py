@@ -27,6 +27,7 @@ def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
             y[vi] = x[vi] * 2.0
 """
 
+from ..naming import is_writable, writable
 from .errors import (
     ConstantMismatchError,
     DuplicateNameError,
@@ -39,7 +40,6 @@ from .errors import (
     UnknownNameError,
     UnprintableProgramError,
 )
-from .names import is_writable, writable
 from .text import Rendered, Span, parse, render, to_text
 
 __all__ = [

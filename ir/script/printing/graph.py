@@ -41,8 +41,9 @@ from ...graph.nodes import (
     Value,
 )
 from ...module import Constant
+from ...naming import is_writable
 from ...symbolic import TRUE, Expr, as_expr
-from ..names import is_writable, quote, tuple_text
+from ..names import quote, tuple_text
 from .elements import number_text
 from .header import fact_lines, write_header
 from .infos import info_text

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 from ...graph.nodes import GraphFunc
 from ...loop.nodes import PrimFunc
 from ...module import Constant, Function, Module
-from ..names import is_writable, quote, tuple_text
+from ...naming import is_writable
+from ..names import quote, tuple_text
 from .graph import print_graph_func
 from .lines import Lines
 from .loop import print_prim_func

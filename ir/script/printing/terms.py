@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...loop.nodes import Attribute, Attributes
+from ...naming import RESERVED, is_writable
 from ...symbolic import Bool, Const, Expr, Var, to_text
 from ..errors import UnprintableProgramError
-from ..names import RESERVED, float_text, is_writable, quote, tuple_text
+from ..names import float_text, quote, tuple_text
 
 
 class Terms:

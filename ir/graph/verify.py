@@ -1,0 +1,381 @@
+"""Well-formedness of graph-level functions and modules, one violation a broken rule and place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from ..errors import TilewrightError
+from ..loop.nodes import PrimFunc
+from ..loop.verify import loop_violations
+from ..module import Module
+from ..naming import is_writable
+from ..symbolic import TRUE, Bool, Expr, Facts, Var, to_text
+from ..violations import Collector, Rule, Violation
+from . import rules
+from .agree import disagreement
+from .calls import CallChecker
+from .memory import (
+    AllocStorage,
+    Check,
+    Kill,
+    Launch,
+    LaunchLibrary,
+    VersionSwitch,
+    ViewTensor,
+)
+from .nodes import (
+    Binding,
+    Branch,
+    Call,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    ConstantRef,
+    Dims,
+    GraphFunc,
+    IfElse,
+    Info,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    PrimInfo,
+    Right,
+    ScalarLiteral,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+)
+from .visit import inner_bindings, operands_of
+
+_MEMORY = AllocStorage | ViewTensor | Launch | LaunchLibrary | Kill | Check | VersionSwitch
+_MAKING = Call | CallTIR | CallDPSLibrary | CallGraph
+
+
+def graph_violations(func: GraphFunc, module: Module | None = None) -> tuple[Violation, ...]:
+    """Find everything in which a function is not well formed.
+
+    Callees and constants are looked up in the module; without one, they are not checked.
+
+    Examples
+    --------
+    >>> from .nodes import GraphParam, TensorInfo, Value
+    >>> from ..dtype import f32
+    >>> from ..symbolic import as_expr
+    >>> x = Value(1, "x", TensorInfo((as_expr(4),), f32))
+    >>> [str(v) for v in graph_violations(GraphFunc("f", (), (), (x,)))]
+    ["[G4 defined before use] function 'f', return: value 'x' is not defined here"]
+    """
+    return tuple(_Checker(func, module).run())
+
+
+def module_violations(module: Module) -> tuple[Violation, ...]:
+    """Find everything in which a module and its functions are not well formed."""
+    found: list[Violation] = []
+    for name, func in module.functions.items():
+        if name != func.name:
+            message = f"function {func.name!r} stands under the name {name!r}"
+            found.append(_of_function(rules.MODULE, func.name, message))
+        if isinstance(func, PrimFunc):
+            found += loop_violations(func)
+        else:
+            found += graph_violations(func, module)
+    found += [
+        _of_function(rules.RECURSION, name, f"function {name!r} calls itself")
+        for name in _recursive(module)
+    ]
+    return tuple(found)
+
+
+def _of_function(rule: Rule, name: str, message: str) -> Violation:
+    return Violation(rule, message, name, f"function {name!r}", None)
+
+
+def _callees(bindings: Iterable[Binding]) -> Iterator[str]:
+    for binding in bindings:
+        if isinstance(binding.right, CallGraph):
+            yield binding.right.function
+        for inner in inner_bindings(binding.right):
+            yield from _callees(inner)
+
+
+def _recursive(module: Module) -> list[str]:
+    """List graph-level functions that reach themselves."""
+    calls = {f.name: set(_callees(f.bindings)) for f in module.graphs}
+    reached = {name: set(callees) for name, callees in calls.items()}
+    for _ in calls:
+        for name, callees in reached.items():
+            for callee in tuple(callees):
+                reached[name] |= calls.get(callee, set())
+    return [name for name, callees in reached.items() if name in callees]
+
+
+def symbols_of(info: Info) -> Iterator[Expr]:
+    """Iterate the terms of an annotation."""
+    match info:
+        case TensorInfo(shape=shape, elements=elements):
+            yield from shape or ()
+            yield from elements or ()
+        case ShapeInfo(dims=dims):
+            yield from dims or ()
+        case PrimInfo(value=Expr() as value):
+            yield value
+        case TupleInfo(fields=fields):
+            for field in fields:
+                yield from symbols_of(field)
+        case _:
+            return
+
+
+class _Checker:
+    """Walks one function with the values and symbols in scope."""
+
+    def __init__(self, func: GraphFunc, module: Module | None) -> None:
+        self._func = func
+        self._module = module
+        self._out = Collector(func.name)
+        self._values: set[Value] = set()
+        self._symbols: set[Var] = set()
+        self._calls = CallChecker(self._out, module, func)
+
+    def run(self) -> list[Violation]:
+        """Check parameters, bindings and results in order."""
+        func = self._func
+        self._check_identity()
+        self._introduce([p.value.info for p in func.params])
+        self._values |= {p.value for p in func.params}
+        for fact in func.facts:
+            self._use(fact.predicate, "a fact")
+        self._bindings(func.bindings, func.facts)
+        with self._out.inside("return"):
+            for result in func.results:
+                self._operand(result)
+            self._check_results()
+        return self._out.found
+
+    # ------------------------------------------------------------ names
+
+    def _check_identity(self) -> None:
+        values = [p.value for p in self._func.params]
+        values += [b.value for b in _all_bindings(self._func.bindings)]
+        for uid, count in Counter(v.uid for v in values).items():
+            if count > 1:
+                self._out.report(rules.UIDS, f"{count} values have uid {uid}", uid)
+        names = Counter(v.name for v in values if v.name != rules.EFFECT)
+        for name, count in names.items():
+            if count > 1:
+                self._out.report(rules.NAMES, f"{count} values are named {name!r}")
+        for name in dict.fromkeys((self._func.name, *names)):
+            if not is_writable(name):
+                message = f"name {name!r} is not one that reads back"
+                self._out.report(rules.WRITABLE, message)
+
+    def _check_results(self) -> None:
+        names, results = self._func.result_names, self._func.results
+        if names and len(names) != len(results):
+            message = f"{len(names)} names for {len(results)} results"
+            self._out.report(rules.RESULTS, message)
+        for name, count in Counter(names).items():
+            if count > 1:
+                self._out.report(rules.RESULTS, f"{count} results are named {name!r}")
+
+    # ------------------------------------------------------------ symbols and operands
+
+    def _introduce(self, infos: Iterable[Info]) -> None:
+        """Enter the symbols that are whole terms, then check all others against them."""
+        terms = [t for info in infos for t in symbols_of(info)]
+        self._symbols |= {t for t in terms if isinstance(t, Var)}
+        for term in terms:
+            self._use(term, "an annotation")
+
+    def _use(self, term: Expr | Bool, where: str) -> None:
+        for symbol in sorted(term.free - self._symbols, key=lambda s: s.name):
+            self._out.report(
+                rules.SYMBOLS,
+                f"{where} mentions {symbol.name!r}, which no parameter or match_cast introduces",
+            )
+
+    def _operand(self, operand: Operand) -> None:
+        match operand:
+            case Value():
+                if operand not in self._values:
+                    self._out.report(
+                        rules.DEFINED, f"value {operand.name!r} is not defined here", operand.uid
+                    )
+            case Dims(dims=dims):
+                for dim in dims:
+                    self._use(dim, "an operand")
+            case ConstantRef():
+                self._constant(operand)
+            case ScalarLiteral():
+                return
+
+    def _constant(self, ref: ConstantRef) -> None:
+        if self._module is None:
+            return
+        known = self._module.constants.get(ref.key)
+        if known is None:
+            if ref.key not in _prepared(self._module, self._func.name):
+                self._out.report(rules.CONSTANTS, f"the module has no constant {ref.key!r}")
+            return
+        shape = ref.info.shape
+        stated = None if shape is None else tuple(map(to_text, shape))
+        if ref.info.dtype != known.dtype or stated != tuple(map(str, known.shape)):
+            self._out.report(
+                rules.CONSTANTS,
+                f"constant {ref.key!r} is {known.dtype} of shape {known.shape}, "
+                f"the reference says {ref.info.dtype} of ({', '.join(stated or ('?',))})",
+            )
+
+    # ------------------------------------------------------------ bindings
+
+    def _bindings(self, bindings: Iterable[Binding], facts: Facts) -> None:
+        for binding in bindings:
+            with self._out.inside(f"binding {binding.value.name!r}", binding.value.uid):
+                self._binding(binding, facts)
+            self._values.add(binding.value)
+
+    def _binding(self, binding: Binding, facts: Facts) -> None:
+        right, info = binding.right, binding.value.info
+        self._check_stage(right)
+        for operand in operands_of(right):
+            self._operand(operand)
+        if isinstance(right, MatchCast):
+            self._introduce([right.info])
+        for term in _terms_of(right):
+            self._use(term, "the right-hand side")
+        for term in symbols_of(info):
+            self._use(term, "the annotation")
+        self._check_right(right, info, facts)
+
+    def _check_stage(self, right: Right) -> None:
+        memory = self._func.stage == "memory"
+        wrong = isinstance(right, _MAKING) if memory else isinstance(right, _MEMORY)
+        if wrong:
+            name = type(right).__name__
+            message = f"{name} in the {self._func.stage} stage"
+            self._out.report(rules.STAGE, message)
+
+    def _check_right(self, right: Right, info: Info, facts: Facts) -> None:
+        match right:
+            case Call(op=op):
+                self._operator(right, info, facts, op)
+            case CallTIR(outputs=outputs) | CallDPSLibrary(outputs=outputs):
+                self._calls.check(right, facts)
+                self._agree(TupleInfo(outputs) if len(outputs) != 1 else outputs[0], info, facts)
+            case CallGraph() | Launch() | LaunchLibrary():
+                self._calls.check(right, facts)
+            case MatchCast(info=refined) | ViewTensor(info=refined):
+                self._agree(refined, info, facts)
+            case MakeTuple(fields=fields):
+                self._agree(TupleInfo(tuple(info_of(f) for f in fields)), info, facts)
+            case TupleItem():
+                self._tuple_item(right, info, facts)
+            case IfElse(then=then, otherwise=otherwise):
+                for branch in (then, otherwise):
+                    self._branch(branch, info, facts)
+            case VersionSwitch():
+                self._versions(right, facts)
+            case AllocStorage() | Kill() | Check():
+                return
+
+    def _agree(self, right: Info, info: Info, facts: Facts) -> None:
+        problem = disagreement(right, info, facts)
+        if problem:
+            self._out.report(rules.ANNOTATION, f"the annotation does not fit: {problem}")
+
+    def _operator(self, call: Call, info: Info, facts: Facts, op: str) -> None:
+        from .operators import infer_call  # operators import this package
+
+        try:
+            inferred = infer_call(op, call.args, call.attributes, facts)
+        except TilewrightError as error:
+            self._out.report(rules.OPERATORS, error.message)
+        else:
+            self._agree(inferred.info, info, facts)
+
+    def _tuple_item(self, right: TupleItem, info: Info, facts: Facts) -> None:
+        whole = right.tuple_.info
+        if not isinstance(whole, TupleInfo):
+            message = f"value {right.tuple_.name!r} is no tuple"
+            self._out.report(rules.ANNOTATION, message)
+        elif not 0 <= right.index < len(whole.fields):
+            message = f"field {right.index} of a tuple of {len(whole.fields)}"
+            self._out.report(rules.ANNOTATION, message)
+        else:
+            self._agree(whole.fields[right.index], info, facts)
+
+    def _branch(self, branch: Branch, info: Info, facts: Facts) -> None:
+        values, symbols = set(self._values), set(self._symbols)
+        self._bindings(branch.bindings, facts)
+        for result in branch.results:
+            self._operand(result)
+        results = tuple(info_of(r) for r in branch.results)
+        self._agree(results[0] if len(results) == 1 else TupleInfo(results), info, facts)
+        self._values, self._symbols = values, symbols
+
+    def _versions(self, switch: VersionSwitch, facts: Facts) -> None:
+        if not switch.cases or switch.cases[-1].guard != TRUE:
+            self._out.report(rules.VERSIONS, "the last case has a guard that may not hold")
+        for case in switch.cases:
+            self._use(case.guard, "a guard")
+            values, symbols = set(self._values), set(self._symbols)
+            self._bindings(case.bindings, facts)
+            self._values, self._symbols = values, symbols
+
+
+def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
+    for binding in bindings:
+        yield binding
+        for inner in inner_bindings(binding.right):
+            yield from _all_bindings(inner)
+
+
+def _prepared(module: Module, function: str) -> set[str]:
+    """Name the constants that another function prepares for this one."""
+    return {
+        name
+        for graph in module.graphs
+        if ("prepare_for", function) in graph.attributes
+        for name in graph.result_names
+    }
+
+
+def _terms_of(right: Right) -> Iterator[Expr | Bool]:
+    """Iterate the terms that a right-hand side mentions beside its operands."""
+    match right:
+        case CallTIR(outputs=outputs, scalars=scalars, versions=versions):
+            yield from (t for o in outputs for t in symbols_of(o))
+            yield from scalars
+            for version in versions:
+                yield version.guard
+                yield from version.scalars
+        case Launch(scalars=scalars, versions=versions):
+            yield from scalars
+            for version in versions:
+                yield version.guard
+                yield from version.scalars
+        case CallDPSLibrary(outputs=outputs):
+            yield from (t for o in outputs for t in symbols_of(o))
+        case AllocStorage(size=size):
+            yield size
+        case ViewTensor(offset=offset, info=info):
+            yield offset
+            yield from symbols_of(info)
+        case Check(predicate=predicate):
+            yield predicate
+        case _:
+            return
+
+
+def info_of(operand: Operand) -> Info:
+    """Give the annotation of an operand."""
+    match operand:
+        case Value(info=info) | ConstantRef(info=info):
+            return info
+        case ScalarLiteral(dtype=dtype):
+            return TensorInfo((), dtype)
+        case Dims(dims=dims):
+            return ShapeInfo(dims, len(dims))

@@ -1,0 +1,98 @@
+"""Which dtypes the operations of elements take, and whether an element's parts agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+from ..dtype import DType, bool_
+from ..symbolic import to_text
+from .nodes import (
+    Binary,
+    Cast,
+    Compare,
+    Condition,
+    Element,
+    Index,
+    Load,
+    Number,
+    Unary,
+    Where,
+)
+from .visit import walk_element
+
+_FLOAT_FUNCTIONS: Final = frozenset(
+    {
+        "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "sin", "cos",
+        "isnan", "isinf", "div", "atan2",
+    }
+)  # fmt: skip
+_LOGIC: Final = frozenset({"and", "or", "xor"})
+_SHIFTS: Final = frozenset({"shl", "shr", "bitnot"})
+
+
+def _allowed(op: str, dtype: DType) -> bool:
+    """Whether an operation is one of the dtype."""
+    if op in _FLOAT_FUNCTIONS:
+        return dtype.is_float
+    if op in _LOGIC:
+        return not dtype.is_float
+    if op in _SHIFTS:
+        return dtype.is_integer
+    if op == "not":
+        return dtype == bool_
+    return dtype != bool_ or op in ("min", "max", "mul")
+
+
+def _number_fits(value: float, dtype: DType) -> bool:
+    """Whether a number is one of the dtype, and in its range."""
+    if dtype == bool_:
+        return isinstance(value, bool)
+    if dtype.is_float:
+        return not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    signed = dtype.kind == "int"
+    low = -(1 << (dtype.bits - 1)) if signed else 0
+    return low <= value < (1 << (dtype.bits - int(signed)))
+
+
+def dtype_problems(element: Element) -> Iterator[str]:
+    """Say what is wrong with the dtypes inside an element, in words.
+
+    Examples
+    --------
+    >>> from ..dtype import f32, i32
+    >>> list(dtype_problems(Binary("add", Number(1.0, f32), Number(1, i32))))
+    ['add of f32 and i32']
+    """
+    for part in walk_element(element):
+        yield from _problems(part)
+
+
+def _problems(part: Element) -> Iterator[str]:
+    match part:
+        case Number(value=value, dtype=dtype):
+            if not _number_fits(value, dtype):
+                yield f"{value!r} is no {dtype}"
+        case Index(value=value, dtype=dtype):
+            if dtype == bool_:
+                yield f"integer {to_text(value)} used as {dtype}"
+        case Unary(op=op, operand=operand):
+            if not _allowed(op, operand.dtype):
+                yield f"{op} of {operand.dtype}"
+        case Binary(op=op, left=left, right=right):
+            if left.dtype != right.dtype or not _allowed(op, left.dtype):
+                yield f"{op} of {left.dtype} and {right.dtype}"
+        case Compare(op=op, left=left, right=right):
+            if left.dtype != right.dtype:
+                yield f"comparison {op} of {left.dtype} and {right.dtype}"
+        case Where(condition=condition, then=then, otherwise=otherwise):
+            if condition.dtype != bool_:
+                yield f"where on a condition of dtype {condition.dtype}"
+            if then.dtype != otherwise.dtype:
+                yield f"where chooses between {then.dtype} and {otherwise.dtype}"
+        case Cast() | Condition() | Load():
+            return
+        case _:
+            assert_never(part)

@@ -1,0 +1,326 @@
+"""Well-formedness of loop-level functions, one violation a broken rule and place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import assert_never
+
+from ..identity import Uid
+from ..naming import is_writable
+from ..symbolic import Bool, Expr, Var
+from ..violations import Collector, Violation
+from . import rules
+from .cover import uncovered
+from .nodes import (
+    Block,
+    Buffer,
+    BufferParam,
+    Element,
+    For,
+    If,
+    Let,
+    Load,
+    PrimFunc,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+)
+from .typing import dtype_problems
+from .visit import loads, stores, walk, walk_element
+
+
+def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
+    """Find everything in which a function is not well formed.
+
+    Regions are checked with the prover where they are not plain points; what it can neither prove
+    nor refute is not a violation.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..symbolic import as_expr
+    >>> y = Buffer(1, "y", (as_expr(8),), f32)
+    >>> bad = PrimFunc("f", (), Store(y, (), Load(y, (as_expr(0),))))
+    >>> [v.rule.name for v in loop_violations(bad)]
+    ['declared buffers', 'rank of accesses', 'declared buffers']
+    """
+    return tuple(_Checker(func).run())
+
+
+class _Checker:
+    """Walks one function with the variables in scope."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self._func = func
+        self._out = Collector(func.name)
+        self._buffers = {*func.buffer_params, *func.buffers}
+        self._read_only = {
+            p.buffer for p in func.params if isinstance(p, BufferParam) and p.access == "in"
+        }
+        self._symbols = self._parameter_symbols()
+        self._scope: dict[Var, str] = dict.fromkeys(self._symbols, "symbol")
+        self._hidden: dict[Var, str] = {}
+        self._ever_bound: set[Var] = set()
+
+    def run(self) -> list[Violation]:
+        """Check the signature, then the statements."""
+        self._check_identity()
+        self._check_symbols()
+        for buffer in (*self._func.buffer_params, *self._func.buffers):
+            self._check_buffer(buffer)
+        for fact in self._func.facts:
+            self._use(fact.predicate, "a fact")
+        self._statement(self._func.body)
+        return self._out.found
+
+    # ------------------------------------------------------------ names and symbols
+
+    def _check_identity(self) -> None:
+        func, nodes = self._func, list(walk(self._func.body))
+        buffers = [(b.uid, b.name) for b in (*func.buffer_params, *func.buffers)]
+        blocks = [(n.uid, n.name) for n in nodes if isinstance(n, Block)]
+        loops = [(n.uid, n.var.name) for n in nodes if isinstance(n, For)]
+        for uid, count in Counter(u for u, _ in (*buffers, *blocks, *loops)).items():
+            if count > 1:
+                self._out.report(rules.UIDS, f"{count} nodes have uid {uid}", uid)
+        for what, named in (("buffer", buffers), ("block", blocks), ("loop", loops)):
+            self._check_names(what, named)
+        self._check_writable("function", func.name, None)
+
+    def _check_names(self, what: str, named: Iterable[tuple[Uid, str]]) -> None:
+        owners: dict[str, list[Uid]] = {}
+        for uid, name in named:
+            owners.setdefault(name, []).append(uid)
+        for name, uids in owners.items():
+            self._check_writable(what, name, uids[0])
+            if len(uids) > 1:
+                message = f"{len(uids)} {what}s are named {name!r}"
+                self._out.report(rules.NAMES, message, uids[-1])
+
+    def _check_writable(self, what: str, name: str, uid: Uid | None) -> None:
+        if not is_writable(name):
+            message = f"{what} name {name!r} is not one that reads back"
+            self._out.report(rules.WRITABLE, message, uid)
+
+    def _parameter_symbols(self) -> dict[Var, bool]:
+        """Give the symbols of the parameters, and whether each is determined by them."""
+        symbols: dict[Var, bool] = {}
+        for param in self._func.params:
+            dims = param.buffer.shape if isinstance(param, BufferParam) else (param.var,)
+            for dim in dims:
+                for symbol in dim.free:
+                    symbols[symbol] = symbols.get(symbol, False) or dim is symbol
+        return symbols
+
+    def _check_symbols(self) -> None:
+        for symbol, bound in self._symbols.items():
+            if not bound:
+                self._out.report(
+                    rules.SYMBOLS,
+                    f"symbol {symbol.name!r} occurs in dimensions, but is none by itself",
+                )
+        names = Counter(s.name for s in self._symbols)
+        for name, count in names.items():
+            self._check_writable("symbol", name, None)
+            if count > 1:
+                self._out.report(rules.NAMES, f"{count} symbols are named {name!r}")
+
+    def _check_buffer(self, buffer: Buffer) -> None:
+        with self._out.inside(f"buffer {buffer.name!r}", buffer.uid):
+            for dim in buffer.shape:
+                self._use(dim, "its shape")
+            if buffer.strides is not None and len(buffer.strides) != buffer.rank:
+                self._mismatch("strides", len(buffer.strides), buffer)
+            if buffer.layout is not None and len(buffer.layout.inputs) != buffer.rank:
+                self._mismatch("layout inputs", len(buffer.layout.inputs), buffer)
+            if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
+                message = f"alignment {buffer.alignment} is no power of two"
+                self._out.report(rules.BUFFERS, message)
+
+    def _mismatch(self, what: str, count: int, buffer: Buffer) -> None:
+        self._out.report(rules.BUFFERS, f"{count} {what} for rank {buffer.rank}")
+
+    # ------------------------------------------------------------ variables
+
+    def _bind(self, variable: Var, what: str, stack: ExitStack) -> None:
+        """Have a variable in scope until the stack closes."""
+        if variable in self._ever_bound:
+            self._out.report(rules.BOUND_ONCE, f"{what} {variable.name!r} is bound twice")
+        others = (v for v in (*self._scope, *self._hidden) if v.name == variable.name)
+        if any(v is not variable for v in others):
+            self._out.report(rules.NAMES, f"another variable {variable.name!r} is in scope")
+        self._check_writable(what, variable.name, None)
+        self._ever_bound.add(variable)
+        self._scope[variable] = what
+        stack.callback(self._scope.pop, variable, None)
+
+    def _use(self, term: Expr | Bool, where: str) -> None:
+        """Check that the variables of a term are in scope."""
+        for variable in term.free:
+            if variable in self._scope:
+                continue
+            if variable in self._hidden:
+                rule = rules.ISOLATION
+                message = f"{where} mentions {self._hidden[variable]} {variable.name!r} around it"
+            else:
+                rule = rules.SCOPE
+                message = f"{where} mentions {variable.name!r}, which nothing binds here"
+            self._out.report(rule, message)
+
+    # ------------------------------------------------------------ statements
+
+    def _statement(self, statement: Stmt) -> None:
+        match statement:
+            case Store():
+                self._store(statement)
+            case For():
+                self._for(statement)
+            case Block():
+                self._block(statement)
+            case Seq(body=parts):
+                for part in parts:
+                    self._statement(part)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self._use(condition, "a condition")
+                for branch in (then, otherwise):
+                    if branch is not None:
+                        self._statement(branch)
+            case Let():
+                self._let(statement)
+            case _:
+                assert_never(statement)
+
+    def _store(self, store: Store) -> None:
+        self._access(store.buffer, store.indices)
+        if store.buffer in self._read_only:
+            message = f"parameter {store.buffer.name!r} is passed in, and written"
+            self._out.report(rules.ACCESS, message, store.buffer.uid)
+        self._element(store.value)
+        if store.value.dtype != store.buffer.dtype:
+            self._out.report(
+                rules.DTYPES,
+                f"{store.value.dtype} is stored in buffer {store.buffer.name!r} "
+                f"of {store.buffer.dtype}",
+            )
+
+    def _access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        self._declared(buffer)
+        if len(indices) != buffer.rank:
+            self._out.report(
+                rules.RANK,
+                f"{len(indices)} indices into buffer {buffer.name!r} of rank {buffer.rank}",
+            )
+        for index in indices:
+            self._use(index, f"an index of {buffer.name!r}")
+
+    def _declared(self, buffer: Buffer) -> None:
+        if buffer not in self._buffers:
+            known = ", ".join(sorted(b.name for b in self._buffers)) or "none"
+            message = f"buffer {buffer.name!r} is not declared; buffers are {known}"
+            self._out.report(rules.DECLARED, message)
+
+    def _element(self, element: Element) -> None:
+        for problem in dtype_problems(element):
+            self._out.report(rules.DTYPES, problem)
+        for part in walk_element(element):
+            if isinstance(part, Load):
+                self._access(part.buffer, part.indices)
+            else:
+                value = getattr(part, "value", None)
+                if isinstance(value, Expr | Bool):
+                    self._use(value, "an element")
+
+    def _for(self, loop: For) -> None:
+        with self._out.inside(f"loop {loop.var.name!r}", loop.uid), ExitStack() as stack:
+            self._use(loop.extent, "the extent")
+            if (loop.kind == "thread") != bool(loop.thread):
+                self._out.report(rules.LOOPS, f"a {loop.kind} loop with thread tag {loop.thread!r}")
+            self._bind(loop.var, "loop", stack)
+            self._statement(loop.body)
+
+    def _let(self, let: Let) -> None:
+        with self._out.inside(f"variable {let.var.name!r}"), ExitStack() as stack:
+            self._use(let.lower, "the lower bound")
+            self._use(let.upper, "the upper bound")
+            self._element(let.load)
+            if not let.load.dtype.is_integer:
+                message = f"an index is read from {let.load.buffer.name!r} of {let.load.dtype}"
+                self._out.report(rules.DTYPES, message)
+            self._bind(let.var, "variable", stack)
+            self._statement(let.body)
+
+    # ------------------------------------------------------------ blocks
+
+    def _block(self, block: Block) -> None:
+        with self._out.inside(f"block {block.name!r}", block.uid):
+            for iter_var in block.iters:
+                self._use(iter_var.extent, "an extent")
+                self._use(iter_var.binding, "a binding")
+            self._use(block.predicate, "the guard")
+            with self._isolated(), ExitStack() as stack:
+                for iter_var in block.iters:
+                    self._bind(iter_var.var, "iteration variable", stack)
+                for region in (*block.reads, *block.writes):
+                    self._region(region)
+                if block.init is not None:
+                    self._statement(block.init)
+                self._statement(block.body)
+            self._check_reduction(block)
+            self._check_regions(block)
+
+    def _isolated(self) -> ExitStack:
+        """Hide all but symbols until the stack closes."""
+        outer, hidden = self._scope, self._hidden
+        self._scope = dict.fromkeys(self._symbols, "symbol")
+        self._hidden = hidden | {v: w for v, w in outer.items() if v not in self._symbols}
+        stack = ExitStack()
+        stack.callback(self._restore, outer, hidden)
+        return stack
+
+    def _restore(self, scope: dict[Var, str], hidden: dict[Var, str]) -> None:
+        self._scope, self._hidden = scope, hidden
+
+    def _region(self, region: Region) -> None:
+        self._declared(region.buffer)
+        if len(region.ranges) != region.buffer.rank:
+            self._out.report(
+                rules.RANK,
+                f"{len(region.ranges)} ranges of buffer {region.buffer.name!r} "
+                f"of rank {region.buffer.rank}",
+            )
+        for part in region.ranges:
+            self._use(part.start, f"a region of {region.buffer.name!r}")
+            self._use(part.extent, f"a region of {region.buffer.name!r}")
+
+    def _check_reduction(self, block: Block) -> None:
+        reduced = {v.var for v in block.iters if v.kind == "reduce"}
+        if not reduced:
+            return
+        body = list(stores(block.body))
+        for store in body:
+            for index in store.indices:
+                for variable in index.free & reduced:
+                    self._out.report(
+                        rules.REDUCTION,
+                        f"{store.buffer.name!r} is written at reduction variable {variable.name!r}",
+                    )
+        written = {s.buffer for s in body}
+        if block.init is None:
+            own = {load.buffer for load in loads(block.body)}
+            missing = written - own
+            message = "without init, and does not read what it writes"
+        else:
+            missing = {s.buffer for s in stores(block.init)} ^ written
+            message = "is written by only one of init and body"
+        for buffer in sorted(missing, key=lambda b: b.name):
+            self._out.report(rules.REDUCTION, f"{buffer.name!r} {message}")
+
+    def _check_regions(self, block: Block) -> None:
+        facts = self._func.facts
+        for iter_var in block.iters:
+            facts = facts.with_loop(iter_var.var, iter_var.extent)
+        for message in uncovered(block, facts):
+            self._out.report(rules.REGIONS, message)
