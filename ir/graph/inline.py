@@ -150,9 +150,7 @@ class _Inliner:
         else:
             yield replace(binding, right=MakeTuple(results))
 
-    def copies(
-        self, bindings: Sequence[Binding], terms: Mapping[Var, SymInt]
-    ) -> Iterator[Binding]:
+    def copies(self, bindings: Sequence[Binding], terms: Mapping[Var, SymInt]) -> Iterator[Binding]:
         """Copy bindings with fresh values and the caller's symbols."""
         for binding in bindings:
             right = self.copied(binding.right, terms)
@@ -225,9 +223,7 @@ class _Inliner:
 
 
 def _copy(symbol: Var) -> Var:
-    return var(
-        symbol.name, lower=symbol.lower, upper=symbol.upper, multiple_of=symbol.multiple_of
-    )
+    return var(symbol.name, lower=symbol.lower, upper=symbol.upper, multiple_of=symbol.multiple_of)
 
 
 def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: set[str]) -> GraphFunc:

@@ -274,7 +274,5 @@ def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
     flat = inline_calls(module, func, mint, names)
     planner = _Planner(module, flat, mint, names)
     bindings = tuple(planner.bindings(flat.bindings))
-    ordered = replace(
-        flat, bindings=bindings, results=planner.flat(flat.results), stage="memory"
-    )
+    ordered = replace(flat, bindings=bindings, results=planner.flat(flat.results), stage="memory")
     return _with_kills(_without(ordered, _share(ordered)), planner)

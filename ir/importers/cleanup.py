@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph.nodes import Call, ConstantRef, GraphFunc, MatchCast, Operand, TupleItem, Value, Binding
+from ..graph.nodes import (
+    Binding,
+    Call,
+    ConstantRef,
+    GraphFunc,
+    MatchCast,
+    Operand,
+    TupleItem,
+    Value,
+)
 
 
 def operands_of(binding: Binding) -> tuple[Operand, ...]:

@@ -29,9 +29,7 @@ def small_elements(
     return tuple(as_expr(int(v)) for v in np.asarray(load()).ravel())
 
 
-def known_elements(
-    shape: tuple[int, ...], dtype: DType, load: Callable[[], Array]
-) -> Known | None:
+def known_elements(shape: tuple[int, ...], dtype: DType, load: Callable[[], Array]) -> Known | None:
     """Find out whether a constant is one number, or counts upwards along one axis."""
     exact = dtype.is_integer or dtype.kind == "bool"
     if not 0 < _count(shape) <= (MOST_INSPECTED if exact else 1):

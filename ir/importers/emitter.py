@@ -32,18 +32,33 @@ class Emitter:
         self.origins: Origins = NO_ORIGIN
         self.constants: dict[str, Constant] = {}
         self._done: dict[tuple[object, ...], Value] = {}
+        self._permuted: dict[Operand, tuple[Operand, AttributeArgument]] = {}
 
     def emit(
         self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
     ) -> Value:
         """Apply an operator, or give the value of the same call made before."""
         operands = tuple(operand(a) for a in args)
+        if op == "permute_dims" and operands[0] in self._permuted:
+            return self._permute_again(self._permuted[operands[0]], attributes["axes"], name)
         key = (op, tuple(map(_key, operands)), repr(sorted(attributes.items())))
         if key not in self._done:
             self._done[key] = self.builder.emit(
                 op, *operands, name=name, origins=self.origins, **attributes
             )
-        return self._done[key]
+        found = self._done[key]
+        if op == "permute_dims":
+            self._permuted[found] = operands[0], attributes["axes"]
+        return found
+
+    def _permute_again(
+        self, before: tuple[Operand, AttributeArgument], axes: AttributeArgument, name: str | None
+    ) -> Value:
+        """Reorder once instead of twice."""
+        source, first = before
+        if not isinstance(first, Sequence) or not isinstance(axes, Sequence):
+            raise ImportMismatchError("axes have to be a sequence")
+        return self.emit("permute_dims", source, name=name, axes=tuple(first[a] for a in axes))
 
     def tensor(self, value: Value | ConstantRef) -> Imported:
         """Take a value as it is."""

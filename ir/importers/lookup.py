@@ -26,9 +26,7 @@ def take(
     rows = _rows(e, x, indices, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if rows is None:
-        found = e.emit(
-            "take", e.plain(x), e.compact(indices), name=name, axis=axis, wrap=wrap
-        )
+        found = e.emit("take", e.plain(x), e.compact(indices), name=name, axis=axis, wrap=wrap)
         return Imported(shape, x.dtype, found)
     ones = tuple(
         rows.shape[axis] if isinstance(indices.known, Iota) and k == indices.known.axis else _ONE
@@ -61,7 +59,9 @@ def select(e: Emitter, x: Imported, axis: int, index: Expr) -> Imported:
     return reshape(e, thin, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
-def gather(e: Emitter, x: Imported, axis: int, indices: Imported, *, wrap: bool = False) -> Imported:
+def gather(
+    e: Emitter, x: Imported, axis: int, indices: Imported, *, wrap: bool = False
+) -> Imported:
     """Take ``x[i, indices[i, j]]`` for axis 1, and so on."""
     axis = axis_of(axis, x.rank)
     if isinstance(x.known, Uniform):

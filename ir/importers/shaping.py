@@ -94,8 +94,9 @@ def reshape(e: Emitter, x: Imported, dims: Sequence[SymInt]) -> Imported:
     moved = _only_ones_moved(x.shape, shape)
     if moved is not None:
         dropped, inserted = moved
-        thin = squeeze(e, x, dropped) if dropped else x
-        return expand_dims(e, thin, inserted) if inserted else thin
+        if not (dropped and inserted) or x.known is not None:
+            thin = squeeze(e, x, dropped) if dropped else x
+            return expand_dims(e, thin, inserted) if inserted else thin
     return e.apply("reshape", e.plain(x), shape)
 
 
@@ -162,5 +163,3 @@ def concat(e: Emitter, parts: Sequence[Imported], axis: int) -> Imported:
     if len(kept) == 1:
         return kept[0]
     return e.apply("concat", *(e.plain(p) for p in kept), axis=axis_of(axis, rank))
-
-

@@ -65,14 +65,13 @@ def attention(
         key, value = (_repeat_heads(t, query, x) for x in (key, value))
     return t.tensor(
         scaled_dot_product_attention(
-            t.builder,
+            t,
             t.plain(query),
             t.plain(key),
             t.plain(value),
             None if mask is None else t.compact(mask),
             causal=is_causal,
             scale=scale,
-            origins=t.origins,
         )
     )
 
@@ -93,9 +92,7 @@ def layer_norm(
     if weight is None and bias is not None:
         weight = t.uniform(1, t.dims(shape), x.dtype)
     factors = [t.plain(v) for v in (weight, bias) if v is not None]
-    return t.apply(
-        "layer_norm", t.plain(x), *factors, name=t.leaf, epsilon=eps, axes=len(shape)
-    )
+    return t.apply("layer_norm", t.plain(x), *factors, name=t.leaf, epsilon=eps, axes=len(shape))
 
 
 @aten("rms_norm")
@@ -203,5 +200,3 @@ def as_product(counts: Sequence[int | None]) -> int:
     for count in counts:
         found *= count or 0
     return found
-
-

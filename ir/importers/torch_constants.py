@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from ..dtype import DType, dtype as dtype_named
 from ..graph.nodes import TensorInfo
 from ..module import Array, Constant
@@ -68,5 +67,3 @@ class TorchConstants:
         elements = small_elements(sizes, dtype, lambda: tensor_array(tensor))
         info = TensorInfo(shape, dtype, elements=elements)
         return Imported(shape, dtype, self._emitter.builder.constant(key, info), known)
-
-

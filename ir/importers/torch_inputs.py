@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..symbolic import (
+    Bool,
     Expr,
     Facts,
     Var,
@@ -47,18 +48,16 @@ def read_symbols(program: Any) -> InputSymbols:
     guards = parse_guards(getattr(program, "_guards_code", ()), sizes)
     symbols.solve(guards)
     facts = _solve_derived(symbols, nodes, Facts())
-    facts = _ranges(program, symbols, facts)
-    for guard in guards:
-        claim = substitute(guard, symbols.solved)
+    held = [substitute(guard, symbols.solved) for guard in guards]
+    facts = _ranges(program, symbols, facts, held)
+    for claim in held:
         facts = add_fact(facts, claim, "guard of torch.export")
     return InputSymbols(symbols, facts, _hints(symbols, nodes))
 
 
 def user_inputs(program: Any) -> Iterator[Any]:
     """Iterate the placeholders of what a caller passes."""
-    names = {
-        s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"
-    }
+    names = {s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"}
     return (n for n in program.graph.nodes if n.op == "placeholder" and n.name in names)
 
 
@@ -135,7 +134,7 @@ def _solve_derived(symbols: TorchSymbols, nodes: Sequence[Any], facts: Facts) ->
     return facts
 
 
-def _ranges(program: Any, symbols: TorchSymbols, facts: Facts) -> Facts:
+def _ranges(program: Any, symbols: TorchSymbols, facts: Facts, guards: Sequence[Bool]) -> Facts:
     for symbol, bounds in program.range_constraints.items():
         if str(symbol) not in symbols.vars:
             continue
@@ -144,7 +143,7 @@ def _ranges(program: Any, symbols: TorchSymbols, facts: Facts) -> Facts:
         for bound, below in ((bounds.lower, True), (bounds.upper, False)):
             if getattr(bound, "is_Integer", isinstance(bound, int)):
                 limit = as_expr(int(bound))
-                facts = add_fact(facts, limit <= size if below else size <= limit, text)
+                facts = add_fact(facts, limit <= size if below else size <= limit, text, guards)
     return facts
 
 
@@ -155,4 +154,3 @@ def _hints(symbols: TorchSymbols, nodes: Sequence[Any]) -> tuple[tuple[str, tupl
     sizes = {str(k): int(v) for k, v in values.items()}
     used = {s: v for s, v in symbols.vars.items() if v not in symbols.solved}
     return tuple((v.name, (sizes[s],)) for s, v in used.items() if s in sizes)
-

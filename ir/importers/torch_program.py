@@ -165,9 +165,7 @@ class _Translator:
                 raise UnsupportedInputError(f"output {node} is not a tensor")
             results.append(self.context.plain(found))
         names = result_names(self.program, len(results))
-        return self.context.builder.finish(
-            results, result_names=names, hints=self.inputs.hints
-        )
+        return self.context.builder.finish(results, result_names=names, hints=self.inputs.hints)
 
     # ---------------------------------------------------------------- nodes
 
@@ -262,5 +260,3 @@ def _path_name(path: Any) -> str:
 
     text = re.sub(r"\W+", "_", pytree.keystr(path)).strip("_")
     return text if not text or text[0].isalpha() else f"output_{text}"
-
-

@@ -330,5 +330,3 @@ def slice_scatter(
     axis = axis_of(dim, x.rank)
     begin = [as_expr(start or 0) if k == axis else as_expr(0) for k in range(x.rank)]
     return t.apply("update_slice", t.plain(x), t.plain(values), begin)
-
-

@@ -25,6 +25,7 @@ from ..symbolic import (
     SymbolicError,
     Var,
     as_expr,
+    const_value,
     free_vars,
     is_proved,
     linear_form,
@@ -36,7 +37,6 @@ from ..symbolic import (
     total,
     var,
 )
-from ..symbolic import const_value
 
 
 class SymbolicDimensionError(TilewrightError):
@@ -88,7 +88,7 @@ class TorchSymbols:
                 return product(args)
             case "Pow", [base, power] if (exponent := const_value(power)) is not None:
                 return product([base] * exponent)
-            case ("FloorDiv" | "CleanDiv"), [left, right]:
+            case (("FloorDiv" | "CleanDiv"), [left, right]):
                 return left // right
             case "Mod" | "PythonMod", [left, right]:
                 return left % right
@@ -110,15 +110,22 @@ class TorchSymbols:
             self._solve(substitute(left - right, self.solved))
 
     def _solve(self, difference: Expr) -> None:
-        for symbol in sorted(free_vars(difference), key=lambda v: -v.serial):
-            form = linear_form(difference, (symbol,))
-            factor = None if form is None else const_value(form.coefficients.get(symbol, as_expr(0)))
-            if form is None or factor not in (1, -1):
-                continue
-            value = -form.rest if factor == 1 else form.rest
-            self.solved = {k: substitute(v, {symbol: value}) for k, v in self.solved.items()}
-            self.solved[symbol] = value
+        found = list(_solutions(difference))
+        if not found:
             return
+        # A sum of sizes reads better than a difference, and cannot be negative.
+        symbol, value = next((s for s in found if s[1].lower is not None), found[0])
+        self.solved = {k: substitute(v, {symbol: value}) for k, v in self.solved.items()}
+        self.solved[symbol] = value
+
+
+def _solutions(difference: Expr) -> Iterable[tuple[Var, Expr]]:
+    """Solve ``difference == 0`` for each symbol that it has once, the latest first."""
+    for symbol in sorted(free_vars(difference), key=lambda v: -v.serial):
+        form = linear_form(difference, (symbol,))
+        factor = None if form is None else const_value(form.coefficients.get(symbol, as_expr(0)))
+        if form is not None and factor in (1, -1):
+            yield symbol, (-form.rest if factor == 1 else form.rest)
 
 
 def _equations(guards: list[Bool]) -> Iterable[tuple[Expr, Expr]]:
@@ -155,8 +162,10 @@ def _parse(text: str, sizes: Mapping[str, Expr]) -> Bool | None:
     return substitute(guard, {names[name]: sizes[name] for name in sizes})
 
 
-def is_artefact(claim: Bool) -> bool:
+def is_artefact(claim: Bool, given: Iterable[Bool] = ()) -> bool:
     """Whether a guard holds by itself, or because sizes at trace time are at least 2.
+
+    ``given`` are relations between sizes that hold at trace time as well.
 
     Examples
     --------
@@ -166,14 +175,17 @@ def is_artefact(claim: Bool) -> bool:
     """
     if isinstance(claim, bool | Ne):
         return True
+    relations = [g for g in given if len(free_vars(g)) > 1 and g != claim]
     traced = Facts()
-    for symbol in free_vars(claim):
+    for symbol in frozenset[Var]().union(*map(free_vars, (claim, *relations))):
         traced = traced.with_range(symbol, lower=2)
+    for relation in relations:
+        traced = traced.assume(relation, origin="guard")
     return is_proved(claim, traced)
 
 
-def add_fact(facts: Facts, claim: Bool, text: str) -> Facts:
+def add_fact(facts: Facts, claim: Bool, text: str, given: Iterable[Bool] = ()) -> Facts:
     """State a guard that is checked when the program is entered, unless it is an artefact."""
-    if is_artefact(claim):
+    if is_artefact(claim, given):
         return facts
     return facts.assume(claim, origin=Origin(text), discharge=Discharge.ENTRY_CHECK)

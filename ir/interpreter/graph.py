@@ -324,6 +324,14 @@ def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
         _match(frame, binding.value.info, datum, _where(frame, binding), bind=True)
 
 
+def _bind_sizes(frame: _Frame, info: Info, datum: Datum) -> None:
+    """Bind symbols that are whole dimensions, so that any parameter may mention them."""
+    shape = info.shape if isinstance(info, TensorInfo) else None
+    for dim, size in zip(shape or (), np.shape(datum), strict=False):
+        if isinstance(dim, Var):
+            frame.symbols.setdefault(dim, int(size))
+
+
 def _run(
     module: Module, function: GraphFunc, inputs: Sequence[Datum], *, precise: bool
 ) -> tuple[Datum, ...]:
@@ -340,6 +348,8 @@ def _run(
         else x
         for p, x in zip(function.params, inputs, strict=True)
     ]
+    for param, datum in zip(function.params, given, strict=True):
+        _bind_sizes(frame, param.value.info, datum)
     for param, datum in zip(function.params, given, strict=True):
         frame.values[param.value] = datum
         where = f"function {function.name!r}, parameter {param.value.name!r}"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from ...identity import NO_ORIGIN, Origins
 from ...symbolic import Expr, const_value
 from ..nodes import Operand, Value
 from .errors import OperandError
 from .signature import tensor_info
 
-if TYPE_CHECKING:
-    from ..builder import GraphBuilder
+
+class Emits(Protocol):
+    """Whatever operators can be emitted into, such as a graph builder."""
+
+    def emit(self, op: str, *args: Any, name: str | None = None, **attributes: Any) -> Value:
+        """Apply an operator."""
+        ...
 
 
 def _shape(operand: Operand, name: str) -> tuple[Expr, ...]:
@@ -31,16 +35,16 @@ def _default_scale(query: tuple[Expr, ...]) -> float:
     return 1.0 / math.sqrt(width)
 
 
-def _masked(b: GraphBuilder, scores: Value, mask: Operand, origins: Origins) -> Value:
+def _masked(b: Emits, scores: Value, mask: Operand) -> Value:
     """Add a mask of numbers; where a mask of truth values is false, use minus infinity."""
     info = tensor_info(mask)
     if info is not None and info.dtype.kind == "bool":
-        return b.emit("where", mask, scores, -math.inf, name="masked", origins=origins)
-    return b.emit("add", scores, mask, name="masked", origins=origins)
+        return b.emit("where", mask, scores, -math.inf, name="masked")
+    return b.emit("add", scores, mask, name="masked")
 
 
 def scaled_dot_product_attention(
-    b: GraphBuilder,
+    b: Emits,
     query: Operand,
     key: Operand,
     value: Operand,
@@ -48,14 +52,13 @@ def scaled_dot_product_attention(
     *,
     causal: bool = False,
     scale: float | None = None,
-    origins: Origins = NO_ORIGIN,
 ) -> Value:
     """Emit ``softmax(query @ key.T * scale + mask) @ value``; rows masked out entirely give 0.
 
     Parameters
     ----------
-    b : GraphBuilder
-        Where to emit.
+    b : Emits
+        Where to emit: a graph builder.
     query, key, value : Operand
         Tensors of shape ``(..., queries, width)``, ``(..., keys, width)``, ``(..., keys, depth)``.
     mask : Operand, optional
@@ -68,17 +71,15 @@ def scaled_dot_product_attention(
     queries, keys = _shape(query, "query"), _shape(key, "key")
     rank = len(keys)
     swapped = (*range(rank - 2), rank - 1, rank - 2)
-    turned = b.emit("permute_dims", key, axes=swapped, name="key_t", origins=origins)
-    scores = b.emit("matmul", query, turned, name="scores", origins=origins)
+    turned = b.emit("permute_dims", key, axes=swapped, name="key_t")
+    scores = b.emit("matmul", query, turned, name="scores")
     factor = _default_scale(queries) if scale is None else scale
-    scores = b.emit("multiply", scores, factor, name="scaled", origins=origins)
+    scores = b.emit("multiply", scores, factor, name="scaled")
     if causal:
         sizes = (queries[-2], keys[-2], 0)
-        triangle = b.emit("causal_mask", sizes, name="causal", origins=origins)
-        scores = _masked(b, scores, triangle, origins)
+        triangle = b.emit("causal_mask", sizes, name="causal")
+        scores = _masked(b, scores, triangle)
     if mask is not None:
-        scores = _masked(b, scores, mask, origins)
-    weights = b.emit(
-        "softmax", scores, axis=-1, masked_rows="zero", name="weights", origins=origins
-    )
-    return b.emit("matmul", weights, value, name="attention", origins=origins)
+        scores = _masked(b, scores, mask)
+    weights = b.emit("softmax", scores, axis=-1, masked_rows="zero", name="weights")
+    return b.emit("matmul", weights, value, name="attention")
