@@ -17,18 +17,30 @@ from ...ir.thread.nodes import (
     ThreadFunc,
     VectorType,
 )
-from ..cpu import resolve
+from ..cpu import Cpu, resolve
 from .kernel.context import Context
 from .kernel.memory import Memory
 from .kernel.scratch import Scratch
 from .kernel.statements import StatementLowering
 from .loops.blocks import realize_blocks
 from .loops.compact import compact_buffers
+from .loops.initials import hoist_initials
 from .loops.known import Known
+from .loops.prune import prune
+from .loops.strips import strip_mine
+from .loops.tails import lift_tails
+from .loops.tighten import tighten_loops
 
-Pass = Callable[[Stmt, Known], Stmt]
+Pass = Callable[[Stmt, Known, Cpu], Stmt]
 
-PASSES: tuple[Pass, ...] = (lambda s, _: realize_blocks(s),)
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("realize_blocks", lambda s, _known, _cpu: realize_blocks(s)),
+    ("hoist_initials", lambda s, known, _cpu: hoist_initials(s, known)),
+    ("strip_mine", lambda s, _known, cpu: strip_mine(s, cpu)),
+    ("tighten_loops", lambda s, known, _cpu: tighten_loops(s, known)),
+    ("prune", lambda s, known, _cpu: prune(s, known)),
+    ("lift_tails", lambda s, known, _cpu: lift_tails(s, known)),
+)
 """Loop level to loop level, in order; each keeps what the program computes."""
 
 
@@ -91,17 +103,17 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
-    known = Known.of(func.facts)
+    known, cpu = Known.of(func.facts), resolve(target)
     body = func.body
-    for step in PASSES:
-        body = step(body, known)
+    for _, step in PASSES:
+        body = step(body, known, cpu)
     func = compact_buffers(replace(func, body=body))
     body = func.body
     symbols = kernel_symbols(func)
     memory, table = Memory(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)
     scratch = Scratch(func, body, memory)
-    lowering = StatementLowering(memory, resolve(target), table, scratch, debug=debug)
+    lowering = StatementLowering(memory, cpu, table, scratch, debug=debug)
     statements = lowering.body(body, Context(known))
     params = (table, *pointers, *symbols, *((scratch.pointer,) if scratch.size else ()))
     done = Return(Const(0, VectorType(i32)))

@@ -214,7 +214,8 @@ class Elements:
             return Gather(of, access.base, index(access.offset, self.context), self.mask())
         address = Address(access.base, access.offset, dtype.bytes)
         stride = None if access.contiguous else access.step
-        return Load(of, address, stride, self.mask())
+        free = access.private(self.context.count)
+        return Load(of, address, stride, None if free else self.mask())
 
     def _load_uniform(self, access: Access) -> Value:
         dtype = access.buffer.dtype

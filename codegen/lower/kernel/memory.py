@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....ir.loop.nodes import Buffer
-from ....ir.symbolic import Expr, Var, as_expr, linear_form, product, substitute
+from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute
 from ....ir.thread.nodes import POINTER, Reg
 from .context import Context
 
@@ -44,6 +44,15 @@ class Access:
     def uniform(self) -> bool:
         """Whether all lanes mean the same element."""
         return self.step is not None and self.step == as_expr(0)
+
+    def private(self, lanes: int) -> bool:
+        """Whether all lanes lie in a register tile, so that masked ones may be touched too."""
+        size = const_value(size_of(self.buffer))
+        if self.buffer.scope != "local" or size is None or not self.contiguous:
+            return False
+        last = lanes * self.buffer.dtype.bytes
+        lower, upper = self.offset.lower, self.offset.upper
+        return lower is not None and lower >= 0 and upper is not None and upper + last <= size
 
 
 class Memory:

@@ -27,6 +27,7 @@ from ....ir.thread.nodes import (
     Reduce,
     Reg,
     Scatter,
+    Select,
     Source,
     Stmt,
     Store,
@@ -216,6 +217,9 @@ class StatementLowering:
             offsets = index(target.offset, context)
             self.out.append(Scatter(target.base, offsets, value, mask, source))
             return
+        if mask is not None and target.private(context.count):
+            # A select keeps the element in a register, where a masked store would force memory.
+            value, mask = Select(mask, value, elements.load(target)), None
         stride = None if target.contiguous or context.lanes is None else target.step
         address = Address(target.base, target.offset, width)
         self.out.append(Store(address, value, stride, mask, source))

@@ -1,0 +1,45 @@
+"""Vectorized loops cut into strips of a constant number of lanes."""
+
+from __future__ import annotations
+
+from ....ir.loop.nodes import For, If, Stmt
+from ....ir.loop.visit import loads, stores, substitute_in, transform
+from ....ir.symbolic import as_expr, ceildiv, const_value, var
+from ...cpu import Cpu
+
+LONGEST = 16
+"""Registers' worth of lanes above which a loop of constant extent is cut as well."""
+
+
+def strip_mine(statement: Stmt, cpu: Cpu) -> Stmt:
+    """Cut vectorized loops of symbolic or large extent.
+
+    Before::
+        for j in vectorized(n): body(j)
+    After, with 16 lanes::
+        for j in range((n + 15) // 16):
+            for lane in vectorized(16):
+                if j * 16 + lane < n:
+                    body(j * 16 + lane)
+    """
+    return transform(statement, lambda s: _strip(s, cpu) if isinstance(s, For) else s)
+
+
+def _strip(loop: For, cpu: Cpu) -> Stmt:
+    if loop.kind != "vectorized":
+        return loop
+    buffers = [s.buffer for s in stores(loop.body)] + [r.buffer for r in loads(loop.body)]
+    lanes = cpu.lanes(max((b.dtype.bits for b in buffers), default=32))
+    count = const_value(loop.extent)
+    if count is not None:
+        if count <= LONGEST * lanes:
+            return loop
+        lanes *= 4
+    outer = var(loop.var.name, lower=0)
+    inner = var(loop.var.name, lower=0, upper=lanes - 1)
+    index = outer * lanes + inner
+    body = substitute_in(loop.body, {loop.var: index})
+    if count is None or count % lanes:
+        body = If(index < loop.extent, body)
+    strip = For(loop.uid, inner, as_expr(lanes), body, "vectorized", "", (), loop.origins)
+    return For(loop.uid, outer, ceildiv(loop.extent, lanes), strip, origins=loop.origins)
