@@ -23,10 +23,32 @@ class JobCancelledError(TilewrightError):
 class Progress:
     """What a job is handed: where it says how far it is, and learns that it was cancelled."""
 
-    def __init__(self, report: Callable[[float, str], None], cancelled: threading.Event) -> None:
-        """Report to ``report``; stop once ``cancelled`` is set."""
+    def __init__(self, report: Callable[[float, str], None]) -> None:
+        """Report to ``report``."""
         self._report = report
-        self._cancelled = cancelled
+        self._cancelled = threading.Event()
+        self._stops: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody cancelled the job."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Stop the job at its next report, and at once what it said how to stop."""
+        self._cancelled.set()
+        for stop in tuple(self._stops):
+            stop()
+
+    def on_cancel(self, stop: Callable[[], None]) -> None:
+        """Say how to stop a part that does not report."""
+        self._stops.append(stop)
+        if self.cancelled:
+            stop()
+
+    def tell(self, fraction: float, message: str) -> None:
+        """Say how much is done from a thread that must not be disturbed."""
+        self._report(fraction, message)
 
     def __call__(self, fraction: float, message: str) -> None:
         """Say how much is done, in 0..1 or -1 for not known.
@@ -36,7 +58,7 @@ class Progress:
         JobCancelledError
             If the job was cancelled meanwhile.
         """
-        if self._cancelled.is_set():
+        if self.cancelled:
             raise JobCancelledError(f"cancelled at: {message}")
         self._report(fraction, message)
 
@@ -55,7 +77,7 @@ class Jobs:
         self._failed = failed
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
-        self._stops: dict[str, threading.Event] = {}
+        self._running: dict[str, Progress] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._numbers = itertools.count(1)
 
@@ -71,13 +93,17 @@ class Jobs:
 
     def start(self, title: str, work: Work) -> str:
         """Run ``work`` on a thread of its own; give the key of the job."""
-        key, stop = f"job{next(self._numbers)}", threading.Event()
+        key = f"job{next(self._numbers)}"
+        progress = Progress(lambda done, message: self._set(key, progress=done, message=message))
         with self._lock:
             self._forget()
             self._jobs[key] = Job(key, title, "running", -1.0, "")
-            self._stops[key] = stop
+            self._running[key] = progress
         thread = threading.Thread(
-            target=self._run, args=(key, title, work, stop), name=f"tilewright-{key}", daemon=True
+            target=self._run,
+            args=(key, title, work, progress),
+            name=f"tilewright-{key}",
+            daemon=True,
         )
         self._threads[key] = thread
         thread.start()
@@ -87,40 +113,36 @@ class Jobs:
         """Ask a job to stop; it does at its next report."""
         with self._lock:
             job = self._jobs.get(key)
-            if job is not None and job.state == "running":
-                self._jobs[key] = replace(job, state="cancelling")
-                self._stops[key].set()
+            if job is None or job.state != "running":
+                return
+            self._jobs[key] = replace(job, state="cancelling")
+        self._running[key].cancel()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until all jobs have ended."""
         for thread in list(self._threads.values()):
             thread.join(timeout)
 
-    def _run(self, key: str, title: str, work: Work, stop: threading.Event) -> None:
-        def report(fraction: float, message: str) -> None:
-            self._set(key, progress=fraction, message=message)
-
+    def _run(self, key: str, title: str, work: Work, progress: Progress) -> None:
         try:
-            work(Progress(report, stop))
-        except JobCancelledError:
-            self._set(key, state="cancelled")
+            work(progress)
         except Exception as error:  # noqa: BLE001 - a thread's error has to reach the person
+            if progress.cancelled:
+                self._set(key, state="cancelled", message="cancelled")
+                return
             self._set(key, state="failed", message=str(error))
             self._failed(title, error)
+            self._changed()
         else:
             self._set(key, state="done", progress=1.0)
 
     def _set(self, key: str, **changes: object) -> None:
         with self._lock:
-            job = self._jobs[key]
-            state = changes.get("state", job.state)
-            if job.state == "cancelling" and state == "running":
-                changes.pop("state", None)
-            self._jobs[key] = replace(job, **changes)  # pyright: ignore[reportArgumentType]
+            self._jobs[key] = replace(self._jobs[key], **changes)  # pyright: ignore[reportArgumentType]
         self._changed()
 
     def _forget(self) -> None:
         over = [k for k, job in self._jobs.items() if job.state not in ("running", "cancelling")]
         for key in over[: max(0, len(over) - KEPT)]:
-            for table in (self._jobs, self._stops, self._threads):
+            for table in (self._jobs, self._running, self._threads):
                 table.pop(key, None)

@@ -265,7 +265,6 @@ class Timing:
     low: float
     high: float
     compile_ms: float
-    cached: bool
     kernels: list[KernelTime]
 
 
@@ -427,11 +426,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Start a job: compile and check, or compile and time. ``function`` empty means the whole."""
+    """Start a job: compile and check, or compile and time."""
 
     type: Literal["run"]
-    what: Literal["compile", "time", "verify"]
-    function: str
+    what: Literal["compile", "time"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -17,6 +18,7 @@ from ..ir.interpreter import call_prim, run_graph
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Array, Module
 from ..ir.target import Target
+from ..schedules import State
 from ..schedules.history import Node
 from .inputs import sample_inputs, shapes_text
 from .jobs import Progress
@@ -44,7 +46,6 @@ class Compiled:
     node: str
     executable: Executable
     milliseconds: float
-    cached: bool
 
 
 class Bench:
@@ -73,17 +74,30 @@ class Bench:
 
     def compiled(self, node: Node, progress: Progress) -> Compiled:
         """Compile a version; the same one again is free."""
-        from ..codegen import compile
-
         with self._lock:
             if self._last is not None and self._last.node == node.id:
                 return self._last
             started = time.perf_counter()
-            progress(-1.0, "compiling")
-            executable = compile(node.state, self.target, progress=progress)
+            executable = self._compile(node.state, progress)
             taken = (time.perf_counter() - started) * 1e3
-            self._last = Compiled(node.id, executable, taken, executable.cached)
+            self._last = Compiled(node.id, executable, taken)
             return self._last
+
+    def _compile(self, program: Module | State, progress: Progress) -> Executable:
+        """Compile, telling of every object; a job that is cancelled stops the workers' work."""
+        from ..codegen import compile
+        from ..codegen.runtime.workers import Cancellation
+
+        cancel = Cancellation()
+        progress(-1.0, "lowering")
+        progress.on_cancel(cancel.cancel)
+
+        def told(name: str, ready: int, total: int) -> None:
+            progress.tell(ready / max(total, 1), f"compiled {name} ({ready} of {total})")
+
+        executable = compile(program, self.target, progress=told, cancel=cancel)
+        progress(-1.0, "loading")
+        return executable
 
     # ------------------------------------------------------------ correctness
 
@@ -117,7 +131,7 @@ class Bench:
         call = compiled.executable[name]
         taken = _timed(lambda: call(*inputs), progress)
         progress(0.9, "timing the kernels")
-        kernels = self._kernels(compiled.executable, name, inputs, statistics.median(taken))
+        kernels = self._kernels(compiled.executable, name, inputs)
         low, high = confidence(taken)
         return Timing(
             state=node.id,
@@ -128,37 +142,25 @@ class Bench:
             low=low,
             high=high,
             compile_ms=compiled.milliseconds,
-            cached=compiled.cached,
             kernels=kernels,
         )
 
     def _kernels(
-        self, executable: Executable, name: str, inputs: Sequence[Array | int], whole: float
+        self, executable: Executable, name: str, inputs: Sequence[Array | int]
     ) -> list[KernelTime]:
         """Medians of each kernel's launches, summed by kernel, slowest first."""
-        if name not in executable.graphs:
-            return [KernelTime(name, name, 1, whole, 1.0)]
-        runs = [executable[name].profile(*inputs) for _ in range(PROFILED)]
-        times: dict[str, float] = {}
-        calls: dict[str, int] = {}
-        for launches in zip(*runs, strict=True):
-            kernel = launches[0].kernel
-            times[kernel] = times.get(kernel, 0.0) + statistics.median(
-                launch.microseconds for launch in launches
-            )
-            calls[kernel] = calls.get(kernel, 0) + 1
+        profile = executable.profile(*map(copied, inputs), function=name, repeats=PROFILED)
+        times = profile.by_kernel()
+        calls = Counter(launch.kernel for launch in profile)
         total = sum(times.values()) or 1.0
-        ordered = sorted(times, key=lambda kernel: -times[kernel])
-        return [KernelTime(k, k, calls[k], times[k], times[k] / total) for k in ordered]
+        return [KernelTime(k, k, calls[k], time, time / total) for k, time in times.items()]
 
     # ------------------------------------------------------------ lower texts
 
     def lower(self, node: Node, name: str, kind: TextKind, progress: Progress) -> str:
         """LLVM or assembly text of one kernel, compiled by itself."""
-        from ..codegen import compile
-
         alone = Module().with_functions(node.state.module.prim(name))
-        executable = compile(alone, self.target, progress=progress)
+        executable = self._compile(alone, progress)
         return executable.llvm(name) if kind == "llvm" else executable.assembly(name)
 
 
@@ -204,7 +206,8 @@ def interpreted(module: Module, name: str, inputs: Sequence[Array | int]) -> tup
     """Run a function of the program in the interpreter, floats in float64."""
     function = module.functions[name]
     if isinstance(function, GraphFunc):
-        return run_graph(module, [copied(x) for x in inputs], function=name, precise=True)
+        arguments = cast("list[Array]", [copied(x) for x in inputs])
+        return cast("tuple[Array, ...]", run_graph(module, arguments, function=name, precise=True))
     arrays = [x.copy() for x in inputs if isinstance(x, np.ndarray)]
     scalars = _scalars(function, inputs)
     return call_prim(function, arrays, scalars, precise=True)

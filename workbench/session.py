@@ -126,6 +126,7 @@ class Session:
         self._lock = threading.RLock()
         self._sections = Sections()
         self._numbers = itertools.count(1)
+        self._seen = schedule.head.id
         self.jobs = Jobs(self.refresh, self._job_failed)
 
     # ------------------------------------------------------------ messages
@@ -146,10 +147,12 @@ class Session:
     def refresh(self) -> None:
         """Publish what changed, without having been asked: another thread did something."""
         with self._lock:
-            self._settle()
+            if self.schedule.head.id != self._seen:
+                self._settle()
             self._send(0, time.perf_counter())
 
     def _send(self, reply: int, started: float) -> Update:
+        self._seen = self.schedule.head.id
         update, buffers = self._sections.update(self, reply, started)
         self.publish(update, buffers)
         return update
@@ -377,11 +380,11 @@ class Session:
         root = next(n for n in self.schedule.history if n.parent is None).state.module
 
         def work(progress: Progress) -> None:
-            if what != "time":
+            if what == "compile":
                 verdict = self._bench.verify(head, root, function.name, samples, progress)
                 self.story.judged(head.id, agrees=verdict.agrees)
                 self.shown.verdict = verdict
-            if what != "verify":
+            else:
                 timing = self._bench.time(head, function.name, samples, progress)
                 self.story.measured(head.id, timing.median)
                 self.shown.timing = timing

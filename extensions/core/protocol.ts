@@ -233,7 +233,6 @@ export interface Timing {
   readonly low: number;
   readonly high: number;
   readonly compile_ms: number;
-  readonly cached: boolean;
   readonly kernels: readonly KernelTime[];
 }
 
@@ -391,12 +390,11 @@ export interface Sample {
 }
 
 /**
- * Start a job: compile and check, or compile and time. `function` empty means the whole.
+ * Start a job: compile and check, or compile and time.
  */
 export interface Run {
   readonly type: "run";
-  readonly what: "compile" | "time" | "verify";
-  readonly function: string;
+  readonly what: "compile" | "time";
 }
 
 /**

@@ -309,7 +309,6 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       low: 6120,
       high: 6260,
       compile_ms: 412,
-      cached: false,
       kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, label: name, calls, microseconds, share: microseconds / total })),
     },
     verdict: { state: history[5]?.key ?? "", agrees: true, error: 3.1e-7, bound: 2e-5, shapes: "b = 1, s = 128", message: "largest difference 3.1e-07" },

@@ -1,14 +1,13 @@
 """What Tilewright calls of anywidget: the widget base class and what it inherits."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 __version__: str
 
 class AnyWidget:
-    _esm: str | Path
-    _css: str | Path
+    _esm: Any
+    _css: Any
     comm: Any
     layout: Any
     def __init__(self, **kwargs: object) -> None: ...

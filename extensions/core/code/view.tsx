@@ -87,9 +87,9 @@ function Numbers({ first, last }: { first: number; last: number }): JSX.Element 
   const numbers = [];
   for (let line = first; line <= last; line++) numbers.push(line + 1);
   return (
-    <pre class="tw-numbers" style={{ top: `${first * LINE_HEIGHT + PADDING}px` }} aria-hidden="true">
+    <div class="tw-numbers" style={{ top: `${first * LINE_HEIGHT + PADDING}px` }} aria-hidden="true">
       {numbers.join("\n")}
-    </pre>
+    </div>
   );
 }
 

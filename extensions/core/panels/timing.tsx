@@ -25,8 +25,12 @@ export function TimingPanel({ store }: { store: Store }): JSX.Element {
         <thead>
           <tr>
             <th scope="col">kernel</th>
-            <th scope="col">calls</th>
-            <th scope="col">time</th>
+            <th scope="col" class="tw-right">
+              calls
+            </th>
+            <th scope="col" class="tw-right">
+              time
+            </th>
             <th scope="col">share</th>
           </tr>
         </thead>
@@ -82,7 +86,6 @@ function Whole({ timing, stale }: { timing: Timing; stale: boolean }): JSX.Eleme
           <dt>compile</dt>
           <dd class="tw-mono">
             {duration(timing.compile_ms * 1000)}
-            {timing.cached ? " (cached)" : ""}
           </dd>
         </div>
       </dl>

@@ -23,7 +23,7 @@ export function Toolbar({ store }: { store: Store }): JSX.Element {
         class="tw-button"
         disabled={job !== null}
         title="Compile, run at the sample sizes and compare with the interpreter"
-        onClick={() => store.send({ type: "run", what: "compile", function: "" })}
+        onClick={() => store.send({ type: "run", what: "compile" })}
       >
         <Icon name="hammer" size={15} /> Compile
       </button>
@@ -32,7 +32,7 @@ export function Toolbar({ store }: { store: Store }): JSX.Element {
         class="tw-button tw-primary"
         disabled={job !== null}
         title="Compile and measure at the sample sizes"
-        onClick={() => store.send({ type: "run", what: "time", function: "" })}
+        onClick={() => store.send({ type: "run", what: "time" })}
       >
         <Icon name="play" size={13} /> Time
       </button>
