@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..ir.analysis import conflicts, feeds_kind
+from ..ir.analysis import conflicts, feeds_kind, reduction_update
 from ..ir.loop.nodes import Block, For, LoopKind
 from ..ir.loop.visit import walk
 from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
@@ -50,29 +50,29 @@ def same_function_problems(loops: tuple[LoopRef, ...], requirement: int) -> Iter
         yield Problem(requirement, f"loops {names} are of different functions", loops)
 
 
-def kind_problems(
+def kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem where a loop has a kind already."""
+    loop = state.loop(ref)
+    if loop.kind != "serial":
+        message = f"loop {loop.var.name!r} is {loop.kind} already"
+        yield Problem(requirement, message, (ref,), {"kind": loop.kind})
+
+
+def nesting_problems(
     state: State,
     ref: LoopRef,
-    serial: int,
-    nesting: int,
+    requirement: int,
+    *,
     inside: tuple[LoopKind, ...],
     around: tuple[LoopKind, ...],
 ) -> Iterator[Problem]:
-    """Yield problems where a loop is not serial, or kinds nest that must not.
-
-    ``serial`` and ``nesting`` are the numbers of the requirements; ``inside`` and ``around`` the
-    kinds of loops that there may not be.
-    """
+    """Yield a problem for every loop of some kinds inside a loop, and of others around it."""
     loop, tree = state.loop(ref), state.tree(ref.function)
-    if loop.kind != "serial":
-        yield Problem(
-            serial, f"loop {loop.var.name!r} is {loop.kind} already", (ref,), {"kind": loop.kind}
-        )
     below = [s for s in walk(loop.body) if isinstance(s, For) and s.kind in inside]
     above = [s for s in tree.ancestors(loop) if isinstance(s, For) and s.kind in around]
     for other, relation in (*((x, "inside") for x in below), *((x, "around") for x in above)):
         yield Problem(
-            nesting,
+            requirement,
             f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {other.kind}",
             (ref, loop_ref(ref.function, other)),
             {"kind": other.kind},
@@ -91,6 +91,38 @@ def iteration_kind_problems(state: State, ref: LoopRef, requirement: int) -> Ite
                 (ref, block_ref(ref.function, block)),
                 {"kind": kind},
             )
+
+
+def feeds_reduction(state: State, ref: LoopRef) -> bool:
+    """Whether a loop feeds a reduction of some block inside it."""
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    return any("reduce" in feeds_kind(loop, b) for b in tree.blocks_in(loop.body))
+
+
+def lane_reduction_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem for every reduction that lanes of a vector could not share."""
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    blocks = tuple(tree.blocks_in(loop.body))
+    for block in blocks:
+        kinds = feeds_kind(loop, block)
+        if "ordered" in kinds:
+            reason = "feeds an ordered iteration"
+        elif "reduce" not in kinds:
+            continue
+        elif block.init is not None:
+            reason = "feeds a reduction that still holds its initialisation"
+        elif reduction_update(block) is None:
+            reason = "feeds a reduction that is no update C = C op value"
+        elif len(blocks) > 1 or kinds != frozenset({"reduce"}):
+            reason = "feeds a reduction and something else"
+        else:
+            continue
+        yield Problem(
+            requirement,
+            f"loop {loop.var.name!r} {reason} of block {block.name!r}",
+            (ref, block_ref(ref.function, block)),
+            {"kinds": ", ".join(sorted(kinds))},
+        )
 
 
 def constant_extent_problems(
@@ -117,11 +149,11 @@ def constant_extent_problems(
 
 
 def independence_problems(
-    state: State, ref: LoopRef, requirement: int, *, private: bool
+    state: State, ref: LoopRef, requirement: int, *, lanes: bool = False
 ) -> Iterator[Problem]:
     """Yield a problem for everything that makes iterations of a loop depend on each other."""
     tree = state.tree(ref.function)
-    for conflict in conflicts(tree, state.loop(ref), private=private):
+    for conflict in conflicts(tree, state.loop(ref), lanes=lanes):
         yield Problem(requirement, conflict.reason, (ref, block_ref(ref.function, conflict.block)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..ir.loop.nodes import PrimFunc
@@ -62,6 +62,7 @@ class Schedule(ScheduleMethods):
         chosen = None if target is None else as_target(target)
         self._history, self._head = at or _started(State.start(module, chosen))
         self._lock = threading.RLock()
+        self._watchers: tuple[Callable[[Node], object], ...] = ()
 
     # ------------------------------------------------------------ reading
 
@@ -144,6 +145,21 @@ class Schedule(ScheduleMethods):
                 raise _stale(step, seen.id, self._head.id)
             self._head = self._history.extended(seen, state)
 
+        self._notify()
+
+    def _notify(self) -> None:
+        for watcher in self._watchers:
+            watcher(self._head)
+
+    def subscribe(self, watcher: Callable[[Node], object]) -> Callable[[], None]:
+        """Call back after every move of the head, outside of the lock; gives what ends that."""
+        self._watchers = (*self._watchers, watcher)
+
+        def unsubscribe() -> None:
+            self._watchers = tuple(w for w in self._watchers if w is not watcher)
+
+        return unsubscribe
+
     def perform(self, step: Step) -> Any:
         """Apply a step, and give its results the way its method does."""
         results = self.apply(step).results
@@ -163,6 +179,7 @@ class Schedule(ScheduleMethods):
         with self._lock:
             outcome = replay(self.state, trace, **options)
             self._head = self._history.extended(self._head, outcome.state)
+        self._notify()
         return outcome
 
     # ------------------------------------------------------------ moving about
@@ -180,7 +197,9 @@ class Schedule(ScheduleMethods):
                 raise ScheduleError("nothing to undo: this is the start")
             undone, self._head = self._head, self._history[self._head.parent]
             self._history.remember(self._head, undone)
-            return self._head
+            moved = self._head
+        self._notify()
+        return moved
 
     def redo(self) -> Node:
         """Go forward to the version that was left last by :meth:`undo`, or made last from here.
@@ -195,13 +214,15 @@ class Schedule(ScheduleMethods):
             if following is None:
                 raise ScheduleError("nothing to redo: no step was done from here")
             self._head = following
-            return following
+        self._notify()
+        return following
 
     def goto(self, node: str) -> Node:
         """Stand at a version of the history, by its id."""
         with self._lock:
-            self._head = self._history[node]
-            return self._head
+            moved = self._head = self._history[node]
+        self._notify()
+        return moved
 
     def branch(self) -> Schedule:
         """Make another schedule at the same head, sharing the history."""

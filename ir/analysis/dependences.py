@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Store
 from ..loop.visit import walk_element
-from ..symbolic import Facts, Var, free_vars, is_proved
+from ..symbolic import Facts, Var, const_value, free_vars, is_proved
 from .accesses import Access, accesses, reads, writes
 from .digits import determined
 from .places import assuming, conjuncts, within_loops
@@ -99,9 +99,7 @@ def loops_inside(tree: Tree, outer: For, block: Block) -> tuple[For, ...]:
     return above[above.index(outer) + 1 :]
 
 
-def access_spans(
-    access: Access, inner: tuple[For, ...], facts: Facts
-) -> tuple[Span | None, ...]:
+def access_spans(access: Access, inner: tuple[For, ...], facts: Facts) -> tuple[Span | None, ...]:
     """Bound an access over some loops around its block."""
     ranges = {loop.var: loop.extent for loop in inner} | dict(access.inner)
     known = within_loops(facts, inner)
@@ -180,17 +178,18 @@ def _covers_all(given: tuple[Span, ...], needed: tuple[Span, ...], facts: Facts)
 # ---------------------------------------------------------------- conflicts
 
 
-def conflicts(tree: Tree, loop: For, *, private: bool = True) -> Iterator[Conflict]:
+def conflicts(tree: Tree, loop: For, *, lanes: bool = False) -> Iterator[Conflict]:
     """Find what keeps the iterations of a loop from running in any order or at once.
 
     Iterations are independent where no two write one element of a buffer that outlives an
     iteration, and none reads what another one writes. A temporary all of whose uses are inside
-    the loop, each read written before in the same iteration, is private to the iteration.
+    the loop, each read written before in the same iteration, is private to the iteration; with
+    ``lanes``, where iterations become lanes of a vector, nothing is.
     """
     blocks = [b for b in tree.blocks_in(loop.body) if len(tree.blocks_in(b)) == 1]
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
-            shared = not (private and is_private(tree, loop, buffer))
+            shared = lanes or not is_private(tree, loop, buffer)
             if shared and not writes_apart(tree, loop, block, buffer):
                 yield Conflict(
                     f"iterations of {loop.var.name!r} write the same elements of "
@@ -223,11 +222,23 @@ def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
 
 
 def is_private(tree: Tree, loop: For, buffer: Buffer) -> bool:
-    """Whether a temporary is used only inside a loop, and written before every read."""
+    """Whether a temporary is used only inside a loop, and written before every read.
+
+    What an iteration writes has to be of constant size, or the buffer ``local``: else lowering
+    would leave the iterations one place for it.
+    """
     if buffer not in tree.function.buffers:
         return False
     users = [b for b in tree.leaf_blocks() if any(a.buffer is buffer for a in accesses(b))]
     if not all(tree.contains(loop, b) for b in users):
         return False
+    if buffer.scope != "local" and not _is_constant_box(tree, loop, users, buffer):
+        return False
     readers = [b for b in users if reads(b, buffer)]
     return all(covered_inside(tree, loop, b, buffer) for b in readers)
+
+
+def _is_constant_box(tree: Tree, loop: For, users: list[Block], buffer: Buffer) -> bool:
+    found = tuple(a for b in users for a in writes(b, buffer))
+    box = region_at(tree, loop, found, tree.facts(loop.body))
+    return box is not None and all(const_value(span.extent) is not None for span in box)

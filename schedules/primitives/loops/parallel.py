@@ -9,6 +9,7 @@ from ...common import (
     independence_problems,
     iteration_kind_problems,
     kind_problems,
+    nesting_problems,
     with_kind,
 )
 from ...primitive import Primitive, Rewrite, primitive
@@ -55,12 +56,15 @@ class Parallel(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check kinds of loops and of iterations."""
-        yield from kind_problems(state, self.loop, 1, 2, ("parallel",), ("parallel", "vectorized"))
+        yield from kind_problems(state, self.loop, 1)
+        yield from nesting_problems(
+            state, self.loop, 2, inside=("parallel",), around=("parallel", "vectorized")
+        )
         yield from iteration_kind_problems(state, self.loop, 3)
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that iterations are independent."""
-        yield from independence_problems(state, self.loop, 4, private=True)
+        yield from independence_problems(state, self.loop, 4)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

@@ -47,7 +47,7 @@ class Unroll(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check kind and extent."""
-        yield from kind_problems(state, self.loop, 1, 1, (), ())
+        yield from kind_problems(state, self.loop, 1)
         fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(state, self.loop, 2, limit=256, fixes=fixes)
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from ....ir.symbolic import free_vars, to_text
 from ...common import (
     constant_extent_problems,
+    feeds_reduction,
     independence_problems,
-    iteration_kind_problems,
     kind_problems,
+    lane_reduction_problems,
+    nesting_problems,
     with_kind,
 )
 from ...primitive import Primitive, Rewrite, primitive
@@ -45,13 +47,17 @@ class Vectorize(Primitive):
     1. The loop is serial.
     2. No loop around it or inside it is vectorized, and none inside it is parallel.
     3. Its extent is a constant of at most 1024.
-    4. It feeds no reduction and no ordered iteration.
+    4. It feeds no ordered iteration. Where it feeds a reduction, nothing but that reduction is
+       inside it, in the form ``C = C op value`` with its initialisation decomposed: the lanes
+       keep partial results, which are combined after the loop.
     5. No extent inside it depends on its variable.
     6. Its iterations are independent: no two write one element, and none reads what another one
        writes.
 
     Notes
     -----
+    Lanes of a reduction keep partial results that are combined at its end: declared reductions may
+    be summed in any order.
     Cost: quadratic in the number of blocks inside at worst. Source: TensorIR §3.2.
     """
 
@@ -59,12 +65,13 @@ class Vectorize(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check kinds, extents and kinds of iterations."""
-        yield from kind_problems(
-            state, self.loop, 1, 2, ("parallel", "vectorized"), ("vectorized",)
+        yield from kind_problems(state, self.loop, 1)
+        yield from nesting_problems(
+            state, self.loop, 2, inside=("parallel", "vectorized"), around=("vectorized",)
         )
         fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(state, self.loop, 3, limit=1024, fixes=fixes)
-        yield from iteration_kind_problems(state, self.loop, 4)
+        yield from lane_reduction_problems(state, self.loop, 4)
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
         for inner in tree.loops.values():
             if loop.var in free_vars(inner.extent):
@@ -78,7 +85,8 @@ class Vectorize(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that iterations are independent."""
-        yield from independence_problems(state, self.loop, 6, private=False)
+        if not feeds_reduction(state, self.loop):
+            yield from independence_problems(state, self.loop, 6, lanes=True)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

@@ -120,7 +120,8 @@ class ComputeInline(Primitive):
             if not is_proved(eq(extent, size), tree.function.facts):
                 yield Problem(
                     3,
-                    f"iteration {to_text(index)} runs to {to_text(extent)}, but {store.buffer.name!r} "
+                    f"iteration {to_text(index)} runs to {to_text(extent)}, but "
+                    f"{store.buffer.name!r} "
                     f"has {to_text(size)} elements there",
                     (self.block,),
                     {"extent": to_text(extent), "size": to_text(size)},

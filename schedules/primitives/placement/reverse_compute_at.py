@@ -103,7 +103,8 @@ class ReverseComputeAt(Primitive):
             read = ", ".join(dict.fromkeys(a.buffer.name for a in reads(block))) or "nothing"
             yield Problem(
                 3,
-                f"no block in loop {loop.var.name!r} writes what block {block.name!r} reads ({read})",
+                f"no block in loop {loop.var.name!r} writes what block "
+                f"{block.name!r} reads ({read})",
                 where,
                 {"reads": read},
             )

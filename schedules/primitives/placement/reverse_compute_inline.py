@@ -74,7 +74,8 @@ class ReverseComputeInline(Primitive):
             names = ", ".join(buffer.name for buffer, _ in pairs) or "none"
             yield Problem(
                 2,
-                f"block {block.name!r} reads {len(pairs)} temporaries of its own ({names}), not one",
+                f"block {block.name!r} reads {len(pairs)} temporaries of "
+                f"its own ({names}), not one",
                 (self.block,),
                 {"temporaries": names},
             )
@@ -107,7 +108,8 @@ class ReverseComputeInline(Primitive):
             shown = " and ".join(f"({', '.join(map(str, p))})" for p in places)
             yield Problem(
                 4,
-                f"block {block.name!r} reads {buffer.name!r} at {shown}, which is not its iteration "
+                f"block {block.name!r} reads {buffer.name!r} at {shown}, "
+                "which is not its iteration "
                 "variables, each once",
                 (self.block,),
                 {"indices": shown},
@@ -128,7 +130,8 @@ class ReverseComputeInline(Primitive):
                     yield Problem(
                         number,
                         f"iteration {to_text(index)} of block {user.name!r} runs to "
-                        f"{to_text(extent)}, but {buffer.name!r} has {to_text(size)} elements there",
+                        f"{to_text(extent)}, but {buffer.name!r} has "
+                        f"{to_text(size)} elements there",
                         (block_ref(self.block.function, user),),
                         {"extent": to_text(extent), "size": to_text(size)},
                     )
