@@ -15,6 +15,7 @@ from ..ir.graph.plan import plan_memory
 from ..ir.graph.visit import inner_bindings
 from ..ir.module import Module
 from ..ir.target import Target, as_target
+from ..schedules.rules import finished
 from .artifact import Artifact
 from .llvm import emit_module
 from .lower.flow import FlowFunctions, Kernel, lower_graph
@@ -185,7 +186,7 @@ def compile(  # noqa: A001  # the public face names it so
     array([0., 2., 4.], dtype=float32)
     """
     chosen = as_target(target)
-    module = program if isinstance(program, Module) else program.module
+    module = finished(program, chosen)
     options = BuildOptions(
         debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..ir.identity import UidSource, fresh_name
 from ..ir.loop.nodes import Block, Buffer, For, Let, PrimFunc, Stmt
+from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import Rebuilder
 from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
 
@@ -50,12 +51,12 @@ class _Copy(Rebuilder):
     def buffer(self, buffer: Buffer) -> Buffer:
         return self._buffers.get(buffer, buffer)
 
-    def _bind(self, old: Var) -> Var:
-        new = var(
-            self._names.fresh(old.name),
-            lower=old.lower,
-            upper=old.upper,
-            multiple_of=old.multiple_of,
+    def _bind(self, old: Var, extent: Expr | None = None) -> Var:
+        name = self._names.fresh(old.name)
+        new = (
+            var(name, lower=old.lower, upper=old.upper, multiple_of=old.multiple_of)
+            if extent is None
+            else loop_var(name, self.expr(extent))
         )
         self._terms[old] = new
         return new
@@ -63,7 +64,7 @@ class _Copy(Rebuilder):
     def statement(self, statement: Stmt) -> Stmt:
         match statement:
             case For():
-                renamed = self._bind(statement.var)
+                renamed = self._bind(statement.var, statement.extent)
                 return super().statement(replace(statement, uid=self._mint(), var=renamed))
             case Let():
                 rebuilt = replace(statement, body=statement.body)
@@ -75,7 +76,7 @@ class _Copy(Rebuilder):
                 return super().statement(statement)
 
     def _copy_block(self, block: Block) -> Stmt:
-        iters = tuple(replace(v, var=self._bind(v.var)) for v in block.iters)
+        iters = tuple(replace(v, var=self._bind(v.var, v.extent)) for v in block.iters)
         name = self._names.fresh(block.name)
         return self.block(replace(block, uid=self._mint(), name=name, iters=iters))
 

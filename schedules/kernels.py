@@ -18,7 +18,8 @@ from ..ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ..ir.loop.visit import Rebuilder, children, substitute_in, walk, with_children
+from ..ir.loop.ranges import loop_var
+from ..ir.loop.visit import Rebuilder, children, walk, with_children
 from ..ir.module import Function, Module
 from ..ir.structural import structural_hash
 from ..ir.symbolic import (
@@ -242,6 +243,38 @@ def names_in(func: PrimFunc) -> set[str]:
     return names | {v.name for v in symbols_of(func)}
 
 
+class _Specialised(Rebuilder):
+    """Substitutes symbols, and gives loops whose extent changed a variable of the new range."""
+
+    def __init__(self, terms: dict[Var, SymInt], buffers: Mapping[Buffer, Buffer]) -> None:
+        self._terms = terms
+        self._buffers = buffers
+
+    def expr(self, term: Expr) -> Expr:
+        return substitute(term, self._terms)
+
+    def predicate(self, claim: Bool) -> Bool:
+        return substitute(claim, self._terms)
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self._buffers.get(buffer, buffer)
+
+    def _ranged(self, old: Var, extent: Expr) -> Var:
+        if self.expr(extent) is not extent:
+            self._terms[old] = loop_var(old.name, self.expr(extent))
+        new = self._terms.get(old, old)
+        return new if isinstance(new, Var) else old
+
+    def statement(self, statement: Stmt) -> Stmt:
+        if isinstance(statement, For):
+            renamed = self._ranged(statement.var, statement.extent)
+            statement = replace(statement, var=renamed)
+        elif isinstance(statement, Block):
+            iters = tuple(replace(v, var=self._ranged(v.var, v.extent)) for v in statement.iters)
+            statement = replace(statement, iters=iters)
+        return super().statement(statement)
+
+
 def with_symbols(func: PrimFunc, name: str, terms: Mapping[Var, SymInt]) -> PrimFunc:
     """Copy a function under another name, with terms in place of some of its symbols."""
     buffers = {
@@ -262,7 +295,7 @@ def with_symbols(func: PrimFunc, name: str, terms: Mapping[Var, SymInt]) -> Prim
         func,
         name=name,
         params=params,
-        body=substitute_in(func.body, terms, buffers),
+        body=_Specialised(dict(terms), buffers).statement(func.body),
         buffers=tuple(buffers.get(b, b) for b in func.buffers),
         facts=func.facts.substitute(terms),
     )

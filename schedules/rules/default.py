@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from ...ir.graph.nodes import Call, GraphFunc
+from ...ir.graph.nodes import Binding, Call, GraphFunc
 from ...ir.graph.operators import get_operator
 from ...ir.loop.nodes import PrimFunc
+from ...ir.module import Module
+from ...ir.target import Target
+from ..primitives.graph.collapse_dims import nests
 from ..primitives.graph.fuse_tir import called_kernels
 from ..primitives.graph.lift_transforms import PREPARE, liftable
 from ..refs import FunctionRef
 from ..schedule import Schedule
+from ..state import State
 from .elementwise import schedule_elementwise
 from .machine import machine_of
 from .matmul import schedule_matmul
@@ -31,19 +35,42 @@ def apply_defaults(schedule: Schedule) -> None:
     graphs = [g.name for g in schedule.module.graphs if g.stage == "dataflow"]
     for name in graphs:
         lower_graph(schedule, name)
-    for kernel in [f.name for f in schedule.module.prims]:
-        schedule_kernel(schedule, kernel)
+    seen: set[str] = set()
+    while waiting := [f.name for f in schedule.module.prims if f.name not in seen]:
+        seen.update(waiting)
+        for kernel in waiting:
+            schedule_kernel(schedule, kernel)
     for name in graphs:
         finish_graph(schedule, name)
     if PREPARE in schedule.module.functions and PREPARE not in graphs:
         schedule.plan_memory(FunctionRef(PREPARE))
 
 
+def finished(program: Module | Schedule | State, target: Target | None = None) -> Module:
+    """Give the module that the default steps make of a program; the program itself stays.
+
+    Parameters
+    ----------
+    program : Module, Schedule or State
+        What a person made.
+    target : Target, optional
+        The machine to schedule for; that of the schedule where none is given.
+    """
+    module = program if isinstance(program, Module) else program.module
+    chosen = target
+    if chosen is None and not isinstance(program, Module):
+        state = program.state if isinstance(program, Schedule) else program
+        chosen = state.target
+    schedule = Schedule(module, chosen)
+    apply_defaults(schedule)
+    return schedule.module
+
+
 def lower_graph(schedule: Schedule, name: str) -> None:
     """Bring a graph to calls of fused kernels, unless a person did."""
     ref = FunctionRef(name)
     graph = schedule.module.graph(name)
-    if any(isinstance(b.right, Call) and not get_operator(b.right.op).is_view for b in graph.bindings):
+    if any(map(_works, graph.bindings)):
         schedule.fold_constants(ref)
         schedule.dead_code(ref)
         schedule.legalize(ref)
@@ -51,15 +78,13 @@ def lower_graph(schedule: Schedule, name: str) -> None:
         schedule.fuse_ops(ref)
         schedule.fuse_tir(ref)
         for kernel in sorted(called_kernels(schedule.module)):
-            function = schedule.module.prim(kernel)
-            if ("scheduled", True) not in function.attributes:
-                _collapse(schedule, kernel)
+            if nests(schedule.module.prim(kernel)) is not None:
+                schedule.collapse_dims(FunctionRef(kernel))
 
 
-def _collapse(schedule: Schedule, kernel: str) -> None:
-    step = FunctionRef(kernel)
-    if schedule.suggest_collapse(step):
-        schedule.collapse_dims(step)
+def _works(binding: Binding) -> bool:
+    right = binding.right
+    return isinstance(right, Call) and not get_operator(right.op).is_view
 
 
 def _lift(schedule: Schedule, name: str) -> None:

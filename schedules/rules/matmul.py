@@ -8,10 +8,12 @@ block that ``hoist_block`` moves to load time where the right side is a weight.
 
 from __future__ import annotations
 
-from ...ir.loop.nodes import IndexMap
+from ...ir.graph.nodes import CallTIR, ConstantRef
+from ...ir.loop.nodes import Buffer, IndexMap
 from ...ir.symbolic import const_value, var
-from ..refs import BlockRef, FunctionRef, LoopRef
+from ..refs import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..schedule import Schedule
+from .elementwise import vectorize_loop
 from .machine import Machine
 from .patterns import Matmul, classify
 
@@ -19,20 +21,41 @@ GEMV_PANELS = 4
 """Panels that the one-row version walks side by side, to have enough loads in flight."""
 
 
-def schedule_matmul(
-    schedule: Schedule, function: str, pattern: Matmul, machine: Machine
-) -> None:
+def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine: Machine) -> None:
     """Pack, split off the one-row version, and tile both."""
-    rows, columns = machine.tile(pattern.block.writes[0].buffer.dtype)
-    if not pattern.batched or not pattern.row_major:
-        pack(schedule, function, pattern, columns)
-    functions = [function, *_versions(schedule, function, pattern)]
-    for name in functions:
+    dtype = pattern.block.writes[0].buffer.dtype
+    rows, columns = machine.tile(dtype)
+    if pattern.packable and not (pattern.batched and pattern.row_major):
+        copy = pack(schedule, function, pattern, columns)
+        if is_weight(schedule, function, pattern.right.buffer):
+            schedule.hoist_block(copy)
+        else:
+            vectorize_loop(schedule, schedule.get_loops(copy)[-1], machine.lanes(dtype))
+    for name in (function, *_versions(schedule, function, pattern)):
         found = classify_packed(schedule, name)
         if found is not None:
             one_row = const_value(found.row.extent) == 1
-            width = columns * GEMV_PANELS if one_row else columns
+            width = _gemv_width(found, columns) if one_row else columns
             tile(schedule, name, 1 if one_row else rows, width, columns)
+
+
+def _gemv_width(pattern: Matmul, columns: int) -> int:
+    """Columns of a one-row tile: several panels, no more than there are."""
+    total = const_value(pattern.column.extent)
+    panels = GEMV_PANELS if total is None else min(GEMV_PANELS, -(-total // columns))
+    return columns * panels
+
+
+def is_weight(schedule: Schedule, function: str, buffer: Buffer) -> bool:
+    """Whether every call of a kernel passes a constant for one of its parameters."""
+    position = schedule.module.prim(function).buffer_params.index(buffer)
+    calls = [
+        b.right
+        for g in schedule.module.graphs
+        for b in g.bindings
+        if isinstance(b.right, CallTIR) and b.right.function == function
+    ]
+    return bool(calls) and all(isinstance(c.args[position], ConstantRef) for c in calls)
 
 
 def classify_packed(schedule: Schedule, function: str) -> Matmul | None:
@@ -75,26 +98,33 @@ def _versions(schedule: Schedule, function: str, pattern: Matmul) -> list[str]:
 
 
 def tile(schedule: Schedule, function: str, rows: int, width: int, columns: int) -> None:
-    """Tile the last block of a kernel, and compute the product tile by tile into registers."""
+    """Tile the last block of a kernel, and compute the product tile by tile into registers.
+
+    ``width`` columns of a tile are made of vectors of one panel's ``columns``. With ``rows`` of 1
+    the row loop, which has one iteration or none at all, stays where it is.
+    """
     pattern = classify_packed(schedule, function)
     if pattern is None:
         return
     product = schedule.get_block(pattern.block.name, function)
     last = _epilogue(schedule, function, pattern, product)
-    *outer, i, j = schedule.get_loops(last)
-    i0, i1 = schedule.split(i, factors=(None, rows))
-    j0, j1 = schedule.split(j, factors=(None, width))
-    schedule.reorder((j0, i0, i1, j1))
-    schedule.compute_at(product, i0)
+    loops = schedule.get_loops(last)
+    j0, j1 = schedule.split(loops[-1], factors=(None, width))
+    place, unrolled = j0, ()
+    if rows > 1:
+        i0, i1 = schedule.split(loops[-2], factors=(None, rows))
+        schedule.reorder((j0, i0, i1, j1))
+        place, unrolled = i0, (i1,)
+    schedule.compute_at(product, place)
     schedule.set_scope(_written(schedule, product), "local")
-    _inner(schedule, product, width, columns)
-    _spread(schedule, i1, j1, width, columns)
-    schedule.parallel(outer[0] if outer else j0)
+    _inner(schedule, product, width, columns, rows)
+    _spread(schedule, (*unrolled, j1), width, columns)
+    outer = loops[:-2] if rows > 1 else loops[:-1]
+    many = [x for x in outer if const_value(schedule.state.loop(x).extent) != 1]
+    schedule.parallel(many[0] if many else j0)
 
 
-def _epilogue(
-    schedule: Schedule, function: str, pattern: Matmul, product: BlockRef
-) -> BlockRef:
+def _epilogue(schedule: Schedule, function: str, pattern: Matmul, product: BlockRef) -> BlockRef:
     """Bring everything after the product into one block; a plain copy where there is nothing."""
     if not pattern.epilogue:
         written = pattern.block.writes[0].buffer.name
@@ -105,28 +135,28 @@ def _epilogue(
     return last
 
 
-def _written(schedule: Schedule, block: BlockRef):
+def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
     buffer = schedule.state.block(block).writes[0].buffer
     return schedule.get_buffer(buffer.name, block.function)
 
 
-def _inner(schedule: Schedule, product: BlockRef, width: int, columns: int) -> None:
+def _inner(schedule: Schedule, product: BlockRef, width: int, columns: int, rows: int) -> None:
     """Order the loops of one tile: k outside, rows unrolled, columns as vectors."""
-    *_, i, j, k = schedule.get_loops(product)
-    schedule.reorder((k, i, j))
+    count = 2 if rows > 1 else 1
+    *around, k = schedule.get_loops(product)
+    spatial = tuple(around[-count:])
+    schedule.reorder((k, *spatial))
     init = schedule.decompose_reduction(product, k)
-    _spread(schedule, i, j, width, columns)
-    *_, init_i, init_j = schedule.get_loops(init)
-    _spread(schedule, init_i, init_j, width, columns)
+    _spread(schedule, spatial, width, columns)
+    _spread(schedule, schedule.get_loops(init)[-count:], width, columns)
 
 
-def _spread(
-    schedule: Schedule, i: LoopRef, j: LoopRef, width: int, columns: int
-) -> None:
+def _spread(schedule: Schedule, loops: tuple[LoopRef, ...], width: int, columns: int) -> None:
     """Unroll the rows and panels of a tile, and vectorize the columns of a panel."""
-    if const_value(schedule.state.loop(i).extent) != 1:
-        schedule.unroll(i)
+    *rows, column = loops
+    for row in rows:
+        schedule.unroll(row)
     if width > columns:
-        panel, j = schedule.split(j, factors=(None, columns))
+        panel, column = schedule.split(column, factors=(None, columns))
         schedule.unroll(panel)
-    schedule.vectorize(j)
+    schedule.vectorize(column)

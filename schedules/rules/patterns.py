@@ -25,10 +25,12 @@ from ..primitives.graph.collapse_dims import nests
 class Matmul:
     """``C[.., i, j] += A[.., i, k] * B[.., k, j]``, then element-wise blocks.
 
-    ``block`` is the reduction; ``epilogue`` what follows it, in order. ``row``, ``column`` and
-    ``depth`` are its iteration variables i, j and k.
+    ``block`` is the reduction; ``epilogue`` what follows it, in order; ``prologue`` what comes
+    before, such as packing. ``row``, ``column`` and ``depth`` are its iteration variables i, j
+    and k.
     """
 
+    prologue: tuple[Block, ...]
     block: Block
     epilogue: tuple[Block, ...]
     row: IterVar
@@ -47,6 +49,12 @@ class Matmul:
     def row_major(self) -> bool:
         """Whether neighbouring columns of B are neighbours in memory."""
         return self.right.indices[-1] == self.column.var
+
+    @property
+    def packable(self) -> bool:
+        """Whether B is read at plain columns and rows, so that panels can be made of it."""
+        indices = self.right.indices
+        return self.column.var in indices and self.depth.var in indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +120,8 @@ def _variables(load: Load) -> set[object]:
 
 
 def _matmul(blocks: list[Block]) -> Matmul | None:
-    head, *tail = blocks
+    at = next(k for k, b in enumerate(blocks) if b.init is not None)
+    before, head, tail = blocks[:at], blocks[at], blocks[at + 1 :]
     factors = _factors(head)
     spatial = [v for v in head.iters if v.kind == "spatial"]
     depth = [v for v in head.iters if v.kind == "reduce"]
@@ -124,9 +133,8 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
     for left, right in (factors, factors[::-1]):
         ours = {row.var, depth[0].var} <= _variables(left) and column.var not in _variables(left)
         theirs = {column.var, depth[0].var} <= _variables(right)
-        plain = column.var in right.indices and depth[0].var in right.indices
-        if ours and theirs and plain and row.var not in _variables(right):
-            return Matmul(head, tuple(tail), row, column, depth[0], left, right)
+        if ours and theirs and row.var not in _variables(right):
+            return Matmul(tuple(before), head, tuple(tail), row, column, depth[0], left, right)
     return None
 
 

@@ -7,7 +7,7 @@ results in the lanes of a vector.
 from __future__ import annotations
 
 from ...ir.symbolic import const_value
-from ..refs import BlockRef
+from ..refs import BlockRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
 from .machine import Machine
@@ -20,20 +20,30 @@ def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Mac
     if pattern.shared:
         refs = _gathered(schedule, refs, pattern.shared)
     for ref, block in zip(refs, pattern.blocks, strict=True):
-        loops = schedule.get_loops(ref)[pattern.shared :]
-        if loops:
-            vectorize_loop(schedule, loops[-1], machine.lanes(block.writes[0].buffer.dtype))
+        lanes = machine.lanes(block.writes[0].buffer.dtype)
+        _columns(schedule, ref, schedule.get_loops(ref)[pattern.shared :], lanes)
     outer = schedule.get_loops(refs[-1])[0]
     if pattern.shared and const_value(schedule.state.loop(outer).extent) != 1:
         schedule.parallel(outer)
 
 
-def _gathered(
-    schedule: Schedule, refs: tuple[BlockRef, ...], shared: int
-) -> tuple[BlockRef, ...]:
+def _gathered(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:
     """Put every block but the last under the innermost row loop of the last."""
     *before, last = refs
     row = schedule.get_loops(last)[shared - 1]
     for block in reversed(before):
         schedule.compute_at(block, row)
     return refs
+
+
+def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], lanes: int) -> None:
+    """Vectorize the innermost of a block's own loops, reductions lane by lane."""
+    if not loops:
+        return
+    if schedule.state.block(block).init is None:
+        vectorize_loop(schedule, loops[-1], lanes)
+        return
+    outer, inner = schedule.split(loops[-1], factors=(None, lanes))
+    first = loops[0] if len(loops) > 1 else outer
+    schedule.decompose_reduction(block, first)
+    schedule.vectorize(inner)
