@@ -46,7 +46,7 @@ def _iota(array: Array) -> Known | None:
         shape = [1] * array.ndim
         shape[axis] = size
         first = int(array.ravel()[0])
-        counted = np.arange(first, first + size).reshape(shape)
+        counted = (np.arange(size, dtype=np.int64) + first).reshape(tuple(shape))
         if np.array_equal(array, np.broadcast_to(counted, array.shape)):
             return Iota(axis, as_expr(first))
     return None

@@ -32,7 +32,7 @@ class Emitter:
         self.origins: Origins = NO_ORIGIN
         self.constants: dict[str, Constant] = {}
         self._done: dict[tuple[object, ...], Value] = {}
-        self._permuted: dict[Operand, tuple[Operand, AttributeArgument]] = {}
+        self._permuted: dict[Operand, tuple[Operand, tuple[int, ...]]] = {}
 
     def emit(
         self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
@@ -40,7 +40,9 @@ class Emitter:
         """Apply an operator, or give the value of the same call made before."""
         operands = tuple(operand(a) for a in args)
         if op == "permute_dims" and operands[0] in self._permuted:
-            return self._permute_again(self._permuted[operands[0]], attributes["axes"], name)
+            return self._permute_again(
+                self._permuted[operands[0]], integers(attributes["axes"]), name
+            )
         key = (op, tuple(map(_key, operands)), repr(sorted(attributes.items())))
         if key not in self._done:
             self._done[key] = self.builder.emit(
@@ -48,16 +50,14 @@ class Emitter:
             )
         found = self._done[key]
         if op == "permute_dims":
-            self._permuted[found] = operands[0], attributes["axes"]
+            self._permuted[found] = operands[0], integers(attributes["axes"])
         return found
 
     def _permute_again(
-        self, before: tuple[Operand, AttributeArgument], axes: AttributeArgument, name: str | None
+        self, before: tuple[Operand, tuple[int, ...]], axes: tuple[int, ...], name: str | None
     ) -> Value:
         """Reorder once instead of twice."""
         source, first = before
-        if not isinstance(first, Sequence) or not isinstance(axes, Sequence):
-            raise ImportMismatchError("axes have to be a sequence")
         return self.emit("permute_dims", source, name=name, axes=tuple(first[a] for a in axes))
 
     def tensor(self, value: Value | ConstantRef) -> Imported:
@@ -147,6 +147,12 @@ class Emitter:
         """A tensor of one number, not made until it is needed."""
         exact = bool(value) if dtype.kind == "bool" else value if dtype.is_float else int(value)
         return Imported(tuple(shape), dtype, known=Uniform(exact))
+
+
+def integers(value: AttributeArgument) -> tuple[int, ...]:
+    """Read an attribute that holds integers."""
+    items = value if isinstance(value, Sequence) else ()
+    return tuple(v for v in items if isinstance(v, int))
 
 
 def _key(value: Operand) -> object:

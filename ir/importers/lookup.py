@@ -41,11 +41,11 @@ def take(
 def _rows(e: Emitter, x: Imported, indices: Imported, axis: int) -> Imported | None:
     match indices.known:
         case Iota(axis=along, start=start):
-            return slice_exact(e, x, axis, start, start + indices.shape[along])
+            return slice_exact(e, x, axis, (start, start + indices.shape[along]))
         case Uniform(value=value):
             at = as_expr(int(value))
             at = at + x.shape[axis] if int(value) < 0 else at
-            return slice_exact(e, x, axis, at, at + 1)
+            return slice_exact(e, x, axis, (at, at + 1))
         case None:
             return None
 
@@ -55,7 +55,7 @@ def select(e: Emitter, x: Imported, axis: int, index: Expr) -> Imported:
     axis = axis_of(axis, x.rank)
     known = const_value(index)
     at = index + x.shape[axis] if known is not None and known < 0 else index
-    thin = slice_exact(e, x, axis, at, at + 1)
+    thin = slice_exact(e, x, axis, (at, at + 1))
     return reshape(e, thin, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
@@ -94,7 +94,7 @@ def _counted(e: Emitter, x: Imported, indices: Sequence[Imported]) -> Imported |
         if not isinstance(i.known, Iota):
             return None
         places.append(i.known.axis + rank - i.rank)
-        x = slice_exact(e, x, k, i.known.start, i.known.start + i.shape[i.known.axis])
+        x = slice_exact(e, x, k, (i.known.start, i.known.start + i.shape[i.known.axis]))
     if places != sorted(set(places)):
         return None
     inserted = tuple(k for k in range(rank) if k not in places)

@@ -124,21 +124,22 @@ def clamped(e: Emitter, index: Expr, size: Expr) -> Expr:
 
 
 def slice_axis(
-    e: Emitter, x: Imported, axis: int, begin: Expr, end: Expr, step: int = 1
+    e: Emitter, x: Imported, axis: int, bounds: tuple[Expr, Expr], step: int = 1
 ) -> Imported:
     """Take ``x[begin:end:step]`` along an axis, with Python's bounds."""
     axis = axis_of(axis, x.rank)
     size = x.shape[axis]
-    low, high = clamped(e, begin, size), clamped(e, end, size)
+    low, high = clamped(e, bounds[0], size), clamped(e, bounds[1], size)
     if not is_proved(low <= high, e.builder.facts):
         high = maximum(low, high)
-    return slice_exact(e, x, axis, low, high, step)
+    return slice_exact(e, x, axis, (low, high), step)
 
 
 def slice_exact(
-    e: Emitter, x: Imported, axis: int, low: Expr, high: Expr, step: int = 1
+    e: Emitter, x: Imported, axis: int, bounds: tuple[Expr, Expr], step: int = 1
 ) -> Imported:
     """Take a slice whose bounds are in range; those not proved are checked at run time."""
+    low, high = bounds
     size = x.shape[axis]
     if const_value(low) == 0 and high is size and step == 1:
         return x

@@ -52,7 +52,7 @@ def addmm(
 
 
 @aten("scaled_dot_product_attention")
-def attention(
+def attention(  # noqa: PLR0917  # the order is PyTorch's
     t: TorchContext, query: Imported, key: Imported, value: Imported, mask: Imported | None = None,
     dropout_p: float = 0.0, is_causal: bool = False,  # noqa: FBT001, FBT002
     *, scale: float | None = None, enable_gqa: bool = False, attn_mask: Imported | None = None,
@@ -84,7 +84,7 @@ def _repeat_heads(t: TorchContext, query: Imported, x: Imported) -> Imported:
 
 
 @aten("layer_norm")
-def layer_norm(
+def layer_norm(  # noqa: PLR0917  # the order is PyTorch's
     t: TorchContext, x: Imported, shape: Sequence[SymInt], weight: Imported | None = None,
     bias: Imported | None = None, eps: float = 1e-5, *_: Any,
 ) -> Imported:  # fmt: skip

@@ -67,9 +67,9 @@ class TorchContext(Emitter):
 
 def module_path(node: Any) -> str:
     """Give the path of the module that a node belongs to, such as ``encoder.layer.0``."""
-    stack = node.meta.get("nn_module_stack") or {}
-    paths = [entry[0] for entry in stack.values()]
-    return str(paths[-1]) if paths else ""
+    stack: dict[Any, Any] = node.meta.get("nn_module_stack") or {}
+    paths = [str(entry[0]) for entry in stack.values()]
+    return paths[-1] if paths else ""
 
 
 Handler: TypeAlias = Callable[..., Datum]

@@ -43,7 +43,7 @@ def read_symbols(program: Any) -> InputSymbols:
     sizes = {
         f"{source}.size()[{k}]": symbols.size(size)
         for source, node in zip(_sources(program), nodes, strict=False)
-        for k, size in enumerate(getattr(node.meta.get("val"), "shape", ()))
+        for k, size in enumerate(sizes_of(node))
     }
     guards = parse_guards(getattr(program, "_guards_code", ()), sizes)
     symbols.solve(guards)
@@ -61,9 +61,14 @@ def user_inputs(program: Any) -> Iterator[Any]:
     return (n for n in program.graph.nodes if n.op == "placeholder" and n.name in names)
 
 
+def sizes_of(node: Any) -> tuple[Any, ...]:
+    """Give the sizes of a tensor input, integers and SymInts; nothing for other inputs."""
+    return tuple(getattr(node.meta.get("val"), "shape", ()))
+
+
 def _shape_env(nodes: Sequence[Any]) -> Any:
     for node in nodes:
-        for size in getattr(node.meta.get("val"), "shape", ()):
+        for size in sizes_of(node):
             if not isinstance(size, int):
                 return size.node.shape_env
     return None
@@ -74,9 +79,11 @@ def _dim_names(nodes: Sequence[Any]) -> dict[str, str]:
     env = _shape_env(nodes)
     debug: dict[str, str] = dict(getattr(env, "source_name_to_debug_name", None) or {})
     found: dict[str, str] = {}
-    for symbol, sources in (getattr(env, "var_to_sources", None) or {}).items():
+    declared: dict[Any, Any] = dict(getattr(env, "var_to_sources", None) or {})
+    for symbol, sources in declared.items():
         for source in sources:
-            name = source.name() if callable(source.name) else source.name
+            held: Any = source.name
+            name = str(held() if callable(held) else held)
             given = debug.get(name, name)
             if given.isidentifier():
                 found.setdefault(str(symbol), given)
@@ -86,7 +93,7 @@ def _dim_names(nodes: Sequence[Any]) -> dict[str, str]:
 def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
     """Declare symbols in order of the inputs; without a name they are called by their place."""
     for node in nodes:
-        for axis, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
+        for axis, size in enumerate(sizes_of(node)):
             if not isinstance(size, int):
                 for symbol in sorted(map(str, size.node.expr.free_symbols)):
                     symbols.declare(symbol, symbols.names.get(symbol, f"{node.name}_dim{axis}"))
@@ -94,16 +101,22 @@ def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
 
 def _sources(program: Any) -> Iterator[str]:
     """Iterate how guards call each input, such as ``L['cache'][0][1]``."""
-    from torch.utils import _pytree as pytree  # pyright: ignore[reportPrivateUsage]
-
+    pytree = torch_trees()
     spec = program.call_spec.in_spec
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-    names = program.module_call_graph[0].signature.forward_arg_names or []
+    names: list[str] = program.module_call_graph[0].signature.forward_arg_names or []
     for path, _ in pytree.tree_flatten_with_path(tree)[0]:
         outer, inner, *rest = path
         named = outer.idx == 1
         name = inner.key if named else _positional(names, inner.idx)
         yield f"L['{name}']{pytree.keystr(tuple(rest))}"
+
+
+def torch_trees() -> Any:
+    """Give PyTorch's module for nested inputs and outputs."""
+    from torch.utils import _pytree
+
+    return _pytree
 
 
 def _positional(names: Sequence[str], position: int) -> str:
@@ -115,7 +128,7 @@ def _solve_derived(symbols: TorchSymbols, nodes: Sequence[Any], facts: Facts) ->
     dims = [
         (f"{node.name}_dim{k}", symbols.size(size))
         for node in nodes
-        for k, size in enumerate(getattr(node.meta.get("val"), "shape", ()))
+        for k, size in enumerate(sizes_of(node))
     ]
     whole = {d for _, d in dims if isinstance(d, Var)}
     for name, dim in dims:
@@ -150,7 +163,7 @@ def _ranges(program: Any, symbols: TorchSymbols, facts: Facts, guards: Sequence[
 def _hints(symbols: TorchSymbols, nodes: Sequence[Any]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The sizes of the example that was traced are likely ones."""
     env = _shape_env(nodes)
-    values = getattr(env, "backed_var_to_val", None) or {}
+    values: dict[Any, Any] = dict(getattr(env, "backed_var_to_val", None) or {})
     sizes = {str(k): int(v) for k, v in values.items()}
     used = {s: v for s, v in symbols.vars.items() if v not in symbols.solved}
     return tuple((v.name, (sizes[s],)) for s, v in used.items() if s in sizes)

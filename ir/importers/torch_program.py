@@ -16,7 +16,7 @@ from .cleanup import constants_of, without_dead_code
 from .tensors import Imported
 from .torch_constants import torch_dtype
 from .torch_context import HANDLERS, TorchContext, UnsupportedFormError, module_path
-from .torch_inputs import InputSymbols, read_symbols
+from .torch_inputs import InputSymbols, read_symbols, torch_trees
 from .torch_sizes import SIZE_FUNCTIONS
 
 HANDLER_MODULES = (torch_arithmetic, torch_compound, torch_shaping, torch_sizes)
@@ -243,8 +243,7 @@ def _unsupported(missing: list[_Unsupported]) -> UnsupportedOperatorsError:
 
 def result_names(program: Any, count: int) -> tuple[str, ...]:
     """Name the outputs as the model does: fields of its result, or positions."""
-    from torch.utils import _pytree as pytree  # pyright: ignore[reportPrivateUsage]
-
+    pytree = torch_trees()
     spec = program.call_spec.out_spec
     try:
         tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
@@ -256,7 +255,5 @@ def result_names(program: Any, count: int) -> tuple[str, ...]:
 
 
 def _path_name(path: Any) -> str:
-    from torch.utils import _pytree as pytree  # pyright: ignore[reportPrivateUsage]
-
-    text = re.sub(r"\W+", "_", pytree.keystr(path)).strip("_")
+    text = re.sub(r"\W+", "_", torch_trees().keystr(path)).strip("_")
     return text if not text or text[0].isalpha() else f"output_{text}"

@@ -135,21 +135,22 @@ def _repeated(t: TorchContext, x: Imported, axis: int, times: Expr, *, inner: bo
 
 
 @aten("slice")
-def slice_(
+def slice_(  # noqa: PLR0917  # the order is PyTorch's
     t: TorchContext, x: Imported, dim: int = 0, start: SymInt | None = None,
     end: SymInt | None = None, step: int = 1,
 ) -> Imported:  # fmt: skip
     """Cut along a dimension, with Python's bounds."""
     size = x.shape[axis_of(dim, x.rank)]
+    first = as_expr(0 if start is None else start)
     last = as_expr(size if end is None or (isinstance(end, int) and end >= _WHOLE) else end)
-    return slice_axis(t, x, dim, as_expr(0 if start is None else start), last, step)
+    return slice_axis(t, x, dim, (first, last), step)
 
 
 @aten("narrow")
 def narrow(t: TorchContext, x: Imported, dim: int, start: SymInt, length: SymInt) -> Imported:
     """Cut a number of elements from a place on."""
     first = as_expr(start)
-    return slice_exact(t, x, axis_of(dim, x.rank), first, first + length)
+    return slice_exact(t, x, axis_of(dim, x.rank), (first, first + length))
 
 
 @aten("select")
@@ -183,7 +184,7 @@ def split(
             starts.append(at)
             at = at + size
             ends.append(at)
-    return [slice_exact(t, x, axis, a, b) for a, b in zip(starts, ends, strict=True)]
+    return [slice_exact(t, x, axis, bounds) for bounds in zip(starts, ends, strict=True)]
 
 
 @aten("chunk")
@@ -319,7 +320,7 @@ def scatter(
 
 
 @aten("slice_scatter")
-def slice_scatter(
+def slice_scatter(  # noqa: PLR0917  # the order is PyTorch's
     t: TorchContext, x: Imported, values: Imported, dim: int = 0, start: SymInt | None = None,
     end: SymInt | None = None, step: int = 1,
 ) -> Imported:  # fmt: skip

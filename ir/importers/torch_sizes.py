@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..symbolic import Expr, SymInt, as_expr, eq, maximum, minimum, ne, product
@@ -32,25 +32,37 @@ def nothing(t: TorchContext, *_: Any, **__: Any) -> None:
     del t
 
 
-def _compare(function: Callable[[Expr, Expr], Any]) -> Callable[[SymInt, SymInt], Any]:
+def _item(values: Sequence[Any], place: int) -> Any:
+    return values[place]
+
+
+def _negated(a: SymInt) -> Expr:
+    return -as_expr(a)
+
+
+def _computed(function: Callable[[Expr, Expr], Any]) -> Callable[[SymInt, SymInt], Any]:
     return lambda a, b: function(as_expr(a), as_expr(b))
 
 
+def _floordiv(a: SymInt, b: SymInt) -> Expr:
+    return as_expr(a) // b
+
+
 SIZE_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "getitem": operator.getitem,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "neg": operator.neg,
+    "getitem": _item,
+    "add": _computed(operator.add),
+    "sub": _computed(operator.sub),
+    "mul": _computed(operator.mul),
+    "floordiv": _floordiv,
+    "mod": _computed(operator.mod),
+    "neg": _negated,
     "sym_max": maximum,
     "sym_min": minimum,
-    "eq": _compare(eq),
-    "ne": _compare(ne),
-    "lt": _compare(operator.lt),
-    "le": _compare(operator.le),
-    "gt": _compare(operator.gt),
-    "ge": _compare(operator.ge),
+    "eq": _computed(eq),
+    "ne": _computed(ne),
+    "lt": _computed(operator.lt),
+    "le": _computed(operator.le),
+    "gt": _computed(operator.gt),
+    "ge": _computed(operator.ge),
 }
 """Python functions that exported programs apply to sizes and lists, by name."""

@@ -141,9 +141,9 @@ def _equations(guards: list[Bool]) -> Iterable[tuple[Expr, Expr]]:
 def parse_guards(texts: Iterable[str], sizes: Mapping[str, Expr]) -> list[Bool]:
     """Read guards, written over source expressions; those about anything but sizes are left out."""
     found: list[Bool] = []
+    symbols = {f"size{k}": sizes[s] for k, s in enumerate(sizes)}
+    numbered = {s: f"size{k}" for k, s in enumerate(sizes)}
     for text in texts:
-        symbols = {f"size{k}": sizes[s] for k, s in enumerate(sizes)}
-        numbered = {s: f"size{k}" for k, s in enumerate(sizes)}
         replaced = _SIZE.sub(lambda m: numbered.get(m.group(), m.group()), text)
         guard = _parse(replaced, symbols)
         if guard is not None:

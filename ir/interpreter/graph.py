@@ -326,10 +326,10 @@ def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
 
 def _bind_sizes(frame: _Frame, info: Info, datum: Datum) -> None:
     """Bind symbols that are whole dimensions, so that any parameter may mention them."""
-    shape = info.shape if isinstance(info, TensorInfo) else None
-    for dim, size in zip(shape or (), np.shape(datum), strict=False):
-        if isinstance(dim, Var):
-            frame.symbols.setdefault(dim, int(size))
+    if isinstance(info, TensorInfo) and isinstance(datum, np.ndarray):
+        for dim, size in zip(info.shape or (), datum.shape, strict=False):
+            if isinstance(dim, Var):
+                frame.symbols.setdefault(dim, int(size))
 
 
 def _run(
