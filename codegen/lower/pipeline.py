@@ -22,6 +22,7 @@ from .kernel.context import Context
 from .kernel.memory import Memory
 from .kernel.scratch import Scratch
 from .kernel.statements import StatementLowering
+from .loops.accumulators import accumulate
 from .loops.blocks import realize_blocks
 from .loops.compact import compact_buffers
 from .loops.initials import hoist_initials
@@ -31,15 +32,27 @@ from .loops.strips import strip_mine
 from .loops.tails import lift_tails
 from .loops.tighten import tighten_loops
 
-Pass = Callable[[Stmt, Known, Cpu], Stmt]
+Pass = Callable[[PrimFunc, Cpu], PrimFunc]
+
+
+def _on_body(change: Callable[[Stmt, Known], Stmt]) -> Pass:
+    """Make a pass of a change of the body alone."""
+
+    def run(func: PrimFunc, _cpu: Cpu) -> PrimFunc:
+        return replace(func, body=change(func.body, Known.of(func.facts)))
+
+    return run
+
 
 PASSES: tuple[tuple[str, Pass], ...] = (
-    ("realize_blocks", lambda s, _known, _cpu: realize_blocks(s)),
-    ("hoist_initials", lambda s, known, _cpu: hoist_initials(s, known)),
-    ("strip_mine", lambda s, _known, cpu: strip_mine(s, cpu)),
-    ("tighten_loops", lambda s, known, _cpu: tighten_loops(s, known)),
-    ("prune", lambda s, known, _cpu: prune(s, known)),
-    ("lift_tails", lambda s, known, _cpu: lift_tails(s, known)),
+    ("realize_blocks", _on_body(lambda body, _known: realize_blocks(body))),
+    ("hoist_initials", _on_body(lambda body, _known: hoist_initials(body))),
+    ("compact_buffers", lambda func, _cpu: compact_buffers(func)),
+    ("strip_mine", lambda func, cpu: replace(func, body=strip_mine(func.body, cpu))),
+    ("tighten_loops", _on_body(tighten_loops)),
+    ("prune", _on_body(prune)),
+    ("accumulate", lambda func, _cpu: accumulate(func)),
+    ("lift_tails", _on_body(lift_tails)),
 )
 """Loop level to loop level, in order; each keeps what the program computes."""
 
@@ -103,18 +116,15 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
-    known, cpu = Known.of(func.facts), resolve(target)
-    body = func.body
+    cpu = resolve(target)
     for _, step in PASSES:
-        body = step(body, known, cpu)
-    func = compact_buffers(replace(func, body=body))
-    body = func.body
+        func = step(func, cpu)
     symbols = kernel_symbols(func)
     memory, table = Memory(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)
-    scratch = Scratch(func, body, memory)
+    scratch = Scratch(func, memory)
     lowering = StatementLowering(memory, cpu, table, scratch, debug=debug)
-    statements = lowering.body(body, Context(known))
+    statements = lowering.body(func.body, Context(Known.of(func.facts)))
     params = (table, *pointers, *symbols, *((scratch.pointer,) if scratch.size else ()))
     done = Return(Const(0, VectorType(i32)))
     function = ThreadFunc(

@@ -23,12 +23,12 @@ ALIGNMENT: Final = 64
 class Scratch:
     """Places the temporaries of one kernel."""
 
-    def __init__(self, func: PrimFunc, body: LoopStmt, memory: Memory) -> None:
+    def __init__(self, func: PrimFunc, memory: Memory) -> None:
         """Lay out everything that does not fit the stack."""
         self.pointer = Reg("scratch", POINTER)
         self.threads: Var = var("threads", lower=1)
         self._memory = memory
-        outside = _used_outside(body)
+        outside = _used_outside(func.body)
         self._private = [b for b in func.buffers if b.scope == "local" and b not in outside]
         self._shared = [b for b in func.buffers if b not in set(self._private)]
         self._offsets: dict[Buffer, Expr] = {}

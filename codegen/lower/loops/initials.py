@@ -7,11 +7,11 @@ from dataclasses import replace
 from ....ir.loop.nodes import Block, For, If, Seq, Stmt
 from ....ir.loop.visit import seq, substitute_in, transform, walk
 from ....ir.symbolic import TRUE, all_of, as_expr, const_value, eq
-from .known import Known, conjuncts
+from .known import conjuncts
 from .terms import mentions
 
 
-def hoist_initials(statement: Stmt, known: Known) -> Stmt:
+def hoist_initials(statement: Stmt) -> Stmt:
     """Run what a loop does in its first iteration alone before the loop.
 
     Before::
@@ -24,19 +24,18 @@ def hoist_initials(statement: Stmt, known: Known) -> Stmt:
         for k in range(n):
             C[i] = C[i] + A[i, k]
 
-    Where the branch stands deeper, the first iteration is peeled off instead.
+    So a reduction over nothing is its neutral element. Where the branch stands deeper, the first
+    iteration is peeled off instead.
     """
-    return transform(statement, lambda s: _hoist(s, known) if isinstance(s, For) else s)
+    return transform(statement, lambda s: _hoist(s) if isinstance(s, For) else s)
 
 
-def _hoist(loop: For, known: Known) -> Stmt:
+def _hoist(loop: For) -> Stmt:
     if loop.kind in ("parallel", "thread"):
         return loop
     first, rest = _leading(loop.body, loop)
     if first is not None:
-        extent = known.decide(as_expr(0) < loop.extent)
-        init = first if extent is TRUE else If(extent, first)
-        return seq(init, replace(loop, body=rest))
+        return seq(first, replace(loop, body=rest))
     return _peel(loop) if loop.kind == "serial" and _pins(loop.body, loop) else loop
 
 
