@@ -19,12 +19,14 @@ class AddUnitLoop(Primitive):
 
     Before::
 
-        for i in range(n): body(i)
+        for i in range(n):
+            body(i)
 
     After::
 
         for unit in range(1):
-            for i in range(n): body(i)
+            for i in range(n):
+                body(i)
 
     Parameters
     ----------
