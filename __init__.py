@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .codegen import compile
+    from .ir import script
     from .ir.importers import from_exported_program, from_onnx
     from .ir.script import parse
     from .ir.target import Target
@@ -31,6 +32,7 @@ __all__ = [
     "from_exported_program",
     "from_onnx",
     "parse",
+    "script",
 ]
 
 _HOME = {
@@ -41,6 +43,7 @@ _HOME = {
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
     "parse": ".ir.script",
+    "script": ".ir.script",
 }
 
 
@@ -51,7 +54,8 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("tilewright")
     elif name in _HOME:
-        value = getattr(import_module(_HOME[name], __name__), name)
+        home = import_module(_HOME[name], __name__)
+        value = home if home.__name__.endswith(f".{name}") else getattr(home, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     globals()[name] = value

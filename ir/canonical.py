@@ -88,6 +88,10 @@ class Canon:
             if isinstance(term, Var) and term not in self._numbers:
                 self._symbol(term)
 
+    def unknown(self, terms: Iterable[Expr]) -> bool:
+        """Whether a symbol of the terms has no number yet."""
+        return any(v not in self._numbers for term in terms for v in term.free)
+
     def _symbol(self, symbol: Var) -> str:
         key = self.number("%", symbol, symbol.name)
         self.emit(f"symbol {key} in {symbol.lower}..{symbol.upper} by {symbol.multiple_of}")

@@ -42,6 +42,7 @@ from .nodes import (
     TupleItem,
     Value,
 )
+from .visit import operands_of
 
 
 def write_graph_func(canon: Canon, func: GraphFunc) -> None:
@@ -49,6 +50,9 @@ def write_graph_func(canon: Canon, func: GraphFunc) -> None:
     canon.emit(f"graph_func {func.stage}")
     for param in func.params:
         canon.symbols(_dims(param.value.info))
+    # Symbols that are part of a parameter's dimension alone get the order of their first use.
+    if any(canon.unknown(_dims(param.value.info)) for param in func.params):
+        canon.symbols(_used_dims(func))
     for param in func.params:
         with canon.inside(f"parameter {param.value.name!r}"):
             info = info_key(canon, param.value.info)
@@ -80,6 +84,14 @@ def _dims(info: Info) -> Iterator[Expr]:
                 yield from _dims(field)
         case _:
             return
+
+
+def _used_dims(func: GraphFunc) -> Iterator[Expr]:
+    """Iterate the dimensions that bindings mention, in order."""
+    for binding in func.bindings:
+        for operand in operands_of(binding.right):
+            yield from operand.dims if isinstance(operand, Dims) else ()
+        yield from _dims(binding.value.info)
 
 
 def _value(canon: Canon, value: Value) -> str:

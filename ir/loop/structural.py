@@ -36,6 +36,7 @@ def write_prim_func(canon: Canon, func: PrimFunc) -> None:
     canon.emit("prim_func")
     for buffer in func.buffer_params:
         canon.symbols(buffer.shape)
+    canon.symbols(func.scalar_params)
     for param in func.params:
         match param:
             case BufferParam(buffer=buffer, access=access):

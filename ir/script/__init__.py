@@ -28,36 +28,46 @@ def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
 """
 
 from ..naming import is_writable, writable
+from .decorators import graph_func, module, prim_func
 from .errors import (
     ConstantMismatchError,
     DuplicateNameError,
     MissingConstantError,
+    OutsideFunctionError,
     ParseError,
     Place,
     ScriptSyntaxError,
     ScriptTypeError,
+    SourceUnavailableError,
     TextTooLargeError,
     UnknownNameError,
     UnprintableProgramError,
 )
 from .text import Rendered, Span, parse, render, to_text
+from .vocabulary import symbols
 
 __all__ = [
     "ConstantMismatchError",
     "DuplicateNameError",
     "MissingConstantError",
+    "OutsideFunctionError",
     "ParseError",
     "Place",
     "Rendered",
     "ScriptSyntaxError",
     "ScriptTypeError",
+    "SourceUnavailableError",
     "Span",
     "TextTooLargeError",
     "UnknownNameError",
     "UnprintableProgramError",
+    "graph_func",
     "is_writable",
+    "module",
     "parse",
+    "prim_func",
     "render",
+    "symbols",
     "to_text",
     "writable",
 ]

@@ -118,3 +118,15 @@ class ConstantMismatchError(TilewrightError):
     """A constant supplied to ``parse`` has another shape, dtype or digest than the text says."""
 
     title = "Constant does not match the text"
+
+
+class SourceUnavailableError(TilewrightError):
+    """Python does not know the source of a decorated function."""
+
+    title = "Source not available"
+
+
+class OutsideFunctionError(TilewrightError):
+    """A word of the text format was called outside of a function that the parser reads."""
+
+    title = "Word outside of a function"

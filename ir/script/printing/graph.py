@@ -76,6 +76,12 @@ def outputs_info(outputs: tuple[TensorInfo, ...]) -> Info:
     return outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
 
 
+def _field(info: Info, index: int) -> Info | None:
+    """Give the annotation of a tuple's field."""
+    fields = info.fields if isinstance(info, TupleInfo) else ()
+    return fields[index] if 0 <= index < len(fields) else None
+
+
 class GraphPrinter:
     """Writes the bindings of one function."""
 
@@ -190,7 +196,7 @@ class GraphPrinter:
             case MakeTuple(fields=fields):
                 return "", [tuple_text(self.operands(fields))], None
             case TupleItem(tuple_=whole, index=index):
-                return "", [f"{whole.name}[{index}]"], None
+                return "", [f"{whole.name}[{index}]"], _field(whole.info, index)
             case IfElse() | VersionSwitch():
                 raise TypeError(type(right).__name__)  # written as statements of their own
             case _:
@@ -307,7 +313,8 @@ class GraphPrinter:
             text = f"{{{', '.join(f'{quote(k)}: {v}' for k, v in entries)}}}"
         else:
             text = self.results(func.results)
-        self._out.add(f"return {text}")
+        several = len(func.results) > 1 and text[0] == "("
+        self._out.add(f"return {text[1:-1] if several else text}")
 
 
 def _options(func: GraphFunc, terms: Terms) -> list[str]:

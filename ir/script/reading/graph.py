@@ -6,13 +6,16 @@ import ast
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from ...errors import TilewrightError
 from ...graph.memory import VersionCase, VersionSwitch
 from ...graph.nodes import (
     Binding,
     Branch,
+    Call,
     GraphFunc,
     GraphParam,
     IfElse,
+    Info,
     ObjectInfo,
     Operand,
     Stage,
@@ -20,7 +23,8 @@ from ...graph.nodes import (
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import Access, Attributes
 from ...module import Constant
-from ...symbolic import TRUE, Bool
+from ...symbolic import TRUE, Bool, Facts
+from ..errors import ScriptTypeError
 from .arguments import Arguments, called_name
 from .buffers import ACCESS
 from .header import Declarations, decorator_of, signature, statements_of, take_facts
@@ -42,6 +46,7 @@ class GraphReader:
         self.source = scope.source
         self.values = ValueReader(scope, constants)
         self._rights = RightReader(self.values)
+        self.facts = Facts()
 
     def bindings(self, body: list[ast.stmt], *, origins: Origins = NO_ORIGIN) -> list[Binding]:
         """Read statements."""
@@ -84,6 +89,8 @@ class GraphReader:
         written = None if note is None else read_info(self.scope, note)
         right, implied = self._rights.read(node, written)
         info = implied if written is None else written
+        if info is None and isinstance(right, Call):
+            info = self._deduced(right, node)
         if info is None:
             raise self.source.error(
                 target,
@@ -91,6 +98,16 @@ class GraphReader:
                 f"{target.id}: Tensor[(...), f32] = ...",
             )
         return Binding(self.values.define(target.id, info, target), right, origins, attributes)
+
+    def _deduced(self, call: Call, node: ast.expr) -> Info:
+        """Deduce the annotation of an operator's result, as the operator's shape rule does."""
+        from ...graph.operators import infer_call  # all operators; only what lacks notes needs them
+
+        try:
+            return infer_call(call.op, call.args, call.attributes, self.facts).info
+        except TilewrightError as error:
+            place = self.source.place(node)
+            raise ScriptTypeError(error.message, place=place, hint=error.hint) from None
 
     def _effect(self, call: ast.Call, origins: Origins, attributes: Attributes) -> Binding:
         right, implied = self._rights.read(call, None)
@@ -280,6 +297,7 @@ def read_graph_func(
         attributes = scope.attributes(arguments)
     params = tuple(_parameter(reader, arg) for arg in signature(source, node))
     facts, rest = take_facts(scope, statements_of(node))
+    reader.facts = facts
     hints, rest = _hints(scope, rest)
     rest, outcome = _outcome(reader, node, rest)
     bindings = tuple(reader.bindings(rest))
