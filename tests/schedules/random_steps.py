@@ -1,0 +1,226 @@
+"""Random steps for random programs: what the property tests of primitives draw from.
+
+A new primitive needs no entry: without one, its own ``suggest`` is drawn from. `MAKERS` holds
+wider choices of parameters for those whose suggestions are too tame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.strategies import outputs
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.loop.nodes import For
+from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
+from tilewright.schedules.primitive import STEPS, Primitive, primitives
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tilewright.ir.loop.nodes import PrimFunc
+    from tilewright.ir.symbolic import Var
+    from tilewright.schedules import Ref
+
+FUNCTION = "random"
+LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction")
+
+Maker = "Callable[[random.Random, State], Primitive | None]"
+
+
+def loop_level() -> list[type[Primitive]]:
+    """The primitives whose steps change one loop-level function."""
+    return [cls for cls in primitives() if cls.family in LOOP_FAMILIES]
+
+
+def loops(state: State) -> list[LoopRef]:
+    return [LoopRef(FUNCTION, u, x.var.name) for u, x in state.tree(FUNCTION).loops.items()]
+
+
+def blocks(state: State) -> list[BlockRef]:
+    return [BlockRef(FUNCTION, u, b.name) for u, b in state.tree(FUNCTION).blocks.items()]
+
+
+def temporaries(state: State) -> list[BufferRef]:
+    return [BufferRef(FUNCTION, b.uid, b.name) for b in state.module.prim(FUNCTION).buffers]
+
+
+def selections(state: State) -> list[Ref]:
+    return [*loops(state), *blocks(state), *temporaries(state)]
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def _split(rng: random.Random, state: State) -> Primitive | None:
+    found = loops(state)
+    sizes = [rng.randint(1, 5) for _ in range(rng.randint(1, 2))]
+    factors: list[int | None] = [None, *sizes]
+    rng.shuffle(factors)
+    if rng.random() < 0.2:
+        factors = [rng.randint(1, 4), rng.randint(1, 4)]
+    return _step("split", rng.choice(found), tuple(factors)) if found else None
+
+
+def _chains(state: State) -> Iterator[list[LoopRef]]:
+    for first in loops(state):
+        chain = [first]
+        below = state.loop(first).body
+        while isinstance(below, For):
+            chain.append(LoopRef(FUNCTION, below.uid, below.var.name))
+            below = below.body
+        if len(chain) > 1:
+            yield chain
+
+
+def _fuse(rng: random.Random, state: State) -> Primitive | None:
+    chains = list(_chains(state))
+    if not chains:
+        return None
+    chain = rng.choice(chains)
+    return _step("fuse", tuple(chain[: rng.randint(2, min(3, len(chain)))]))
+
+
+def _reorder(rng: random.Random, state: State) -> Primitive | None:
+    chains = list(_chains(state))
+    if not chains:
+        return None
+    chain = rng.choice(chains)
+    chosen = rng.sample(chain, rng.randint(2, len(chain)))
+    return _step("reorder", tuple(chosen))
+
+
+def _pair(verb: str) -> Maker:
+    def make(rng: random.Random, state: State) -> Primitive | None:
+        found, places = blocks(state), loops(state)
+        return _step(verb, rng.choice(found), rng.choice(places)) if found and places else None
+
+    return make
+
+
+def _loop(verb: str) -> Maker:
+    def make(rng: random.Random, state: State) -> Primitive | None:
+        found = loops(state)
+        return _step(verb, rng.choice(found)) if found else None
+
+    return make
+
+
+def _block(verb: str) -> Maker:
+    def make(rng: random.Random, state: State) -> Primitive | None:
+        found = blocks(state)
+        return _step(verb, rng.choice(found)) if found else None
+
+    return make
+
+
+def _decompose(rng: random.Random, state: State) -> Primitive | None:
+    reducing = [b for b in blocks(state) if state.block(b).init is not None]
+    if not reducing:
+        return None
+    block = rng.choice(reducing)
+    above = state.tree(FUNCTION).loops_above(state.block(block))
+    if not above:
+        return None
+    loop = rng.choice(above)
+    return _step("decompose_reduction", block, LoopRef(FUNCTION, loop.uid, loop.var.name))
+
+
+def _annotate(rng: random.Random, state: State) -> Primitive | None:
+    key = rng.choice(["prefetch", "note", "weight"])
+    value = rng.choice([1, 2.5, "text", True])
+    return _step("annotate", rng.choice([*loops(state), *blocks(state)]), key, value)
+
+
+def _transform_layout(rng: random.Random, state: State) -> Primitive | None:
+    found = temporaries(state)
+    if not found:
+        return None
+    ref = rng.choice(found)
+    names = [f"d{k}" for k in range(len(state.buffer(ref).shape))]
+    outputs_ = list(names)
+    rng.shuffle(outputs_)
+    tiled = rng.choice(names)
+    size = rng.randint(2, 4)
+    if rng.random() < 0.6:
+        outputs_[outputs_.index(tiled)] = f"{tiled} // {size}"
+        outputs_.insert(rng.randint(0, len(outputs_)), f"{tiled} % {size}")
+    text = f"lambda {', '.join(names)}: ({', '.join(outputs_)},)"
+    return _step("transform_layout", ref, text)
+
+
+def _step(verb: str, *values: object) -> Primitive:
+    cls = STEPS[verb]
+    assert issubclass(cls, Primitive)
+    return cls(*values)
+
+
+MAKERS: Mapping[str, Maker] = {
+    "annotate": _annotate,
+    "compute_at": _pair("compute_at"),
+    "compute_inline": _block("compute_inline"),
+    "decompose_reduction": _decompose,
+    "fuse": _fuse,
+    "parallel": _loop("parallel"),
+    "reorder": _reorder,
+    "reverse_compute_at": _pair("reverse_compute_at"),
+    "reverse_compute_inline": _block("reverse_compute_inline"),
+    "split": _split,
+    "transform_layout": _transform_layout,
+    "unroll": _loop("unroll"),
+    "vectorize": _loop("vectorize"),
+}
+
+
+def random_step(rng: random.Random, state: State, cls: type[Primitive]) -> Primitive | None:
+    """Draw a step of a primitive, legal or not."""
+    maker = MAKERS.get(cls.verb())
+    if maker is not None and rng.random() < 0.9:
+        return maker(rng, state)
+    if rng.random() < 0.5 and (step := _any_handles(rng, state, cls)) is not None:
+        return step
+    found = [s for ref in selections(state) for s in cls.suggest(state, ref)]
+    return rng.choice(found) if found else None
+
+
+def _any_handles(rng: random.Random, state: State, cls: type[Primitive]) -> Primitive | None:
+    """Fill the parameters with any handles of their types, where all of them are handles."""
+    kinds = [p.type for p in cls.parameters()]
+    if any(kind not in (LoopRef, BlockRef, BufferRef) for kind in kinds):
+        return None
+    pools = [[ref for ref in selections(state) if isinstance(ref, kind)] for kind in kinds]
+    return cls(*map(rng.choice, pools)) if all(pools) else None
+
+
+def legal_step(
+    rng: random.Random, state: State, cls: type[Primitive], tries: int = 6
+) -> Primitive | None:
+    """Draw steps of a primitive until one is legal."""
+    for _ in range(tries):
+        step = random_step(rng, state, cls)
+        if step is not None and not state.check(step):
+            return step
+    return None
+
+
+def random_state(rng: random.Random, state: State, steps: int) -> State:
+    """Apply some legal random steps."""
+    known = loop_level()
+    for _ in range(steps):
+        step = legal_step(rng, state, rng.choice(known), tries=2)
+        if step is not None:
+            state = state.apply(step).state
+    return state
+
+
+# ---------------------------------------------------------------- the oracle
+
+
+def same_results(before: PrimFunc, after: PrimFunc, env: Mapping[Var, int]) -> bool:
+    """Whether two functions write the same, bit for bit, on exactly representable data."""
+    old, new = outputs(before, run_prim, env), outputs(after, run_prim, env)
+    return all(np.array_equal(a, b) for a, b in zip(old, new, strict=True))
+
+

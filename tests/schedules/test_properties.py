@@ -1,0 +1,55 @@
+"""Every primitive keeps the result of random programs, for random legal parameters."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.schedules.random_steps import FUNCTION, legal_step, loop_level, random_state, same_results
+from tests.strategies import prim_funcs, symbols_of
+from tilewright.ir.module import Module
+from tilewright.ir.script import to_text
+from tilewright.schedules import State, from_json, replay, to_json
+
+WANTED = 50
+"""Accepted applications of each primitive; a check that refuses everything is no oracle."""
+
+
+@pytest.mark.parametrize("cls", loop_level(), ids=lambda cls: cls.verb())
+def test_results_stay_the_same(cls, fuzz_factor):
+    accepted: Counter[str] = Counter()
+
+    @settings(max_examples=250 * fuzz_factor)
+    @given(prim_funcs(), st.integers(0, 2**32))
+    def run(func, seed):
+        if accepted[cls.verb()] >= WANTED * fuzz_factor:
+            return
+        rng = random.Random(seed)
+        state = random_state(rng, State.start(Module().with_functions(func)), rng.randint(0, 4))
+        step = legal_step(rng, state, cls)
+        if step is None:
+            return
+        applied = state.apply(step).state
+        after = applied.module.prim(FUNCTION)
+        accepted[cls.verb()] += 1
+        for _ in range(2):
+            env = {v: rng.randint(1, 6) for v in symbols_of(func)}
+            assert same_results(func, after, env), f"{step.title()}\n{to_text(after)}"
+
+    run()
+    assert accepted[cls.verb()] >= WANTED * fuzz_factor
+
+
+@settings(max_examples=60)
+@given(prim_funcs(), st.integers(0, 2**32))
+def test_a_replayed_trace_gives_the_same_text(func, seed):
+    start = State.start(Module().with_functions(func))
+    state = random_state(random.Random(seed), start, 5)
+    again = replay(start, from_json(to_json(state.trace))).completed()
+    assert to_text(again.module) == to_text(state.module)
+    assert [list(s.tree(FUNCTION).loops) for s in (again, state)][0] == list(
+        state.tree(FUNCTION).loops
+    )
