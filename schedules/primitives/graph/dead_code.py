@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.graph.memory import VersionSwitch
+from ....ir.graph.memory import Launch, VersionSwitch
 from ....ir.graph.nodes import (
     Binding,
     CallDPSLibrary,
@@ -106,9 +106,9 @@ def _mentions(bindings: tuple[Binding, ...]) -> Iterator[str | Operand]:
     """Iterate the functions (by name) and operands that bindings mention."""
     for binding in bindings:
         right = binding.right
-        if isinstance(right, CallTIR | CallGraph):
+        if isinstance(right, CallTIR | CallGraph | Launch):
             yield right.function
-        if isinstance(right, CallTIR):
+        if isinstance(right, CallTIR | Launch):
             yield from (v.function for v in right.versions)
         yield from operands_of(right)
         for inner in inner_bindings(right):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ....ir.graph.memory import Launch
 from ....ir.graph.nodes import (
     Binding,
     CallGraph,
@@ -112,7 +113,7 @@ def called_kernels(module: Module) -> set[str]:
     names: set[str] = set()
     for graph in module.graphs:
         for binding in graph.bindings:
-            if isinstance(binding.right, CallTIR):
+            if isinstance(binding.right, CallTIR | Launch):
                 names.add(binding.right.function)
                 names.update(v.function for v in binding.right.versions)
     return names
