@@ -6,13 +6,17 @@ wider choices of parameters for those whose suggestions are too tame.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
+from hypothesis import strategies as st
 
 from tests.strategies import outputs
+from tilewright.ir.dtype import i32
 from tilewright.ir.interpreter import run_prim
-from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.builder import Builder
+from tilewright.ir.loop.nodes import Binary, Buffer, For, Index
+from tilewright.ir.symbolic import var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
 from tilewright.schedules.primitive import STEPS, Primitive, primitives
 
@@ -131,7 +135,8 @@ def _decompose(rng: random.Random, state: State) -> Primitive | None:
 def _annotate(rng: random.Random, state: State) -> Primitive | None:
     key = rng.choice(["prefetch", "note", "weight"])
     value = rng.choice([1, 2.5, "text", True])
-    return _step("annotate", rng.choice([*loops(state), *blocks(state)]), key, value)
+    places = [*loops(state), *blocks(state)]
+    return _step("annotate", rng.choice(places), key, value) if places else None
 
 
 def _transform_layout(rng: random.Random, state: State) -> Primitive | None:
@@ -140,6 +145,8 @@ def _transform_layout(rng: random.Random, state: State) -> Primitive | None:
         return None
     ref = rng.choice(found)
     names = [f"d{k}" for k in range(len(state.buffer(ref).shape))]
+    if not names:
+        return None
     outputs_ = list(names)
     rng.shuffle(outputs_)
     tiled = rng.choice(names)
@@ -187,8 +194,8 @@ def random_step(rng: random.Random, state: State, cls: type[Primitive]) -> Primi
 
 def _any_handles(rng: random.Random, state: State, cls: type[Primitive]) -> Primitive | None:
     """Fill the parameters with any handles of their types, where all of them are handles."""
-    kinds = [p.type for p in cls.parameters()]
-    if any(kind not in (LoopRef, BlockRef, BufferRef) for kind in kinds):
+    kinds = [get_args(p.type) or (p.type,) for p in cls.parameters()]
+    if not all(set(kind) <= {LoopRef, BlockRef, BufferRef} for kind in kinds):
         return None
     pools = [[ref for ref in selections(state) if isinstance(ref, kind)] for kind in kinds]
     return cls(*map(rng.choice, pools)) if all(pools) else None
@@ -213,6 +220,51 @@ def random_state(rng: random.Random, state: State, steps: int) -> State:
         if step is not None:
             state = state.apply(step).state
     return state
+
+
+# ---------------------------------------------------------------- programs
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> PrimFunc:
+    """Draw producers and consumers in a row: the programs that moving and inlining are about."""
+    n = draw(st.sampled_from([var("n", lower=1), 6]))
+    b = Builder(FUNCTION)
+    last = b.param("a", (n, 4), i32)
+    other = b.param("w", (n, 4), i32)
+    count = draw(st.integers(2, 4))
+    for k in range(count):
+        shape = (4, n) if last.shape[0] == n and draw(st.booleans()) and n != 4 else last.shape
+        turned = shape != last.shape
+        final = k == count - 1
+        out = (b.param("y", shape, i32, "out") if final else b.temporary(f"t{k}", shape, i32))
+        kind = draw(st.sampled_from(["map", "map", "reduce", "both", "shift"]))
+        _link(b, kind, out, last, other, turned=turned)
+        last = out
+    return b.finish()
+
+
+def _link(b: Builder, kind: str, out: Buffer, last: Buffer, other: Buffer, *, turned: bool) -> None:
+    def at(i, j):
+        return b.load(last, j, i) if turned else b.load(last, i, j)
+
+    def both(i, j):
+        beside = b.load(other, j, i) if other.shape != out.shape else b.load(other, i, j)
+        return Binary("sub", at(i, j), beside)
+
+    def shift(i, j):
+        near = b.load(last, 0, i) if turned else b.load(last, i, 0)
+        return Binary("add", at(i, j), near)
+
+    match kind:
+        case "map":
+            b.compute(out, lambda i, j: Binary("add", at(i, j), at(i, j)))
+        case "both":
+            b.compute(out, both)
+        case "shift":
+            b.compute(out, shift)
+        case _:
+            b.reduce(out, (3,), lambda i, j, r: Binary("mul", at(i, j), Index(r, i32)))
 
 
 # ---------------------------------------------------------------- the oracle

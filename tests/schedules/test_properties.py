@@ -8,12 +8,13 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.schedules.random_steps import FUNCTION, legal_step, loop_level, random_state, same_results
+from tests.schedules.random_steps import FUNCTION, chains, legal_step, loop_level, random_state, same_results
 from tests.strategies import prim_funcs, symbols_of
 from tilewright.ir.module import Module
 from tilewright.ir.script import to_text
 from tilewright.schedules import State, from_json, replay, to_json
 
+PROGRAMS = prim_funcs() | chains()
 WANTED = 50
 """Accepted applications of each primitive; a check that refuses everything is no oracle."""
 
@@ -22,8 +23,8 @@ WANTED = 50
 def test_results_stay_the_same(cls, fuzz_factor):
     accepted: Counter[str] = Counter()
 
-    @settings(max_examples=250 * fuzz_factor)
-    @given(prim_funcs(), st.integers(0, 2**32))
+    @settings(max_examples=400 * fuzz_factor)
+    @given(PROGRAMS, st.integers(0, 2**32))
     def run(func, seed):
         if accepted[cls.verb()] >= WANTED * fuzz_factor:
             return
@@ -44,12 +45,10 @@ def test_results_stay_the_same(cls, fuzz_factor):
 
 
 @settings(max_examples=60)
-@given(prim_funcs(), st.integers(0, 2**32))
+@given(PROGRAMS, st.integers(0, 2**32))
 def test_a_replayed_trace_gives_the_same_text(func, seed):
     start = State.start(Module().with_functions(func))
     state = random_state(random.Random(seed), start, 5)
     again = replay(start, from_json(to_json(state.trace))).completed()
     assert to_text(again.module) == to_text(state.module)
-    assert [list(s.tree(FUNCTION).loops) for s in (again, state)][0] == list(
-        state.tree(FUNCTION).loops
-    )
+    assert list(again.tree(FUNCTION).loops) == list(state.tree(FUNCTION).loops)
