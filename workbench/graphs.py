@@ -121,7 +121,7 @@ def weights_of(right: Right) -> list[str]:
 
 
 def namespace(origins: Origins) -> list[str]:
-    """The namespace that all origins share, without the operation itself.
+    """The namespace that all origins share.
 
     Examples
     --------
@@ -129,15 +129,17 @@ def namespace(origins: Origins) -> list[str]:
     ['encoder', 'layer.0', 'attention']
     """
     paths = [_segments(origin) for origin in sorted(origins)]
-    if not paths:
-        return []
-    shared = paths[0][:-1] if len(paths) == 1 else paths[0]
+    shared = paths[0] if paths else []
     for path in paths[1:]:
-        same = 0
-        while same < min(len(shared), len(path) - 1) and shared[same] == path[same]:
-            same += 1
-        shared = shared[:same]
+        shared = _common(shared, path)
     return shared
+
+
+def _common(left: list[str], right: list[str]) -> list[str]:
+    same = 0
+    while same < min(len(left), len(right)) and left[same] == right[same]:
+        same += 1
+    return left[:same]
 
 
 def _segments(origin: str) -> list[str]:

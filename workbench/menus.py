@@ -85,7 +85,8 @@ class Offers:
             label=_label(step),
             summary=step.summary(),
             fields=[_field(p, getattr(step, p.name)) for p in step.parameters()],
-            issues=[self._issue(problem, state) for problem in offer.problems],
+            issues=[self._issue(problem, state) for problem in offer.problems[:_TOLD]],
+            more_issues=max(0, len(offer.problems) - _TOLD),
         )
 
     def _issue(self, problem: Problem, state: State) -> Issue:
@@ -139,6 +140,9 @@ def _choices(value: Value) -> list[str]:
         case _:
             return []
 
+
+_TOLD = 3
+"""Reasons that are told in full; a step on a whole model may have hundreds."""
 
 _SIZES = (4, 6, 8, 16, 32, 64)
 

@@ -154,6 +154,7 @@ class Candidate:
     summary: str
     fields: list[Field]
     issues: list[Issue]
+    more_issues: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,8 @@ def _difference(got: Array, exact: Array) -> float:
         return 0.0 if np.array_equal(got, exact) else math.inf
     a, b = got.astype(np.float64), exact.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    apart = np.where(same, 0.0, np.abs(a - b))
+    with np.errstate(invalid="ignore"):  # inf - inf, which `same` has looked at already
+        apart = np.where(same, 0.0, np.abs(a - b))
     finite = np.abs(b[np.isfinite(b)])
     scale = float(finite.max()) if finite.size else 1.0
     worst = float(apart.max()) if apart.size else 0.0

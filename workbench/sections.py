@@ -84,7 +84,7 @@ class Sections:
             jobs=new("jobs", (jobs := session.jobs.view()), lambda: jobs),
             reports=new("reports", shown.reports, lambda: list(shown.reports)),
             lowered=new("lowered", shown.lowered, lambda: shown.lowered),
-            document=new("document", (shown.document,), lambda: shown.document),
+            document=new("document", id(shown.document), lambda: shown.document),
             applied=new("applied", (shown.applied,), lambda: shown.applied),
         )
         return update, [p.spans for p in fresh]

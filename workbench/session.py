@@ -128,6 +128,8 @@ class Session:
         self._numbers = itertools.count(1)
         self._seen = schedule.head.id
         self.jobs = Jobs(self.refresh, self._job_failed)
+        if self.graph is not None:
+            self._choose(FunctionRef(self.graph.name))
 
     # ------------------------------------------------------------ messages
 

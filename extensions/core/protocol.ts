@@ -123,6 +123,7 @@ export interface Candidate {
   readonly summary: string;
   readonly fields: readonly Field[];
   readonly issues: readonly Issue[];
+  readonly more_issues: number;
 }
 
 /**

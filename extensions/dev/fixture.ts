@@ -149,6 +149,7 @@ function candidate(step: string, label: string, extra: Partial<Candidate> = {}):
     summary: SUMMARIES[step] ?? "",
     fields: [],
     issues: [],
+    more_issues: 0,
     ...extra,
   };
 }

@@ -22,7 +22,7 @@ export interface Folded {
 }
 
 const SEPARATOR = "/";
-const FEW = 48;
+const MANY = 28;
 
 /** All namespaces of a graph, with the number of values in each. */
 export function namespaces(view: GraphView): ReadonlyMap<string, number> {
@@ -35,10 +35,27 @@ export function namespaces(view: GraphView): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** The namespaces that start folded: none in a small graph, else all that hold several values. */
+/**
+ * The namespaces that start folded. From the outside in they are opened, the largest first, as long
+ * as what is shown stays within a page.
+ */
 export function foldedAtFirst(view: GraphView): ReadonlySet<string> {
-  if (view.nodes.length <= FEW) return new Set();
-  return new Set([...namespaces(view)].filter(([, count]) => count > 1).map(([key]) => key));
+  const counts = namespaces(view);
+  const folded = new Set([...counts].filter(([, count]) => count > 1).map(([key]) => key));
+  for (;;) {
+    const shown = fold(view, folded);
+    const groups = shown.cards
+      .filter((card) => card.kind === "group")
+      .sort((a, b) => a.path.length - b.path.length || b.members.length - a.members.length);
+    const fits = groups.find((card) => {
+      const key = card.path.join(SEPARATOR);
+      folded.delete(key);
+      if (fold(view, folded).cards.length <= MANY) return true;
+      folded.add(key);
+      return false;
+    });
+    if (fits === undefined) return folded;
+  }
 }
 
 /** Draw each value as its own card, or as part of its outermost folded namespace. */

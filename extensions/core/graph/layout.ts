@@ -226,8 +226,10 @@ function join(clusters: Cluster[]): void {
 
 function finish(rows: readonly Slot[][], chains: readonly Chain[], boxes: readonly Box[]): Layout {
   const real = new Set(boxes.map((box) => box.key));
-  const left = Math.min(0, ...rows.flat().map((slot) => slot.x - slot.width / 2)) - MARGIN;
-  const right = Math.max(0, ...rows.flat().map((slot) => slot.x + slot.width / 2)) + MARGIN;
+  const slots = rows.flat();
+  const left = slots.reduce((x, slot) => Math.min(x, slot.x - slot.width / 2), Infinity) - MARGIN;
+  const right = slots.reduce((x, slot) => Math.max(x, slot.x + slot.width / 2), -Infinity) + MARGIN;
+  if (slots.length === 0) return { width: 2 * MARGIN, height: 2 * MARGIN, boxes: new Map(), routes: [] };
   const placed = new Map<string, Placed>();
   const middles: number[] = [];
   let y = MARGIN;

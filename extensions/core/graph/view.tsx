@@ -29,7 +29,8 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
   const [query, setQuery] = useState("");
   const scroll = useRef<HTMLDivElement>(null);
   const last = useRef<ReadonlyMap<string, Placed>>(new Map());
-  const shown = useMemo(() => folding(graph, changed), [graph, changed]);
+  const initial = useMemo(() => foldedAtFirst(graph), [graph]);
+  const shown = useMemo(() => folding(graph, initial, changed), [graph, initial, changed]);
   const layout = useMemo(() => {
     const next = layOut(shown.cards.map(boxOf), shown.edges, last.current);
     last.current = next.boxes;
@@ -39,9 +40,9 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
   const scale = zoom ?? Math.max(0.62, Math.min(1, (wide - 4) / layout.width));
   const zoomBy = (factor: number): void => setZoom(Math.max(0.35, Math.min(2, scale * factor)));
   const toggle = (key: string): void =>
-    setChanged((map) => new Map(map).set(key, !isFolded(graph, map, key)));
+    setChanged((map) => new Map(map).set(key, !isFolded(initial, map, key)));
   const open = [...namespaces(graph)]
-    .filter(([key, count]) => count > 1 && !isFolded(graph, changed, key))
+    .filter(([key, count]) => count > 1 && !isFolded(initial, changed, key))
     .map(([key]) => key);
   return (
     <div class="tw-graph">
@@ -177,12 +178,12 @@ function CardShape(props: CardProps): JSX.Element | null {
         <rect class="tw-card-stack" x="4" y="4" width={place.width} height={place.height} rx="7" />
       ) : null}
       <rect class="tw-card-box" width={place.width} height={place.height} rx={isSmall(card) ? place.height / 2 : 7} />
-      <text class="tw-card-title" x={isSmall(card) ? 12 : 11} y={isSmall(card) ? 16 : 16}>
-        {isSmall(card) ? `${card.members[0]?.name ?? card.title}  ${card.detail}` : card.title}
+      <text class="tw-card-title" x={isSmall(card) ? 12 : 11} y="16">
+        {isSmall(card) ? `${card.members[0]?.name ?? card.title}  ${card.detail}` : clipped(card.title, 24)}
       </text>
       {isSmall(card) ? null : (
         <text class="tw-card-detail" x="11" y="30">
-          {card.detail}
+          {clipped(card.detail, 27)}
         </text>
       )}
       {share > 0 ? (
@@ -211,12 +212,12 @@ function useWidth(box: { readonly current: HTMLElement | null }): number {
   return width;
 }
 
-function isFolded(graph: Graph, changed: ReadonlyMap<string, boolean>, key: string): boolean {
-  return changed.get(key) ?? foldedAtFirst(graph).has(key);
+function isFolded(initial: ReadonlySet<string>, changed: ReadonlyMap<string, boolean>, key: string): boolean {
+  return changed.get(key) ?? initial.has(key);
 }
 
-function folding(graph: Graph, changed: ReadonlyMap<string, boolean>): Folded {
-  const folded = new Set(foldedAtFirst(graph));
+function folding(graph: Graph, initial: ReadonlySet<string>, changed: ReadonlyMap<string, boolean>): Folded {
+  const folded = new Set(initial);
   for (const [key, yes] of changed)
     if (yes) folded.add(key);
     else folded.delete(key);
@@ -233,8 +234,12 @@ function boxOf(card: Card): Box {
     const text = `${first?.name ?? ""}  ${card.detail}`;
     return { key: card.key, width: Math.max(56, text.length * 6.4 + 24), height: PARAM_HEIGHT };
   }
-  const width = Math.max(card.title.length * 7.1, card.detail.length * 6.2) + 24;
-  return { key: card.key, width: Math.min(260, Math.max(84, width)), height: HEIGHT };
+  const width = Math.max(clipped(card.title, 24).length * 7.2, clipped(card.detail, 27).length * 6.4) + 24;
+  return { key: card.key, width: Math.max(84, width), height: HEIGHT };
+}
+
+function clipped(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 function cardClass(props: CardProps): string {

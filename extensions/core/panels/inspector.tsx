@@ -198,6 +198,7 @@ function Blocked({ candidate, store }: { candidate: Candidate; store: Store }): 
       {candidate.issues.map((issue, index) => (
         <Reason key={index} issue={issue} store={store} />
       ))}
+      {candidate.more_issues > 0 ? <p class="tw-reason tw-quiet">and {candidate.more_issues} more reasons</p> : null}
       {open ? (
         <div class="tw-step-body">
           <p class="tw-summary">{candidate.summary}</p>

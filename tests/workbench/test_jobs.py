@@ -1,0 +1,122 @@
+"""Compiling, checking and timing run off the caller's thread, tell progress and can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tilewright.workbench.jobs import Jobs
+from tilewright.workbench.runs import confidence, largest_difference
+
+if TYPE_CHECKING:
+    from tests.workbench.conftest import Client
+
+
+def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
+    matmul.select_loop("j")
+    matmul.apply("split", "(None, 8)")
+    matmul.apply("vectorize")
+    matmul.send("run", what="compile")
+    matmul.session.jobs.wait()
+    verdict = matmul.session.shown.verdict
+    assert verdict is not None
+    assert verdict.agrees
+    assert 0 < verdict.error < verdict.bound
+    assert verdict.state == matmul.session.schedule.head.id
+    last = [u.history for u, _ in matmul.heard if u.history is not None][-1]
+    assert last.nodes[-1].verified is True
+
+
+def test_time_lists_the_kernels(network: Client) -> None:
+    network.send("run", what="time")
+    network.session.jobs.wait()
+    timing = network.session.shown.timing
+    assert timing is not None
+    assert timing.function == "main"
+    assert [(k.function, k.calls) for k in timing.kernels] == [("twice", 2)]
+    assert timing.low <= timing.median <= timing.high
+    assert timing.shapes == "n = 6"
+    states = [job.state for u, _ in network.heard for job in u.jobs or ()]
+    assert states[0] == "running"
+    assert states[-1] == "done"
+
+
+def test_lower_texts_are_of_the_open_function(matmul: Client) -> None:
+    matmul.send("lower", kind="llvm")
+    matmul.session.jobs.wait()
+    assert matmul.session.shown.lowered is not None
+    assert "@matmul" in matmul.session.shown.lowered.text
+    matmul.send("lower", kind="assembly")
+    matmul.session.jobs.wait()
+    assert matmul.session.shown.lowered.kind == "assembly"
+    assert "ret" in matmul.session.shown.lowered.text
+
+
+def test_a_job_stops_where_it_is_cancelled() -> None:
+    started, stopped = threading.Event(), threading.Event()
+    jobs = Jobs(lambda: None, lambda _title, _error: None)
+
+    def endless(progress) -> None:
+        progress.on_cancel(stopped.set)
+        started.set()
+        while True:
+            progress(-1.0, "still at it")
+
+    key = jobs.start("endless", endless)
+    assert started.wait(5)
+    assert jobs.busy
+    jobs.cancel(key)
+    jobs.wait(5)
+    assert stopped.is_set()
+    assert [job.state for job in jobs.view()] == ["cancelled"]
+    assert not jobs.busy
+
+
+def test_a_failing_job_reports_its_error() -> None:
+    seen: list[tuple[str, Exception]] = []
+    jobs = Jobs(lambda: None, lambda title, error: seen.append((title, error)))
+
+    def failing(_progress) -> None:
+        raise ValueError("no luck")
+
+    jobs.start("try", failing)
+    jobs.wait(5)
+    assert [(title, str(error)) for title, error in seen] == [("try", "no luck")]
+    assert [job.state for job in jobs.view()] == ["failed"]
+
+
+def test_a_second_job_waits_for_the_first(matmul: Client) -> None:
+    release = threading.Event()
+    matmul.session.jobs.start("slow", lambda _progress: release.wait(5) or None)
+    update = matmul.send("run", what="time")
+    release.set()
+    matmul.session.jobs.wait()
+    assert update.reports is not None
+    assert update.reports[0].hint == "wait for it, or cancel it"
+
+
+def test_the_interval_is_of_order_statistics() -> None:
+    draw = np.random.default_rng(1)
+    hits = sum(
+        low <= 0 <= high
+        for low, high in (confidence(list(draw.standard_normal(40))) for _ in range(400))
+    )
+    assert 370 <= hits <= 400
+
+
+@pytest.mark.parametrize(
+    ("got", "exact", "difference"),
+    [
+        ([1.0, np.nan], [1.0, np.nan], 0.0),
+        ([1.0, np.nan], [1.0, 2.0], np.inf),
+        ([np.inf], [np.inf], 0.0),
+        ([1.0, 4.0], [1.0, 5.0], 0.2),
+    ],
+)
+def test_differences_are_relative_to_the_largest_value(
+    got: list[float], exact: list[float], difference: float
+) -> None:
+    assert largest_difference([np.array(got)], [np.array(exact)]) == pytest.approx(difference)
