@@ -7,6 +7,7 @@ import json
 import threading
 from dataclasses import dataclass
 
+from ..ir.structural import structural_hash
 from .problem import ScheduleError
 from .state import State
 from .text import step_json
@@ -100,6 +101,6 @@ def _digest(parent: str, step: TraceStep) -> str:
 
 
 def _root_digest(root: State) -> str:
-    """A start is known by its functions' identities: two sessions never share a root."""
-    marks = [f"{name}:{id(function)}" for name, function in root.module.functions.items()]
+    """A start is known by the structure of its functions, under their names."""
+    marks = [f"{name}:{structural_hash(f)}" for name, f in root.module.functions.items()]
     return hashlib.sha256("\n".join(marks).encode()).hexdigest()
