@@ -62,7 +62,10 @@ def unary_cases() -> list[Case]:
     return [
         *(Case(op, (NM,), at=EMPTY) for op in whole),
         *(Case(op, (T(("n", "m"), low=0.1),)) for op in positive),
-        *(Case(op, (T(("n",), f16, 0.2),), tolerance=2e-3) for op in ("exp", "silu", "gelu", "log")),
+        *(
+            Case(op, (T(("n",), f16, 0.2),), tolerance=2e-3)
+            for op in ("exp", "silu", "gelu", "log")
+        ),
         Case("gelu", (NM,), {"approximate": "tanh"}),
         *(Case(op, (T(("n",), i32, -9, 9),)) for op in ("negative", "abs", "sign", "relu")),
         Case("logical_not", (T(("n",), bool_),)),
@@ -154,7 +157,9 @@ def indexing_cases() -> list[Case]:
         Case("index", (T(("n", 2)), wrapped), {"wrap": True}),
         Case("index_copy", (T((2, "n")), row, T((2, "m"))), {"axis": 1}),
         Case("index_copy", (T(("n", 2)), wrapped, T(("m", 2))), {"wrap": True}),
-        Case("scatter_elements", (T(("n", "m")), T((2, "m"), i64, 0, "n"), T((2, "m"))), {"axis": 0}),
+        Case(
+            "scatter_elements", (T(("n", "m")), T((2, "m"), i64, 0, "n"), T((2, "m"))), {"axis": 0}
+        ),
         Case("update_slice", (T(("n+m", 3)), T(("n", 2)), ("m", 1))),
     ]
 
@@ -186,7 +191,9 @@ def compound_cases() -> list[Case]:
         Case("softmax", (T(("n", 3, "m")),), {"axis": 1, "masked_rows": "zero"}),
         Case("softmax", (T(("n", "m"), f16),), tolerance=2e-3),
         Case("log_softmax", (T(("n", 3, "m")),), {"axis": 0}, tolerance=1e-5),
-        Case("layer_norm", (T(("n", "m", 4)), T((4,)), T((4,))), {"epsilon": 1e-12}, tolerance=2e-5),
+        Case(
+            "layer_norm", (T(("n", "m", 4)), T((4,)), T((4,))), {"epsilon": 1e-12}, tolerance=2e-5
+        ),
         Case("layer_norm", (T(("n", 3, "m")), T((3, "m"))), {"axes": 2}, tolerance=2e-5),
         Case("layer_norm", (T(("n", 5)),), tolerance=2e-5),
         Case("layer_norm", (T(("n", 5), f16), T((5,), f16)), tolerance=4e-3),

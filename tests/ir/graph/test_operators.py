@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ir.graph.cases import CASES, Case, T
-from tilewright.ir.graph.nodes import Call, TensorInfo, TupleInfo, Value
 from tilewright.ir.graph.builder import GraphBuilder, operand
+from tilewright.ir.graph.nodes import Call, TensorInfo, TupleInfo, Value
 from tilewright.ir.graph.operators import OPERATORS, get_operator, lower_call
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.symbolic import Expr, Var, as_expr, evaluate, parse_expr, var
+
+from tests.ir.graph.cases import CASES, Case, T
 
 
 class Program:

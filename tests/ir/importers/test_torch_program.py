@@ -1,0 +1,349 @@
+"""Programs of torch.export mean after import what they mean in PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import f32
+from tilewright.ir.errors import UnsupportedOperatorsError
+from tilewright.ir.graph.nodes import Call, GraphFunc, TensorInfo
+from tilewright.ir.importers import from_exported_program
+from tilewright.ir.importers.torch_program import UnsupportedInputError
+from tilewright.ir.interpreter.graph import GraphCheckError, run_graph
+from tilewright.ir.module import Module
+from tilewright.ir.symbolic import Discharge, Expr, evaluate, to_text
+
+from tests.ir.importers.models import (
+    PAIRS,
+    PAST,
+    Arrays,
+    bert,
+    cached_llama,
+    encoder_inputs,
+    exported_bert,
+    exported_llama,
+    exported_minilm,
+    llama_inputs,
+    minilm,
+    run_encoder,
+    run_llama,
+)
+
+ATTENTION = ("eager", "sdpa")
+
+
+@pytest.fixture(scope="module", params=ATTENTION)
+def attention(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def compare(found: Any, expected: Arrays, tolerance: float) -> None:
+    assert len(found) == len(expected)
+    for have, want in zip(found, expected, strict=True):
+        assert have.shape == want.shape
+        np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
+
+
+def in_double(module: Module) -> Module:
+    """Convert the weights once, not at every run."""
+    wide = {k: c.load().astype(np.float64) for k, c in module.constants.items() if c.dtype is f32}
+    held = {k: replace(module.constants[k], load=partial(np.asarray, a)) for k, a in wide.items()}
+    return module.with_constants(held)
+
+
+def texts(shape: tuple[Expr, ...] | None) -> list[str]:
+    assert shape is not None
+    return [to_text(d) for d in shape]
+
+
+def params(function: GraphFunc) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for param in function.params:
+        assert isinstance(param.value.info, TensorInfo)
+        found[param.value.name] = texts(param.value.info.shape)
+    return found
+
+
+def operators(function: GraphFunc) -> list[str]:
+    return [b.right.op for b in function.bindings if isinstance(b.right, Call)]
+
+
+def admitted(function: GraphFunc, **sizes: int) -> bool:
+    """Whether the checks at entry let these sizes in."""
+    facts = [f.predicate for f in function.facts if f.discharge is Discharge.ENTRY_CHECK]
+    symbols = {v.name: v for f in facts for v in f.free}
+    env = {symbols[name]: size for name, size in sizes.items() if name in symbols}
+    return all(evaluate(f, env) for f in facts)
+
+
+def test_bert_equals_pytorch_at_every_shape(attention: str) -> None:
+    module = from_exported_program(exported_bert(attention))
+    model = bert(attention).double()
+    for batch, length in PAIRS:
+        inputs = encoder_inputs(batch, length)
+        compare(run_graph(module, inputs, precise=True), run_encoder(model, inputs), 1e-12)
+
+
+def test_bert_keeps_names_and_facts(attention: str) -> None:
+    module = from_exported_program(exported_bert(attention))
+    function = module.graph()
+    assert params(function) == {
+        "input_ids": ["batch", "seq"],
+        "attention_mask": ["batch", "seq"],
+    }
+    assert admitted(function, batch=128, seq=64)
+    assert admitted(function, batch=1, seq=1)
+    assert not admitted(function, batch=129, seq=64)
+    assert not admitted(function, batch=1, seq=65)
+    assert function.result_names == ("last_hidden_state", "pooler_output")
+    origins = {o for b in function.bindings for o in b.origins}
+    assert "encoder.layer.0.attention.self.query" in origins
+    assert dict(function.hints) == {"batch": (2,), "seq": (7,)}
+
+
+def test_bert_is_lean(attention: str) -> None:
+    """Positions, token types and the mask's indexing leave no computation behind."""
+    function = from_exported_program(exported_bert(attention)).graph()
+    used = operators(function)
+    assert used.count("take") == 1
+    assert used.count("cast") == 1
+    assert not {"arange", "gather_elements", "index", "broadcast_to", "full"} & set(used) - (
+        {"full"} if attention == "eager" else set()
+    )
+    assert used.count("matmul") == 2 * 8 + 1
+
+
+@pytest.mark.model
+def test_minilm_equals_pytorch_at_every_shape() -> None:
+    module = in_double(from_exported_program(exported_minilm()))
+    model = minilm().double()
+    for batch, length in PAIRS:
+        inputs = encoder_inputs(batch, length)
+        compare(run_graph(module, inputs, precise=True), run_encoder(model, inputs), 1e-10)
+
+
+@pytest.mark.model
+def test_weights_are_shared_with_the_model() -> None:
+    program = exported_minilm()
+    module = from_exported_program(program)
+    name = "embeddings.word_embeddings.weight"
+    assert np.shares_memory(
+        module.constants[name].load(), program.state_dict[name].detach().numpy()
+    )
+    assert module.constants[name].shape == (30522, 384)
+
+
+def test_llama_equals_pytorch_with_a_growing_cache(attention: str) -> None:
+    """The rotary embedding is computed in float32 by the model itself: hence the tolerance."""
+    module = from_exported_program(exported_llama(attention))
+    model = cached_llama(attention).double()
+    for (batch, length), past in zip(PAIRS, cycle(PAST), strict=False):
+        inputs = llama_inputs(batch, length, past)
+        compare(run_graph(module, inputs, precise=True), run_llama(model, inputs), 1e-6)
+
+
+def test_llama_decodes_as_it_prefills() -> None:
+    module = from_exported_program(exported_llama("sdpa"))
+    ids = np.random.default_rng(0).integers(0, 99, (2, 6))
+    empty = [np.zeros((2, 2, 0, 8)) for _ in range(4)]
+    ones = np.ones((2, 6), np.int64)
+    whole = run_graph(module, [ids, ones, *empty], precise=True)
+    cache: Any = empty
+    for k in range(6):
+        step = run_graph(module, [ids[:, k : k + 1], ones[:, : k + 1], *cache], precise=True)
+        cache = step[1:]
+        np.testing.assert_allclose(step[0][:, 0], whole[0][:, k], atol=1e-10)
+
+
+def test_dimensions_that_guards_equate_are_one_symbol() -> None:
+    function = from_exported_program(exported_llama("sdpa")).graph()
+    found = params(function)
+    assert found["mask"] == ["batch", "seq + past"]
+    assert found["past_0_0"] == ["batch", "2", "past", "8"]
+    assert admitted(function, batch=1, seq=1, past=0)
+    assert admitted(function, batch=128, seq=32, past=32)
+    assert not admitted(function, batch=1, seq=1, past=33)
+
+
+def test_a_wrong_size_is_refused_at_entry() -> None:
+    module = from_exported_program(exported_llama("sdpa"))
+    inputs = llama_inputs(2, 3, 5)
+    inputs[1] = inputs[1][:, :7]
+    with pytest.raises(GraphCheckError, match="axis 1 is 7, but seq \\+ past is 8"):
+        run_graph(module, inputs, precise=True)
+
+
+def export(module: Any, *args: Any, **options: Any) -> Any:
+    import torch
+
+    return torch.export.export(module.eval(), args, **options)
+
+
+def small(forward: Any) -> Any:
+    import torch
+
+    class Small(torch.nn.Module):
+        pass
+
+    Small.forward = forward  # pyright: ignore[reportAttributeAccessIssue]
+    return Small()
+
+
+def test_automatic_dimensions_become_symbols_named_by_their_place() -> None:
+    import torch
+    from torch.export import Dim
+
+    def forward(_: Any, x: Any, y: Any) -> Any:
+        return x * y
+
+    for automatic in (Dim.DYNAMIC, Dim.AUTO):
+        axes = {0: automatic, 1: automatic}
+        program = export(
+            small(forward),
+            torch.ones(4, 3),
+            torch.ones(4, 3),
+            dynamic_shapes={"x": axes, "y": axes},
+        )
+        function = from_exported_program(program).graph()
+        first, second = params(function).values()
+        assert first == second
+        assert len(set(first)) == 2
+        assert not list(function.facts)
+        module = from_exported_program(program)
+        ones = np.ones((1, 1), np.float32)
+        assert run_graph(module, [ones, ones])[0].shape == (1, 1)
+
+
+def test_a_lower_bound_above_two_is_a_fact() -> None:
+    import torch
+    from torch.export import Dim
+
+    def forward(_: Any, x: Any) -> Any:
+        return x + 1
+
+    rows = Dim("rows", min=4, max=9)
+    function = from_exported_program(
+        export(small(forward), torch.ones(5, 2), dynamic_shapes={"x": {0: rows}})
+    ).graph()
+    assert [n for n in range(12) if admitted(function, rows=n)] == [4, 5, 6, 7, 8, 9]
+
+
+def test_a_derived_dimension_is_solved_for() -> None:
+    import torch
+    from torch.export import Dim
+
+    def forward(_: Any, x: Any, y: Any) -> Any:
+        return x + y[1:]
+
+    n = Dim("n", max=9)
+    program = export(
+        small(forward),
+        torch.ones(8),
+        torch.ones(9),
+        dynamic_shapes={"x": {0: 2 * n}, "y": {0: 2 * n + 1}},
+    )
+    module = from_exported_program(program)
+    found = run_graph(module, [np.ones(6, np.float32), np.arange(7, dtype=np.float32)])
+    np.testing.assert_array_equal(found[0], np.arange(1, 7) + 1)
+    with pytest.raises(GraphCheckError):
+        run_graph(module, [np.ones(5, np.float32), np.ones(6, np.float32)])
+
+
+def test_tied_weights_are_one_constant() -> None:
+    import torch
+
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = torch.nn.Embedding(7, 4)
+            self.head = torch.nn.Linear(4, 7, bias=False)
+            self.head.weight = self.embed.weight
+
+        def forward(self, ids: Any) -> Any:
+            return self.head(self.embed(ids))
+
+    module = from_exported_program(export(Tied(), torch.zeros(3, dtype=torch.long)))
+    assert list(module.constants) == ["embed.weight"]
+
+
+def test_bfloat16_weights_keep_their_bits() -> None:
+    import torch
+
+    model = torch.nn.Linear(3, 2).to(torch.bfloat16)
+    module = from_exported_program(export(model, torch.ones(1, 3, dtype=torch.bfloat16)))
+    array = module.constants["weight"].load()
+    assert array.dtype.name == "bfloat16"
+    expected = model.weight.detach().float().numpy()
+    np.testing.assert_array_equal(array.astype(np.float32), expected)
+
+
+def test_all_unsupported_operators_are_listed_with_their_place() -> None:
+    import torch
+
+    class Odd(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pool = torch.nn.AvgPool1d(2)
+
+        def forward(self, x: Any) -> Any:
+            return torch.linalg.inv(self.pool(x)) + torch.special.bessel_j0(x).sum()
+
+    program = export(Odd(), torch.randn(3, 4, 8))
+    with pytest.raises(UnsupportedOperatorsError) as caught:
+        from_exported_program(program)
+    found = caught.value.details["operators"]
+    assert isinstance(found, list)
+    names = {str(f["operator"]) for f in found if isinstance(f, dict)}
+    assert {"aten.special_bessel_j0.default", "aten.avg_pool1d.default"} <= names
+    assert any("inv" in n for n in names)
+    assert "pool (" in str(caught.value)
+    assert "test_torch_program.py" in str(caught.value)
+
+
+def test_state_that_changes_is_refused() -> None:
+    import torch
+
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x: Any) -> Any:
+            self.count.add_(1)
+            return x + self.count
+
+    with pytest.raises(UnsupportedInputError, match=r"count \(buffer_mutation\)"):
+        from_exported_program(export(Counter(), torch.ones(1)))
+
+
+def test_an_input_that_is_no_tensor_is_refused() -> None:
+    import torch
+    from torch.export import Dim
+
+    def forward(_: Any, x: Any, n: int) -> Any:
+        return x * n
+
+    program = export(small(forward), torch.ones(2), 3, dynamic_shapes={"x": None, "n": Dim.DYNAMIC})
+    with pytest.raises(UnsupportedInputError, match="'n' is SymInt"):
+        from_exported_program(program)
+
+
+def test_shapes_evaluate_as_pytorch_computes_them() -> None:
+    """Every deduced shape is checked by the interpreter; here also against PyTorch's own."""
+    program = exported_bert("sdpa")
+    module = from_exported_program(program)
+    function = module.graph()
+    symbols = {v.name: v for p in function.params for v in free(p.value.info)}
+    result = function.results[0].info  # pyright: ignore[reportAttributeAccessIssue]
+    env = {symbols["batch"]: 3, symbols["seq"]: 9}
+    assert [evaluate(d, env) for d in result.shape] == [3, 9, 32]
+
+
+def free(info: Any) -> set[Any]:
+    return {v for d in info.shape for v in d.free}
