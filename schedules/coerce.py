@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Expr, Var, as_expr, parse_expr, var
+from .naming import NotFoundError
 from .primitive import Step
 from .problem import ScheduleError
+from .refs import REF_TYPES, Ref
 
 _Step = TypeVar("_Step", bound=Step)
-Names = Callable[[], Mapping[str, Var]]
+Symbols = Callable[[], Mapping[str, Var]]
+Find = Callable[[type[Ref], str], Ref]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where names are looked up.
+
+    Parameters
+    ----------
+    symbols : callable
+        Gives the symbols that the text of a term may name.
+    find : callable
+        Gives the loop, block, buffer, binding or function of a name.
+    """
+
+    symbols: Symbols
+    find: Find
 
 
 class ParameterError(ScheduleError):
@@ -25,11 +46,11 @@ class ParameterError(ScheduleError):
     title = "Wrong parameter"
 
 
-def coerced(step: _Step, symbols: Names) -> _Step:
+def coerced(step: _Step, context: Context) -> _Step:
     """Bring the fields of a step to their declared types.
 
-    Lists become tuples; text becomes a symbolic term or a map of indices where the field wants
-    one; so does a Python function, for maps.
+    Lists become tuples; text becomes a symbolic term, a map of indices, or the handle of what has
+    that name, where the field wants one; a Python function becomes a map.
 
     Raises
     ------
@@ -40,7 +61,7 @@ def coerced(step: _Step, symbols: Names) -> _Step:
     changed: dict[str, object] = {}
     for name, value in step.values():
         try:
-            new = _coerce(value, hints[name], symbols)
+            new = _coerce(value, hints[name], context)
         except _MismatchError as error:
             raise ParameterError(
                 f"{step.verb()}: parameter {name!r} cannot be {error.value!r}",
@@ -68,7 +89,7 @@ def _flat(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
-def _coerce(value: object, options: tuple[Any, ...], symbols: Names) -> object:
+def _coerce(value: object, options: tuple[Any, ...], context: Context) -> object:
     if isinstance(value, list):
         value = tuple(cast("list[object]", value))
     for option in options:
@@ -76,14 +97,25 @@ def _coerce(value: object, options: tuple[Any, ...], symbols: Names) -> object:
             return value
     for option in options:
         if get_origin(option) is tuple and isinstance(value, tuple):
-            return _coerce_tuple(cast("tuple[object, ...]", value), option, symbols)
+            return _coerce_tuple(cast("tuple[object, ...]", value), option, context)
         if option is IndexMap and (callable(value) or isinstance(value, str)):
-            return index_map(value, symbols())
+            return index_map(value, context.symbols())
         if option is Expr and isinstance(value, str):
-            return _expr(value, symbols())
+            return _expr(value, context.symbols())
+        if option in REF_TYPES and isinstance(value, str):
+            return _found(value, options, context)
         if option is int and hasattr(value, "__index__"):
             return cast("Any", value).__index__()
     raise _MismatchError(value)
+
+
+def _found(name: str, options: tuple[Any, ...], context: Context) -> Ref:
+    """Find a name as the first kind of handle that knows it."""
+    kinds = [option for option in options if option in REF_TYPES]
+    for kind in kinds[:-1]:
+        with contextlib.suppress(NotFoundError):
+            return context.find(kind, name)
+    return context.find(kinds[-1], name)
 
 
 def _expr(text: str, symbols: Mapping[str, Var]) -> Expr:
@@ -107,14 +139,14 @@ def _is(value: object, option: Any) -> bool:
     return isinstance(option, type) and isinstance(value, option)
 
 
-def _coerce_tuple(value: tuple[object, ...], option: Any, symbols: Names) -> tuple[object, ...]:
+def _coerce_tuple(value: tuple[object, ...], option: Any, context: Context) -> tuple[object, ...]:
     args = get_args(option)
     each = _flat(args[0])
     if len(args) == 2 and args[1] is Ellipsis:
-        new = tuple(_coerce(item, each, symbols) for item in value)
+        new = tuple(_coerce(item, each, context) for item in value)
     elif len(args) == len(value):
         pairs = zip(value, args, strict=True)
-        new = tuple(_coerce(item, _flat(arg), symbols) for item, arg in pairs)
+        new = tuple(_coerce(item, _flat(arg), context) for item, arg in pairs)
     else:
         raise _MismatchError(value)
     return value if all(a is b for a, b in zip(new, value, strict=True)) else new

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import difflib
 
+from .problem import ScheduleError
+
+
+class NotFoundError(ScheduleError):
+    """A query that finds nothing, or more than one; the message lists what there is."""
+
+    title = "Not found"
+
 
 def unknown(kind: str, name: str, names: list[str], place: str) -> str:
     """Say that there is no such thing, and what there is, the nearest name first.

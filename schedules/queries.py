@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..ir.analysis import Tree, consumers, producers
 from ..ir.loop.nodes import PrimFunc
-from .naming import unknown
+from .naming import NotFoundError, unknown
 from .primitive import Query, query
-from .problem import ScheduleError
 from .refs import (
     BindingRef,
     BlockRef,
@@ -24,12 +23,6 @@ from .refs import (
 
 if TYPE_CHECKING:
     from .state import State
-
-
-class NotFoundError(ScheduleError):
-    """A query that finds nothing, or more than one; the message lists what there is."""
-
-    title = "Not found"
 
 
 def _trees(state: State, function: str | None) -> dict[str, Tree]:
@@ -332,6 +325,28 @@ class GetOutputBlocks(Query):
         outputs = set(tree.function.buffer_params)
         found = (b for b in tree.leaf_blocks() if any(w.buffer in outputs for w in b.writes))
         return tuple(block_ref(self.function, b) for b in found)
+
+
+_FINDERS: dict[type[Ref], type[GetBlock | GetLoop | GetBuffer]] = {
+    BlockRef: GetBlock,
+    LoopRef: GetLoop,
+    BufferRef: GetBuffer,
+}
+
+
+def find(state: State, kind: type[Ref], name: str, function: str | None) -> Ref:
+    """Give the handle of what has a name, in a function or anywhere.
+
+    Raises
+    ------
+    NotFoundError
+        If nothing has that name, or several have.
+    """
+    if kind is FunctionRef:
+        return GetFunction(name).run(state)[0]
+    if kind is BindingRef:
+        return GetBinding(name, function or "main").run(state)[0]
+    return _FINDERS[kind](name, function).run(state)[0]
 
 
 def locate(state: State, ref: Ref) -> Iterator[Query]:

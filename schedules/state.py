@@ -14,11 +14,12 @@ from ..ir.loop.nodes import Block, Buffer, For, PrimFunc
 from ..ir.module import Module
 from ..ir.symbolic import Var
 from ..ir.target import Target
-from .coerce import coerced
+from .coerce import Context, coerced
+from .naming import unknown
 from .primitive import Primitive, Query, Rewrite, Step
 from .problem import Problem, ScheduleError, StepError
+from .queries import find
 from .record import located, record
-from .naming import unknown
 from .refs import (
     BindingRef,
     BlockRef,
@@ -154,7 +155,12 @@ class State:
 
     def prepared(self, step: _S) -> _S:
         """A step with its values brought to the types of its fields."""
-        return coerced(step, lambda: self.symbols(step))
+        function = next((ref.function for ref in step.refs()), None)
+
+        def named(kind: type[Ref], name: str) -> Ref:
+            return find(self, kind, name, function)
+
+        return coerced(step, Context(lambda: self.symbols(step), named))
 
     def check(self, step: Primitive) -> tuple[Problem, ...]:
         """Everything that keeps a step from applying; nothing means it is legal."""

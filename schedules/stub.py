@@ -1,0 +1,137 @@
+"""The typed stub of a schedule's methods, generated from the registry.
+
+``python -m tilewright.schedules.stub`` writes ``methods.pyi``; with ``--check`` it only says
+whether the file is what it would write.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import sys
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from . import primitives as _all_primitives
+from .primitive import STEPS, Step, returned_shape
+
+PLACE = Path(__file__).with_name("methods.pyi")
+
+# The stub is as wide as its longest signature, and takes docstrings along for editors to show.
+_HEAD = '''# ruff: noqa
+# fmt: off
+"""Generated from the registry by `python -m tilewright.schedules.stub`: not edited by hand."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from ..ir.loop.nodes import IndexMap
+from ..ir.symbolic import Expr, SymInt
+from .primitive import Step
+from .refs import BindingRef, BlockRef, BufferRef, FunctionRef, LoopRef, Ref
+
+def install(cls: type[Step]) -> None: ...
+
+class ScheduleMethods:
+    def perform(self, step: Step) -> Any: ...
+'''
+
+_WIDER = (
+    (r"\btuple\[(.*), \.\.\.\]", r"Sequence[\1]"),
+    (r"\bIndexMap\b", "IndexMap | str | Callable[..., object]"),
+    (r"\b(SymInt|Expr)\b", r"\1 | str"),
+)
+"""What methods accept beyond the types of the fields: see `coerce`."""
+
+
+def stub() -> str:
+    """The text of the stub.
+
+    Examples
+    --------
+    >>> "def split(self, loop: LoopRef | str, factors: Sequence[" in stub()
+    True
+    """
+    steps = sorted(STEPS.values(), key=lambda s: (s.family != "queries", s.family, s.verb()))
+    used = _HEAD + "".join(_method(step) for step in steps)
+    return _only_used(used)
+
+
+def _method(step: type[Step]) -> str:
+    parameters = "".join(f", {_parameter(f)}" for f in dataclasses.fields(cast("Any", step)))
+    line = f"    def {step.verb()}(self{parameters}) -> {_returned(step)}:"
+    summary = f'        """{step.summary()}"""'
+    return f"{_wrapped(line)}\n{summary}\n"
+
+
+def _wrapped(line: str) -> str:
+    """Break a long signature the way the formatter does."""
+    if len(line) <= 100:
+        return line
+    name, _, rest = line.partition("(")
+    inside, _, result = rest.rpartition(") -> ")
+    one = f"        {inside}"
+    if len(one) <= 100:
+        return f"{name}(\n{one}\n    ) -> {result}"
+    parts = re.split(r", (?=\w+:)", inside)
+    return f"{name}(\n" + "".join(f"        {p},\n" for p in parts) + f"    ) -> {result}"
+
+
+def _parameter(field: dataclasses.Field[Any]) -> str:
+    text = str(field.type)
+    for pattern, wider in _WIDER:
+        text = re.sub(pattern, wider, text)
+    if re.search(r"^(Loop|Block|Buffer|Binding|Function)Ref( \| \w+Ref)*$", text):
+        text += " | str"
+    return f"{field.name}: {text}{_default(field.default)}"
+
+
+def _default(value: object) -> str:
+    if value is dataclasses.MISSING:
+        return ""
+    simple = value is None or isinstance(value, bool | int | str)
+    return f" = {value!r}" if simple else " = ..."
+
+
+def _returned(step: type[Step]) -> str:
+    if returned_shape(step) == "none":
+        return "None"
+    if returned_shape(step) == "one":
+        return step.returns.__name__
+    items = ("..." if a is Ellipsis else a.__name__ for a in get_args(step.returns))
+    return f"tuple[{', '.join(items)}]"
+
+
+def _only_used(text: str) -> str:
+    """Drop imported names that no signature mentions."""
+    head, _, body = text.partition("\ndef install")
+
+    def kept(line: str) -> str:
+        if not line.startswith("from "):
+            return line
+        origin, _, names = line.partition(" import ")
+        wanted = [n for n in names.split(", ") if n == "Step" or re.search(rf"\b{n}\b", body)]
+        return f"{origin} import {', '.join(wanted)}" if wanted else ""
+
+    lines = [kept(line) if line else line for line in head.split("\n")]
+    shown = [line for line, old in zip(lines, head.split("\n"), strict=True) if line or not old]
+    return "\n".join(shown) + "\ndef install" + body
+
+
+def main(arguments: list[str]) -> int:
+    """Write the stub, or compare it with the file; gives the exit status."""
+    new = stub()
+    if "--check" not in arguments:
+        PLACE.write_text(new)
+        return 0
+    old = PLACE.read_text() if PLACE.exists() else ""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), "committed", "registry")
+    sys.stderr.write("\n".join(lines))
+    return int(old != new)
+
+
+_all_primitives.load()
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
