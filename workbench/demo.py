@@ -80,10 +80,11 @@ def export_minilm(model: Any) -> ExportedProgram:
     from torch.export import Dim, export
 
     dims = {0: Dim("batch", min=1), 1: Dim("seq", min=1, max=LONGEST)}
-    example = torch.ones(2, 16, dtype=torch.int64)
+    # Two tensors: one given twice would be taken for one input.
+    ids, mask = (torch.ones(2, 16, dtype=torch.int64) for _ in range(2))
     return export(
         model,
         (),
-        {"input_ids": example, "attention_mask": example},
+        {"input_ids": ids, "attention_mask": mask},
         dynamic_shapes={"input_ids": dims, "attention_mask": dims},
     )

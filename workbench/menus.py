@@ -11,7 +11,7 @@ from ..ir.errors import TilewrightError
 from ..schedules import Candidate as Suggested, Primitive, Problem, State, suggest
 from ..schedules.coerce import type_text
 from ..schedules.primitive import Parameter
-from ..schedules.refs import REF_TYPES, Ref
+from ..schedules.refs import Ref
 from ..schedules.values import Value, value_text
 from .places import find_by_name, to_view
 from .protocol import Candidate, Field, Fix, Issue
@@ -36,13 +36,14 @@ class Offer:
 class Offers:
     """The steps offered for one selection, by key; fixes have keys too."""
 
+    selection: Ref | None = None
     by_key: dict[str, Offer] = field(default_factory=dict[str, Offer])
     fixes: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
 
     @classmethod
     def of(cls, state: State, selection: Ref) -> Offers:
         """Ask every primitive."""
-        offers = cls()
+        offers = cls(selection)
         for found in suggest(state, selection):
             offers.add(found)
         return offers
@@ -82,12 +83,23 @@ class Offers:
             key=key,
             step=step.verb(),
             family=step.family,
-            label=_label(step),
+            label=self._label(step),
             summary=step.summary(),
             fields=[_field(p, getattr(step, p.name)) for p in step.parameters()],
             issues=[self._issue(problem, state) for problem in offer.problems[:_TOLD]],
             more_issues=max(0, len(offer.problems) - _TOLD),
         )
+
+    def _label(self, step: Primitive) -> str:
+        """What tells a candidate apart: the values that are neither selected nor the default."""
+        pairs = step.values()
+        usual = {p.name: p.default for p in step.parameters() if not p.required}
+        telling = [
+            (name, value)
+            for name, value in pairs
+            if value != self.selection and (name not in usual or value != usual[name])
+        ]
+        return ", ".join(f"{name}={value_text(value)}" for name, value in telling or pairs)
 
     def _issue(self, problem: Problem, state: State) -> Issue:
         return Issue(
@@ -103,18 +115,6 @@ class Offers:
         key = f"f{len(self.fixes)}"
         self.fixes[key] = fix
         return Fix(key, fix.title())
-
-
-def _label(step: Primitive) -> str:
-    """What tells candidates of one primitive apart: the values that are not the selection."""
-    pairs = step.values()
-    defaults = {p.name: p.default for p in step.parameters() if not p.required}
-    telling = [
-        (name, value)
-        for name, value in pairs
-        if not isinstance(value, REF_TYPES) and (name not in defaults or value != defaults[name])
-    ]
-    return ", ".join(f"{name}={value_text(value)}" for name, value in telling or pairs)
 
 
 def _field(parameter: Parameter, value: Value) -> Field:

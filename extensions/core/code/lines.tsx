@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { memo } from "preact/compat";
+import { memo } from "../ui/memo";
 import { tokenize, type Language } from "./tokenize";
 
 interface LineProps {

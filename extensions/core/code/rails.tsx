@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { memo } from "preact/compat";
+import { memo } from "../ui/memo";
 import { useRef, useState } from "preact/hooks";
 import type { PaneModel, Scope } from "../pane";
 import { focusRoving, nextIndex } from "../ui/roving";

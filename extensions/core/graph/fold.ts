@@ -36,25 +36,18 @@ export function namespaces(view: GraphView): ReadonlyMap<string, number> {
 }
 
 /**
- * The namespaces that start folded. From the outside in they are opened, the largest first, as long
- * as what is shown stays within a page.
+ * The namespaces that start folded. They are opened level by level from the outside, as long as
+ * what is shown then stays within a page.
  */
 export function foldedAtFirst(view: GraphView): ReadonlySet<string> {
-  const counts = namespaces(view);
-  const folded = new Set([...counts].filter(([, count]) => count > 1).map(([key]) => key));
+  let folded = new Set([...namespaces(view)].filter(([, count]) => count > 1).map(([key]) => key));
   for (;;) {
-    const shown = fold(view, folded);
-    const groups = shown.cards
-      .filter((card) => card.kind === "group")
-      .sort((a, b) => a.path.length - b.path.length || b.members.length - a.members.length);
-    const fits = groups.find((card) => {
-      const key = card.path.join(SEPARATOR);
-      folded.delete(key);
-      if (fold(view, folded).cards.length <= MANY) return true;
-      folded.add(key);
-      return false;
-    });
-    if (fits === undefined) return folded;
+    const groups = fold(view, folded).cards.filter((card) => card.kind === "group");
+    const level = Math.min(...groups.map((card) => card.path.length));
+    const opened = new Set(folded);
+    for (const card of groups) if (card.path.length === level) opened.delete(card.path.join(SEPARATOR));
+    if (groups.length === 0 || fold(view, opened).cards.length > MANY) return folded;
+    folded = opened;
   }
 }
 

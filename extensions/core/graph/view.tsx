@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { memo } from "preact/compat";
+import { memo } from "../ui/memo";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GraphView as Graph, Timing } from "../protocol";
 import { focusRoving, nextIndex } from "../ui/roving";

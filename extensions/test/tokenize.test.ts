@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { tokenize } from "../core/code/tokenize";
+
+test("tokens join to the line", () => {
+  for (const line of ["    for i_0 in parallel(ceildiv(n, 8)):  # tail", 'x: Buffer[(n, 4), f32] = "a\\"b"', "%v = fadd <8 x float> %a, %b", ""])
+    expect(tokenize(line).map((token) => token.text).join("")).toBe(line);
+});
+
+test("loops, numbers, types and strings are told apart", () => {
+  const kinds = new Map(tokenize('for i in vectorized(16): f32("s")').map((token) => [token.text, token.kind]));
+  expect(kinds.get("for")).toBe("keyword");
+  expect(kinds.get("vectorized")).toBe("loop");
+  expect(kinds.get("16")).toBe("number");
+  expect(kinds.get("f32")).toBe("type");
+  expect(kinds.get('"s"')).toBe("string");
+});
+
+test("a name that contains a keyword is a name", () => {
+  expect(tokenize("forward").map((token) => token.kind)).toEqual(["name"]);
+  expect(tokenize("x1").map((token) => token.text)).toEqual(["x1"]);
+});
+
+test("assembly colours opcodes and registers", () => {
+  const kinds = tokenize("\tvfmadd231ps\t(%rax), %zmm1, %zmm0", "assembly");
+  expect(kinds.find((token) => token.text === "vfmadd231ps")?.kind).toBe("keyword");
+  expect(kinds.find((token) => token.text === "%zmm1")?.kind).toBe("type");
+});
+
+test("LLVM colours values, types and functions", () => {
+  const kinds = new Map(tokenize("%3 = call <8 x float> @f(ptr %p)", "llvm").map((token) => [token.text, token.kind]));
+  expect(kinds.get("%3")).toBe("name");
+  expect(kinds.get("<8 x float>")).toBe("type");
+  expect(kinds.get("@f")).toBe("call");
+});
