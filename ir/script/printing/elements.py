@@ -207,10 +207,10 @@ class Elements:
         match leaf:
             case Number(value=value, dtype=dtype):
                 return f"{dtype}({number_text(value, dtype)})"
-            case Index(value=Const() as value, dtype=dtype):
-                return f"index({self._terms.text(value)}, {dtype})"
             case Index(value=value, dtype=dtype):
-                return f"{dtype}({self._terms.text(value)})"
+                text, plain = self._terms.text(value), dtype != bool_
+                named = plain and not isinstance(value, Const)
+                return f"{dtype}({text})" if named else f"index({text}, {dtype})"
             case Condition(value=BoolConst() as value):
                 return f"condition({self._terms.text(value)})"
             case Condition(value=value):

@@ -40,7 +40,7 @@ from .header import (
     take_facts,
 )
 from .scope import Scope, listed
-from .source import Source
+from .source import Located, Source
 
 _LOOPS: Final[dict[str, LoopKind]] = {
     "range": "serial",
@@ -72,6 +72,7 @@ class BlockHeader:
         self.reads: tuple[Region, ...] | None = None
         self.writes: tuple[Region, ...] | None = None
         self.init: Stmt | None = None
+        self.said: set[str] = set()
 
 
 class LoopReader:
@@ -286,6 +287,7 @@ class LoopReader:
     def _header_line(self, node: ast.stmt, header: BlockHeader, origins: Origins) -> bool:
         """Read ``guard``, ``reads``, ``writes`` or ``with init()``; tell whether it was one."""
         if isinstance(node, ast.With) and called_name(node.items[0].context_expr) == "init":
+            self._once("init", header, node)
             header.init = self.body(node.body, origins)
             return True
         call = _header_call(node, _HEADERS)
@@ -294,10 +296,17 @@ class LoopReader:
         self._say(call, header)
         return True
 
+    def _once(self, word: str, header: BlockHeader, node: Located) -> None:
+        if word in header.said:
+            raise DuplicateNameError(f"two {word}s in a block", place=self.source.place(node))
+        header.said.add(word)
+
     def _say(self, call: ast.Call, header: BlockHeader) -> None:
         arguments = Arguments(self.source, call, "guard(condition), reads(A[i, 0:n], ...)")
         arguments.finish()
-        match called_name(call):
+        word = called_name(call) or ""
+        self._once(word, header, call)
+        match word:
             case "guard":
                 header.predicate = self.scope.predicate(arguments.take(1)[0])
             case "reads":

@@ -1,0 +1,167 @@
+"""Programs that together use every form of the text format, in the printer's own words."""
+
+from __future__ import annotations
+
+LOOPS = """\
+n, k, m = symbols("n k m", lower=1)
+
+@prim_func
+def matmul(A: Buffer[(n, k), f32], B: Buffer[(k, m), f32], C: Out[(n, m), f32]):
+    for i in parallel(n):
+        for j in range(m):
+            for r in range(k):
+                with block("C"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vr] * B[vr, vj]
+
+
+n = symbols("n", lower=8, upper=512, multiple_of=8)
+m, offset = symbols("m offset")
+
+@prim_func(
+    target=Target("cpu", arch="x86_64", features=("avx2", "fma"), threads=2),
+    scheduled=True,
+    weight=0.5,
+    tile=(4, 16),
+    size=n * 2,
+    one=expr(1),
+    **{"pragma.unroll": "auto"},
+    **{"target": 1},
+)
+def kitchen(
+    x: Buffer[(n, m + 3), f32],
+    packed: Buffer((n, m), f32, strides=(m * 2, 2), alignment=16),
+    scale: Buffer[(), f32],
+    flags: Buffer[(n,), bool],
+    which: Buffer[(n,), i64],
+    y: InOut[(n, m), f32],
+    cache: State[(n,), i32],
+    offset: Int,
+    m: Int,
+):
+    fact(m <= 1024, "position embeddings", at="model.py:3", by="entry_check")
+    fact(n % 16 == 0, "the caller pads", by="caller")
+    t = alloc((8, 16), f32, scope="local")
+    u = alloc((n, m), f16, layout=lambda i, j: (j // 4, i, j % 4))
+    for i0 in range(n // 4, note='a "quoted" b', ratio=1e-05, parts=(1, ("x", -2))):
+        for i1 in vectorized(4):
+            with block("copy", stage=1):
+                vi = spatial(n, i0 * 4 + i1)
+                guard(i0 * 4 + i1 < n)
+                reads(x[vi, 0:m + 3], scale[()])
+                writes(y[vi, 0:m])
+                for j in unrolled(m):
+                    y[vi, j] = x[vi, j + 3] / scale[()] - 1.0
+    for b in thread(32, "blockIdx.x"):
+        with block("weird"):
+            vb, vo = spatial(b), ordered(3, 2)
+            with init():
+                cache[vb] = -1
+                cache[vb] = vb
+            if vb < 4:
+                cache[vb] = min(cache[vb], 7) // 2 % 3 ^ 5 | cache[vb] << 2 & ~cache[vb]
+            elif vb == 5 and vo != 1:
+                cache[vb] *= -3
+            else:
+                cache[vb] -= i32(i64(vo + 1))
+    for i in range(n):
+        with checked(which[i], 0, m) as v:
+            y[i, v] = where(flags[i] & (v <= 2), exp(x[i, v]), f32(True) - -f32(1.0))
+        with clamped(which[i], 0, m, bounds=(0, 100)) as w:
+            y[i, w] = f32(u[i, w]) * f32(w) + pow(x[i, w], 2.0) + atan2(1.0, x[i, w])
+        with proved(which[i], i, i + 1) as z:
+            y[i, z] = where(not flags[i], inf, -inf) + where(isnan(x[i, z]), nan, 1e+20)
+    for q in range(8):
+        pass
+
+
+@prim_func
+def scalar(y: Out[(), i64], z: Out[(2,), bool]):
+    y[()] = index(3, i64)
+    z[0] = condition(True)
+    z[1] = bool(i64(1) < 2)
+"""
+
+GRAPHS = """\
+module(model="tiny", **{"a.b": "c"})
+constant("enc.weight", (4, 8), f32, digest="ab", source="m.safetensors")
+constant("scale", (), f32)
+
+
+n, seq = symbols("n seq", lower=1)
+k = symbols("k")
+
+@graph_func(version=2)
+def main(
+    x: Tensor[(n, seq, 4), f32],
+    cache: State[Tensor[(n, 16), f32]],
+    mask: Tensor(None, i64, rank=2),
+    dims: Tensor((2,), i64, elements=(n, seq * 2)),
+    shape: Shape[(n, 4)],
+    any_shape: Shape(None, rank=3),
+    size: Prim[i64, n + 1],
+    other: Prim[i32],
+    anything: Object,
+    gpu: Tensor((n,), f32, device="cuda:0"),
+    f: Callable[[Tensor[(n,), f32]], Tuple[Tensor[(n,), f32], Prim[i64]]],
+):
+    fact(seq <= 512, "position embeddings", at="model.py:3", by="entry_check")
+    hint("seq", 32, 128)
+    hint("n")
+    w: Tensor[(n, seq, 8), f32] = matmul(x, const("enc.weight"))
+    v: Tensor[(n, seq, 8), f32] = add(w, const("later", Tensor[(8,), f32]))
+    s: Tensor[(n, seq, 8), f32] = nn.softmax(v, axis=-1, eps=1e-05, dims=(1, 2), size=n, name="a b")
+    y: Tensor[(n, seq, 8), f32] = op("call_tir", s, 1.0, f16(1.0), True, -2)
+    z: Tuple[Tensor[(n,), f32], Tensor[(seq,), f32]] = call_tir(
+        kernel,
+        y,
+        (n, 4),
+        scalars=(n * 2,),
+        versions=(when(n == 1, gemv), when(n % 8 == 0, by_eight, scalars=(n // 8,))),
+    )
+    z0 = z[0]
+    z1: Object = z[1]
+    c = match_cast(z1, Tensor[(k,), f32])
+    lib: Tensor[(n,), f32] = call_library("blas.sgemm", z0, alpha=1.0)
+    lib2: Object = call_library("blas.sgemm", z0, outputs=(Tensor[(n,), f32],))
+    g: Tensor[(n,), f32] = call(helper, lib, (n, k))
+    none: Tuple[()] = ()
+    both: Tuple[Tensor[(n,), f32], Tuple[()]] = (g, none)
+    with attributes(stream=1):
+        e: Tensor[(n,), f32] = exp(g)
+    if bool(True):
+        p: Tensor[(n,), f32] = exp(e)
+        q: Tuple[Tensor[(n,), f32], Shape[(n,)]] = (p, (n,))
+    else:
+        q = (e, (n,))
+    return {"a": q, "b": c}
+
+
+n = symbols("n", lower=1)
+
+@graph_func(result_names=("one",))
+def helper(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
+    return x, (n,)
+
+
+n = symbols("n", lower=8, upper=64, multiple_of=8)
+
+@graph_func(stage="memory")
+def planned(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
+    s = alloc_storage(n * 4, device="cuda", alignment=128)
+    t = view(s, 0, Tensor[(n,), f32])
+    r = view(t, n * 2, Tensor[(n // 2, 2), f32])
+    check(n <= 48, "too long")
+    if n == 8:
+        launch(small, x, t)
+    elif n < 32:
+        done = launch(middle, x, t, scalars=(n,), versions=(when(n == 16, sixteen),))
+    else:
+        launch_library("blas.axpy", x, outputs=(t,))
+    with binding("choice", Tensor[(n,), f32]):
+        if n == 8:
+            kill(t)
+    kill(s)
+    return ((n,),)
+"""
