@@ -7,15 +7,19 @@ results in the lanes of a vector.
 from __future__ import annotations
 
 from ...ir.symbolic import const_value
+from ..primitives.placement.compute_inline import ComputeInline
 from ..refs import BlockRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
 from .machine import Machine
-from .patterns import Rows
+from .patterns import Rows, classify
 
 
 def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Machine) -> None:
     """Move all blocks under the row loops of the last, then vectorize each block's columns."""
+    if _inlined(schedule, function):
+        again = classify(schedule.module.prim(function))
+        pattern = again if isinstance(again, Rows) else pattern
     refs = schedule.get_blocks(function)
     if pattern.shared:
         refs = _gathered(schedule, refs, pattern.shared)
@@ -25,6 +29,19 @@ def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Mac
     outer = schedule.get_loops(refs[-1])[0]
     if pattern.shared and const_value(schedule.state.loop(outer).extent) != 1:
         schedule.parallel(outer)
+
+
+def _inlined(schedule: Schedule, function: str) -> bool:
+    """Inline element-wise blocks that one other block alone reads."""
+    done = False
+    for ref in schedule.get_blocks(function):
+        consumers = schedule.get_consumers(ref)
+        if schedule.state.block(ref).init is None and len(consumers) == 1:
+            step = ComputeInline(ref)
+            if not schedule.check(step):
+                schedule.apply(step)
+                done = True
+    return done
 
 
 def _gathered(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:

@@ -11,7 +11,13 @@ Run as ``python -m tests.benchmarks.spine [--json FILE] [--only PART] [--threads
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from .harness import arguments, interleaved, limit_threads, per_call, table, write_json
@@ -152,7 +158,110 @@ def part_host(threads: int) -> Figures:
     return {"kernel": kernel, "call_10": times[10], "call_20": times[20]}
 
 
-PARTS: dict[str, Callable[[int], Figures]] = {"matmul": part_matmul, "host": part_host}
+def onnx_session(model, folder: Path, threads: int):
+    """Export MiniLM to ONNX and open it in ONNX Runtime."""
+    import onnxruntime as ort
+    import torch
+
+    path = folder / "minilm.onnx"
+    ids, mask = (torch.ones(2, 16, dtype=torch.int64) for _ in range(2))
+    dims = {0: "batch", 1: "seq"}
+    torch.onnx.export(
+        model,
+        (),
+        path,
+        kwargs={"input_ids": ids, "attention_mask": mask},
+        dynamic_shapes={"input_ids": dims, "attention_mask": dims},
+        dynamo=True,
+        verbose=False,
+    )
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    return ort.InferenceSession(path, options)
+
+
+def part_minilm(threads: int) -> Figures:
+    """MiniLM against PyTorch eager and ONNX Runtime."""
+    import numpy as np
+    import torch
+
+    import tilewright as tw
+    from tilewright.workbench.demo import export_minilm, load_minilm
+
+    model = load_minilm()
+    exe = compiled(tw.from_exported_program(export_minilm(model)), threads)
+    figures: Figures = {}
+    rows: list[list[str]] = []
+    with TemporaryDirectory() as folder, torch.inference_mode():
+        session = onnx_session(model, Path(folder), threads)
+        for batch, length in SHAPES:
+            ids = np.random.default_rng(0).integers(1000, 30000, (batch, length))
+            mask = np.ones_like(ids)
+            given = {"input_ids": ids, "attention_mask": mask}
+            tensors = {k: torch.from_numpy(v) for k, v in given.items()}
+            runs = {
+                "ours": lambda ids=ids, mask=mask: exe(ids, mask)[0],
+                "torch": lambda tensors=tensors: model(**tensors)[0].numpy(),
+                "onnxruntime": lambda given=given: session.run(None, given)[0],
+            }
+            results = {k: np.asarray(run()) for k, run in runs.items()}
+            for name, result in results.items():
+                if not np.allclose(result, results["torch"], atol=5e-5):
+                    message = f"{name} disagrees at {batch}x{length}"
+                    raise ArithmeticError(message)
+            times = interleaved(runs, seconds=3)
+            ratios = {k: times[k] / times["ours"] for k in ("torch", "onnxruntime")}
+            figures[f"{batch}x{length}"] = {**times, "ratios": ratios, "goal": 0.8}
+            cells = [f"{times[k] * 1e3:.2f}" for k in runs]
+            rows.append([f"{batch}x{length}", *cells, *(f"{r:.2f}" for r in ratios.values())])
+    table(
+        "MiniLM, milliseconds; ratios are peer / ours, goal 0.8 of eager",
+        ("shape", "tilewright", "torch", "onnxruntime", "x torch", "x onnxruntime"),
+        rows,
+    )
+    return figures
+
+
+COMPILE = """
+import json, sys, time
+import torch
+from tilewright.workbench.demo import export_minilm, load_minilm
+program = export_minilm(load_minilm())
+import tilewright as tw
+start = time.perf_counter()
+module = tw.from_exported_program(program)
+imported = time.perf_counter()
+tw.compile(module)
+print(json.dumps({"import": imported - start, "total": time.perf_counter() - start}))
+"""
+
+
+def part_compile(threads: int) -> Figures:
+    """MiniLM from its exported program to an executable, in fresh processes."""
+    figures: Figures = {}
+    with TemporaryDirectory() as folder:
+        environment = {**os.environ, "TILEWRIGHT_CACHE": folder}
+        for name in ("cold", "cached"):
+            done = subprocess.run(  # this interpreter, this file's text
+                [sys.executable, "-c", COMPILE],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            figures[name] = json.loads(done.stdout.splitlines()[-1])
+    goals = {"cold": "20", "cached": "1"}
+    rows = [[n, f"{f['import']:.2f}", f"{f['total']:.2f}", goals[n]] for n, f in figures.items()]
+    table("compile MiniLM, seconds", ("", "import", "import + compile", "goal"), rows)
+    return {**figures, "threads": threads}
+
+
+PARTS: dict[str, Callable[[int], Figures]] = {
+    "matmul": part_matmul,
+    "host": part_host,
+    "minilm": part_minilm,
+    "compile": part_compile,
+}
 
 
 def main() -> None:
