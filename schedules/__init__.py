@@ -17,7 +17,7 @@ from .replay import Replay, TraceMismatchError, replay
 from .schedule import Schedule
 from .state import Applied, State
 from .suggest import Candidate, suggest
-from .text import from_json, to_json, to_python
+from .text import from_json, from_python, to_json, to_python
 from .trace import ResultOf, Trace, TraceStep, Written
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "UnknownStepError",
     "Written",
     "from_json",
+    "from_python",
     "primitive",
     "primitives",
     "queries",

@@ -1,4 +1,4 @@
-# ruff: noqa
+# ruff: noqa: E501, PYI021, PYI041, Q000
 # fmt: off
 """Generated from the registry by `python -m tilewright.schedules.stub`: not edited by hand."""
 

@@ -19,7 +19,7 @@ from .primitive import STEPS, Step, returned_shape
 PLACE = Path(__file__).with_name("methods.pyi")
 
 # The stub is as wide as its longest signature, and takes docstrings along for editors to show.
-_HEAD = '''# ruff: noqa
+_HEAD = '''# ruff: noqa: E501, PYI021, PYI041, Q000
 # fmt: off
 """Generated from the registry by `python -m tilewright.schedules.stub`: not edited by hand."""
 

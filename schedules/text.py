@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import re
@@ -193,3 +194,81 @@ def _python_value(value: Argument, named: list[tuple[str, ...]]) -> str:
             return f"({inner},)" if len(value) == 1 else f"({inner})"
         case _:
             return repr(value)
+
+
+def from_python(text: str) -> Trace:
+    """Read what :func:`to_python` wrote, or a person in its manner; nothing is executed.
+
+    Raises
+    ------
+    TraceError
+        If a line is no call of a step; the error names the line.
+
+    Examples
+    --------
+    >>> trace = from_python("mm = sch.get_block('mm')" + chr(10) + "i, j = sch.get_loops(mm)")
+    >>> print(to_python(trace))
+    mm = sch.get_block(name='mm')
+    i, j = sch.get_loops(block=mm)
+    """
+    try:
+        module = ast.parse(text)
+    except SyntaxError as error:
+        raise TraceError(f"line {error.lineno} cannot be read: {error.msg}") from None
+    known: dict[str, ResultOf] = {}
+    steps: list[TraceStep] = []
+    for statement in module.body:
+        names, call = _assignment(statement)
+        steps.append(_read_call(call, names, known))
+        known.update({name: ResultOf(len(steps) - 1, k) for k, name in enumerate(names)})
+    return Trace(tuple(steps))
+
+
+def _assignment(statement: ast.stmt) -> tuple[tuple[str, ...], ast.Call]:
+    match statement:
+        case ast.Expr(value=ast.Call() as call):
+            return (), call
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+            return (name,), call
+        case ast.Assign(
+            targets=[ast.Tuple(elts=elements) | ast.List(elts=elements)], value=ast.Call() as call
+        ):
+            if all(isinstance(e, ast.Name) for e in elements):
+                return tuple(e.id for e in elements if isinstance(e, ast.Name)), call
+        case _:
+            pass
+    raise _unreadable(statement, "is no step; write names = sch.verb(...)")
+
+
+def _read_call(call: ast.Call, names: tuple[str, ...], known: dict[str, ResultOf]) -> TraceStep:
+    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+        raise _unreadable(call, "is no call of a schedule's method")
+    op = call.func.attr
+    fields = [p.name for p in STEPS[op].parameters()] if op in STEPS else []
+    if len(call.args) > len(fields):
+        raise _unreadable(call, f"gives {op} more values than it has parameters")
+    given = list(zip(fields, call.args, strict=False))
+    given += [(k.arg or "", k.value) for k in call.keywords]
+    arguments = tuple((name, _read_value(value, known)) for name, value in given)
+    return TraceStep(op, arguments, names)
+
+
+def _read_value(node: ast.expr, known: dict[str, ResultOf]) -> Argument:
+    match node:
+        case ast.Constant(value=None | bool() | int() | float() | str() as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Name(id=name) if name in known:
+            return known[name]
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return tuple(_read_value(e, known) for e in elements)
+        case ast.Lambda():
+            return Written("map", ast.unparse(node))
+        case _:
+            raise _unreadable(node, "is neither a value nor the result of an earlier step")
+
+
+def _unreadable(node: ast.AST, reason: str) -> TraceError:
+    line = getattr(node, "lineno", 0)
+    return TraceError(f"line {line}: {ast.unparse(node)} {reason}", where=f"line {line}")
