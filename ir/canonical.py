@@ -229,9 +229,9 @@ def first_difference(write: Callable[[Canon, int], None]) -> Difference | None:
 def _difference(
     canons: Sequence[Canon], position: int, pair: tuple[str | None, str | None]
 ) -> Difference:
-    longer = canons[0] if position < len(canons[0].places) else canons[1]
+    places = [c.places[position] for c in canons if position < len(c.places)]
     left, right = (
         None if token is None else canon.readable(token)
         for token, canon in zip(pair, canons, strict=True)
     )
-    return Difference(longer.places[position], left, right)
+    return Difference(max(places, key=len), left, right)

@@ -25,6 +25,12 @@ class UnknownFunctionError(TilewrightError):
     title = "Unknown function"
 
 
+class MissingConstantError(TilewrightError):
+    """A constant is only described; its values were never supplied."""
+
+    title = "Constant not supplied"
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Constant:
     """A tensor known before the program runs, loaded only when asked for.

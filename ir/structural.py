@@ -17,7 +17,7 @@ from .graph.nodes import GraphFunc
 from .graph.structural import write_graph_func
 from .loop.nodes import Block, For, If, Let, PrimFunc, Seq, Store
 from .loop.structural import write_prim_func, write_statement
-from .module import Constant, Module
+from .module import Constant, MissingConstantError, Module
 
 Program: TypeAlias = "Module | PrimFunc | GraphFunc | Store | For | Block | Seq | If | Let"
 
@@ -137,14 +137,17 @@ def content_digest(constant: Constant) -> str:
     """Give what tells a constant's values apart.
 
     That is its digest; or the source it was read from, for then the values may be large; or the
-    sha256 of its bytes.
+    sha256 of its bytes. It is empty where there are no values.
     """
     if constant.digest or constant.source:
         return constant.digest or constant.source
     with _lock:
         found = _digests.get(constant)
     if found is None:
-        found = hashlib.sha256(constant.load().tobytes()).hexdigest()
+        try:
+            found = hashlib.sha256(constant.load().tobytes()).hexdigest()
+        except MissingConstantError:
+            found = ""
         with _lock:
             _digests[constant] = found
     return found

@@ -27,12 +27,12 @@ def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
             y[vi] = x[vi] * 2.0
 """
 
+from ..module import MissingConstantError
 from ..naming import is_writable, writable
 from .decorators import graph_func, module, prim_func
 from .errors import (
     ConstantMismatchError,
     DuplicateNameError,
-    MissingConstantError,
     OutsideFunctionError,
     ParseError,
     Place,

@@ -108,12 +108,6 @@ class UnprintableProgramError(TilewrightError):
     title = "Program cannot be printed"
 
 
-class MissingConstantError(TilewrightError):
-    """A constant is only described in the text; its values were not supplied to ``parse``."""
-
-    title = "Constant not supplied"
-
-
 class ConstantMismatchError(TilewrightError):
     """A constant supplied to ``parse`` has another shape, dtype or digest than the text says."""
 

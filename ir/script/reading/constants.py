@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from ...module import Array, Constant
-from ..errors import ConstantMismatchError, MissingConstantError
+from ...module import Array, Constant, MissingConstantError
+from ..errors import ConstantMismatchError
 from .arguments import Arguments
 from .scope import Scope
 
