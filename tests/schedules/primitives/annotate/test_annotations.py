@@ -1,0 +1,28 @@
+"""annotate, unannotate."""
+
+from tests.schedules.helpers import CHAIN, rejected, schedule
+from tilewright.schedules.primitives.annotate.annotate import Annotate
+from tilewright.schedules.primitives.annotate.unannotate import Unannotate
+
+
+def test_notes_come_and_go():
+    sch = schedule(CHAIN)
+    block = sch.get_block("first")
+    (loop,) = sch.get_loops(block)
+    sch.annotate(block, "weight", 2)
+    sch.annotate(loop, "prefetch", 4)
+    assert sch.state.block(block).annotations == (("weight", 2),)
+    assert "prefetch" in str(sch)
+    assert Unannotate(loop, "prefetch") in [c.step for c in sch.suggest(loop)]
+    sch.unannotate(loop, "prefetch")
+    assert sch.state.loop(loop).annotations == ()
+
+
+def test_requirements():
+    sch = schedule(CHAIN)
+    block = sch.get_block("first")
+    rejected(sch, Annotate(block, "not a name", 1), 1, "no identifier")
+    sch.annotate(block, "weight", 2)
+    problem = rejected(sch, Annotate(block, "weight", 3), 2, "carries weight=2 already")
+    assert problem.fixes == (Unannotate(block, "weight"),)
+    rejected(sch, Unannotate(block, "wait"), 1, "no annotation 'wait'")

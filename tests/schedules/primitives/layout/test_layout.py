@@ -1,0 +1,68 @@
+"""transform_layout, set_scope."""
+
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+from tilewright.schedules.coerce import ParameterError
+from tilewright.schedules.primitives.layout.set_scope import SetScope
+from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
+
+import pytest
+
+
+def packed():
+    sch = schedule(MATMUL)
+    sch.cache_read("mm", "B", "global")
+    return sch, sch.get_buffer("B_global")
+
+
+def test_panels(golden):
+    sch, buffer = packed()
+    sch.transform_layout(buffer, lambda k, n: (n // 8, k, n % 8))
+    golden("transform_layout.txt", str(sch))
+    assert sch.trace[-1].decisions == {"padded": False}
+    assert sch.verify().required().compared[0].exact
+
+
+def test_columns_that_do_not_fill_the_last_panel():
+    sch, buffer = packed()
+    sch.transform_layout(buffer, "lambda k, n: (n // 10, k, n % 10)")
+    assert [str(d) for d in sch.state.buffer(buffer).shape] == ["3", "16", "10"]
+    assert sch.trace[-1].decisions == {"padded": True}
+    assert sch.verify().ok
+
+
+def test_a_symbolic_dimension():
+    sch = schedule(CHAIN)
+    sch.transform_layout("t", lambda i: (i // 4, i % 4))
+    t = sch.get_buffer("t")
+    assert [str(d) for d in sch.state.buffer(t).shape] == ["ceildiv(n, 4)", "4"]
+    assert sch.verify().ok
+
+
+def map_step(sch, buffer, text):
+    return sch.state.prepared(TransformLayout(buffer, text))
+
+
+def test_requirements_of_transform_layout():
+    sch, buffer = packed()
+    rejected(sch, map_step(sch, sch.get_buffer("A"), "lambda a, b: (b, a)"), 1, "is a parameter")
+    rejected(sch, map_step(sch, buffer, "lambda a: (a,)"), 2, "takes 1 indices")
+    rejected(sch, map_step(sch, buffer, "lambda a, b: (a, b // 2)"), 3, "b cannot be told")
+    rejected(sch, map_step(sch, buffer, "lambda a, b: (a, 23 - b)"), 3, "b cannot be told")
+    rejected(sch, map_step(sch, buffer, "lambda a, b: (a + 1, b)"), 4, "from 1")
+
+
+def test_what_is_no_map():
+    sch, buffer = packed()
+    with pytest.raises(ParameterError, match="no lambda"):
+        sch.transform_layout(buffer, "a, b")
+    with pytest.raises(ParameterError, match="takes IndexMap"):
+        sch.transform_layout(buffer, 3)
+
+
+def test_scopes():
+    sch = schedule(CHAIN)
+    sch.set_scope("t", "local")
+    assert sch.state.buffer(sch.get_buffer("t")).scope == "local"
+    assert sch.verify().ok
+    rejected(sch, SetScope(sch.get_buffer("x"), "local"), 1, "is a parameter")
+    rejected(sch, SetScope(sch.get_buffer("u"), "attic"), 2, "no scope 'attic'")

@@ -1,0 +1,114 @@
+"""parallel, vectorize, unroll."""
+
+import pytest
+
+from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
+from tilewright.schedules.primitives.loops.parallel import Parallel
+from tilewright.schedules.primitives.loops.unroll import Unroll
+from tilewright.schedules.primitives.loops.vectorize import Vectorize
+
+TRIANGLE = '''
+@prim_func
+def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
+    for i in range(8):
+        for j in range(i + 1):
+            with block("lower"):
+                vi, vj = spatial(i), spatial(8, j)
+                y[vi, vj] = x[vi]
+'''
+
+NEIGHBOURS = '''
+@prim_func
+def neighbours(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((9,), i32)
+    for i in range(8):
+        with block("write"):
+            vi = spatial(i)
+            t[vi] = x[vi]
+        with block("read"):
+            wi = spatial(i)
+            y[wi] = t[wi + 1]
+'''
+
+
+def test_all_three(golden):
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    i, j, k = sch.get_loops(mm)
+    sch.reorder((i, k, j))
+    sch.parallel(i)
+    sch.vectorize(j)
+    sch.unroll(k)
+    golden("kinds.txt", str(sch))
+    assert dict(sch.module.prim("matmul").attributes)["scheduled"] is True
+
+
+def test_lanes_may_share_a_reduction():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    *_, k = sch.get_loops(mm)
+    rejected(sch, Vectorize(k), 4, "still holds its initialisation")
+    sch.decompose_reduction(mm, k)
+    sch.vectorize(k)
+    assert sch.verify().ok
+
+
+def test_requirements_of_parallel():
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops(sch.get_block("mm"))
+    rejected(sch, Parallel(k), 3, "feeds a reduction of block 'mm'")
+    sch.parallel(j)
+    rejected(sch, Parallel(j), 1, "parallel already")
+    rejected(sch, Parallel(i), 2, "'j' inside loop 'i' is parallel")
+    other = schedule(MATMUL)
+    i, j, k = other.get_loops(other.get_block("mm"))
+    other.reorder((j, i))
+    other.vectorize(j)
+    rejected(other, Parallel(i), 2, "'j' around loop 'i' is vectorized")
+    scan = schedule(SCAN)
+    rejected(scan, Parallel(*scan.get_loops(scan.get_block("step"))), 3, "ordered")
+    same = schedule(SAME)
+    _, j = same.get_loops(same.get_block("last"))
+    rejected(same, Parallel(j), 4, "write the same elements of 'y'")
+    near = schedule(NEIGHBOURS)
+    (i,) = near.get_loops(near.get_block("read"))
+    rejected(near, Parallel(i), 4, "reads elements of 't' that other iterations")
+
+
+def test_requirements_of_vectorize():
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops(sch.get_block("mm"))
+    problem = rejected(sch, Vectorize(i), 3, "extent M of loop 'i' is no constant")
+    assert [f.verb() for f in problem.fixes] == ["split", "split"]
+    rejected(sch, Vectorize(k), 4, "reduction")
+    sch.vectorize(j)
+    rejected(sch, Vectorize(j), 1)
+    i0, i1 = sch.split(i, factors=(None, 4))
+    rejected(sch, Vectorize(i1), 2, "'j' inside loop 'i_1' is vectorized")
+    triangle = schedule(TRIANGLE)
+    i, j = triangle.get_loops(triangle.get_block("lower"))
+    rejected(triangle, Vectorize(i), 5, "depends on 'i'")
+    scan = schedule(SCAN)
+    rejected(scan, Vectorize(*scan.get_loops(scan.get_block("step"))), 4, "ordered")
+    same = schedule(SAME)
+    _, j = same.get_loops(same.get_block("last"))
+    rejected(same, Vectorize(j), 6, "write the same elements")
+
+
+def test_requirements_of_unroll():
+    sch = schedule(MATMUL)
+    i, _, k = sch.get_loops(sch.get_block("mm"))
+    rejected(sch, Unroll(i), 2, "is no constant")
+    sch.unroll(k)
+    rejected(sch, Unroll(k), 1, "unrolled already")
+    text = MATMUL.replace("16", "1000")
+    big = schedule(text)
+    *_, k = big.get_loops(big.get_block("mm"))
+    rejected(big, Unroll(k), 2, "1000 of loop 'k' is more than 256")
+
+
+@pytest.mark.parametrize("verb", ["parallel", "vectorize", "unroll"])
+def test_suggested_for_serial_loops(verb):
+    sch = schedule(CHAIN)
+    (loop,) = sch.get_loops(sch.get_block("first"))
+    assert verb in [c.step.verb() for c in sch.suggest(loop)]

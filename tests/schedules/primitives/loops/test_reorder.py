@@ -1,0 +1,87 @@
+from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
+from tilewright.schedules.primitives.loops.reorder import Reorder
+
+SCAN_2D = '''
+@prim_func
+def scan(x: Buffer[(8, 4), i32], y: Out[(8, 4), i32]):
+    for i in range(7):
+        for j in range(4):
+            with block("step"):
+                vi, vj = ordered(i), spatial(j)
+                y[vi + 1, vj] = y[vi, vj] + x[vi, vj]
+'''
+
+TRIANGLE = '''
+@prim_func
+def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
+    for i in range(8):
+        for j in range(i + 1):
+            with block("lower"):
+                vi, vj = spatial(i), spatial(8, j)
+                y[vi, vj] = x[vi]
+'''
+
+SHIFTED = '''
+@prim_func
+def shifted(x: Buffer[(8, 8), i32], y: Out[(8, 8), i32]):
+    t = alloc((8, 9), i32)
+    for i in range(8):
+        for j in range(8):
+            with block("write"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj + 1] = x[vi, vj]
+            with block("read"):
+                wi, wj = spatial(i), spatial(j)
+                y[wi, wj] = t[wi, wj]
+'''
+
+NO_UPDATE = '''
+@prim_func
+def horner(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
+    for i in range(8):
+        for k in range(4):
+            with block("horner"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] = y[vi] * 2 + x[vi, vk]
+'''
+
+
+def test_the_reduction_goes_outside(golden):
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops(sch.get_block("mm"))
+    sch.reorder((k, i))
+    golden("reorder.txt", str(sch))
+    assert sch.get_loops(sch.get_block("mm")) == (k, j, i)
+    assert sch.verify().required().compared[0].exact
+
+
+def test_requirements():
+    sch = schedule(MATMUL)
+    i, j, _ = sch.get_loops(sch.get_block("mm"))
+    rejected(sch, Reorder((i,)), 1, "at least two")
+    rejected(sch, Reorder((i, i)), 1)
+    chain = schedule(CHAIN)
+    first, second = (chain.get_loops(chain.get_block(b))[0] for b in ("first", "second"))
+    rejected(chain, Reorder((first, second)), 2, "not in one chain")
+    triangle = schedule(TRIANGLE)
+    a, b = triangle.get_loops(triangle.get_block("lower"))
+    rejected(triangle, Reorder((b, a)), 3, "depends on i")
+    scan = schedule(SCAN_2D)
+    a, b = scan.get_loops(scan.get_block("step"))
+    rejected(scan, Reorder((b, a)), 4, "ordered")
+    horner = schedule(NO_UPDATE)
+    a, b = horner.get_loops(horner.get_block("horner"))
+    rejected(horner, Reorder((b, a)), 4, "commutes")
+    same = schedule(SAME)
+    a, b = same.get_loops(same.get_block("last"))
+    rejected(same, Reorder((b, a)), 5, "same elements")
+    shifted = schedule(SHIFTED)
+    a, b = shifted.get_loops(shifted.get_block("read"))
+    rejected(shifted, Reorder((b, a)), 5, "another iteration")
+
+
+def test_one_loop_alone_has_no_other_order():
+    scan = schedule(SCAN)
+    (i,) = scan.get_loops(scan.get_block("step"))
+    rejected(scan, Reorder((i,)), 1)

@@ -1,0 +1,68 @@
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+from tilewright.schedules.primitives.reduction.decompose_reduction import DecomposeReduction
+
+MIXED = '''
+@prim_func
+def mixed(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
+    for f in range(32):
+        with block("sum"):
+            vi, vk = spatial(4, f // 8), reduce(8, f % 8)
+            with init(): y[vi] = 0
+            y[vi] += x[vi, vk]
+'''
+
+
+def test_the_initialisation_takes_the_spatial_loops_along(golden):
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    i, j, k = sch.get_loops(mm)
+    i0, i1 = sch.split(i, factors=(None, 14))
+    j0, j1 = sch.split(j, factors=(None, 8))
+    sch.reorder((i0, j0, k, i1, j1))
+    sch.vectorize(j1)
+    init = sch.decompose_reduction(mm, k)
+    golden("decompose_reduction.txt", str(sch))
+    assert sch.state.loop(sch.get_loops(init)[-1]).kind == "vectorized"
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_split_reduction_leaves_its_guard_with_the_update():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    *_, k = sch.get_loops(mm)
+    k0, _ = sch.split(k, factors=(None, 5))
+    init = sch.decompose_reduction(mm, k0)
+    assert str(sch.state.block(init).predicate) == "True"
+    assert str(sch.state.block(mm).predicate) == "k_0 * 5 + k_1 < 16"
+    assert sch.verify().ok
+
+
+def test_requirements():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    i, _, k = sch.get_loops(mm)
+    sch.reorder((k, i))
+    problem = rejected(sch, DecomposeReduction(mm, i), 3, "more than once")
+    assert problem.fixes == (DecomposeReduction(mm, k),)
+    sch.decompose_reduction(mm, k)
+    rejected(sch, DecomposeReduction(mm, k), 1, "no reduction with an initialisation")
+    chain = schedule(CHAIN)
+    first = chain.get_block("first")
+    rejected(chain, DecomposeReduction(first, chain.get_loops(first)[0]), 1)
+    mixed = schedule(MIXED)
+    block = mixed.get_block("sum")
+    rejected(mixed, DecomposeReduction(block, mixed.get_loops(block)[0]), 4, "both")
+
+
+def test_a_loop_elsewhere_is_refused_and_the_right_one_named():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    copy = sch.cache_read(mm, "A", "global")
+    problem = rejected(sch, DecomposeReduction(mm, sch.get_loops(copy)[0]), 2, "not around")
+    assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
+
+
+def test_suggested_innermost_first():
+    sch = schedule(MATMUL)
+    found = [c.step.title() for c in sch.suggest(sch.get_block("mm")) if c.applicable]
+    assert "decompose_reduction(block=mm, loop=k)" in found
