@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Literal, TypeAlias, assert_never
 
 from ..ir.graph.memory import (
@@ -50,8 +51,9 @@ RESULT_UID = -1
 
 def graph_view(function: GraphFunc) -> GraphView:
     """Give the dataflow of a function: parameters, bindings, results, in program order."""
+    bound = [_binding(b) for b in function.bindings if not isinstance(b.right, Kill | Check)]
     nodes = [_param(p.value) for p in function.params]
-    nodes += [_binding(b) for b in function.bindings if not isinstance(b.right, Kill | Check)]
+    nodes += _filled(bound)
     nodes.append(_result(function.results))
     mark = hashlib.sha256(repr(nodes).encode()).hexdigest()[:24]
     return GraphView(mark, function.name, nodes)
@@ -120,15 +122,32 @@ def weights_of(right: Right) -> list[str]:
     return [x.key for x in operands_of(right) if isinstance(x, ConstantRef)]
 
 
+def _filled(nodes: list[GraphNode]) -> list[GraphNode]:
+    """Give nodes of unknown namespace what those before and after them share."""
+    paths = [n.path for n in nodes]
+    before, after = _carried(paths), _carried(paths[::-1])[::-1]
+    around = zip(nodes, before, after, strict=True)
+    return [n if n.path else replace(n, path=_common(a, b)) for n, a, b in around]
+
+
+def _carried(paths: list[list[str]]) -> list[list[str]]:
+    """The last path that is not empty, at each place."""
+    carried: list[list[str]] = []
+    for path in paths:
+        carried.append(path or (carried[-1] if carried else []))
+    return carried
+
+
 def namespace(origins: Origins) -> list[str]:
-    """The namespace that all origins share.
+    """The namespace that the qualified ones of the origins share.
 
     Examples
     --------
     >>> namespace(frozenset({"encoder.layer.0.attention.query", "encoder.layer.0.attention.key"}))
     ['encoder', 'layer.0', 'attention']
     """
-    paths = [_segments(origin) for origin in sorted(origins)]
+    found = [_segments(origin) for origin in sorted(origins)]
+    paths = [path for path in found if len(path) > 1]
     shared = paths[0] if paths else []
     for path in paths[1:]:
         shared = _common(shared, path)
