@@ -1,5 +1,6 @@
 """Models from elsewhere: programs of torch.export, and ONNX."""
 
+from .onnx_model import from_onnx
 from .torch_program import from_exported_program
 
-__all__ = ["from_exported_program"]
+__all__ = ["from_exported_program", "from_onnx"]

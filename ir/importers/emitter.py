@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..dtype import DType
 from ..errors import TilewrightError
@@ -10,9 +10,10 @@ from ..graph.builder import Argument, AttributeArgument, GraphBuilder, operand
 from ..graph.nodes import ConstantRef, Operand, TensorInfo, TupleInfo, Value
 from ..graph.operators import Requirement
 from ..identity import NO_ORIGIN, Origins
-from ..module import Constant
+from ..module import Array, Constant
 from ..symbolic import Expr, as_expr, const_value, eq, is_proved, to_text
-from .tensors import Imported, Iota, Uniform
+from .constants import known_elements, small_elements
+from .tensors import Imported, Iota, Stacked, Uniform
 
 _ONE = as_expr(1)
 
@@ -67,6 +68,21 @@ class Emitter:
             raise ImportMismatchError(f"a tensor of known shape was expected, not {info}")
         return Imported(info.shape, info.dtype, value)
 
+    def constant(
+        self,
+        key: str,
+        sizes: tuple[int, ...],
+        dtype: DType,
+        load: Callable[[], Array],
+        source: str = "",
+    ) -> Imported:
+        """Refer to a constant; small ones are looked at."""
+        shape = tuple(as_expr(d) for d in sizes)
+        self.constants.setdefault(key, Constant(sizes, dtype, load, source=source))
+        info = TensorInfo(shape, dtype, elements=small_elements(sizes, dtype, load))
+        known = known_elements(sizes, dtype, load)
+        return Imported(shape, dtype, self.builder.constant(key, info), known)
+
     def apply(
         self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
     ) -> Imported:
@@ -89,6 +105,8 @@ class Emitter:
                 return self.emit("full", (1,) * x.rank, value, dtype=x.dtype.name)
             case Iota(axis=axis, start=start):
                 return self._counted(x, axis, start)
+            case Stacked(parts=parts):
+                return self._stacked(parts)
             case None:
                 raise ImportMismatchError("a value of the source model has no elements")
 
@@ -96,6 +114,14 @@ class Emitter:
         found = self.emit("arange", (start, start + x.shape[axis], 1), dtype=x.dtype.name)
         others = tuple(k for k in range(x.rank) if k != axis)
         return self.emit("expand_dims", found, axes=others) if others else found
+
+    def _stacked(self, parts: Sequence[Imported]) -> Value:
+        shape = self.broadcast_shapes([p.shape for p in parts])
+        columns = [Imported((*shape, _ONE), p.dtype, self._column(p)) for p in parts]
+        return self.emit("concat", *(self.plain(c) for c in columns), axis=len(shape))
+
+    def _column(self, x: Imported) -> Value:
+        return self.emit("expand_dims", self.compact(x), axes=(x.rank,))
 
     def plain(self, x: Imported) -> Value | ConstantRef:
         """Give a tensor of exactly the value's shape."""

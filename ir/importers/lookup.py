@@ -46,7 +46,7 @@ def _rows(e: Emitter, x: Imported, indices: Imported, axis: int) -> Imported | N
             at = as_expr(int(value))
             at = at + x.shape[axis] if int(value) < 0 else at
             return slice_exact(e, x, axis, (at, at + 1))
-        case None:
+        case _:
             return None
 
 

@@ -25,7 +25,14 @@ class Iota:
     start: Expr
 
 
-Known: TypeAlias = "Uniform | Iota"
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """Index tensors side by side in the last dimension, as ``GatherND`` takes them."""
+
+    parts: tuple[Imported, ...]
+
+
+Known: TypeAlias = "Uniform | Iota | Stacked"
 
 
 @dataclass(frozen=True, slots=True)

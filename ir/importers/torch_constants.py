@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import DType, dtype as dtype_named
-from ..graph.nodes import TensorInfo
-from ..module import Array, Constant
-from ..symbolic import as_expr
-from .constants import known_elements, small_elements
+from ..module import Array
 from .emitter import Emitter, ImportMismatchError
 from .tensors import Imported
 
@@ -57,13 +54,11 @@ class TorchConstants:
             tensor.dtype,
         )
         key = self._keys.setdefault(identity, name) if tensor.numel() else name
-        dtype = torch_dtype(tensor.dtype)
         sizes = tuple(int(d) for d in tensor.shape)
-        shape = tuple(as_expr(d) for d in sizes)
-        self._emitter.constants.setdefault(
-            key, Constant(sizes, dtype, lambda: tensor_array(tensor), source="torch.export")
+        return self._emitter.constant(
+            key,
+            sizes,
+            torch_dtype(tensor.dtype),
+            lambda: tensor_array(tensor),
+            source="torch.export",
         )
-        known = known_elements(sizes, dtype, lambda: tensor_array(tensor))
-        elements = small_elements(sizes, dtype, lambda: tensor_array(tensor))
-        info = TensorInfo(shape, dtype, elements=elements)
-        return Imported(shape, dtype, self._emitter.builder.constant(key, info), known)

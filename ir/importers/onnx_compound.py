@@ -1,0 +1,109 @@
+"""Importing products, reductions and norms of ONNX."""
+
+from __future__ import annotations
+
+from .elementwise import elementwise
+from .onnx_context import OnnxContext, UnsupportedOnnxFormError, onnx_op
+from .shaping import axis_of, expand_dims, permute, squeeze
+from .tensors import Imported
+
+_REDUCTIONS = {
+    "ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min",
+    "ReduceProd": "prod",
+}  # fmt: skip
+
+
+@onnx_op("MatMul")
+def matmul(c: OnnxContext) -> Imported:
+    """Multiply matrices; vectors count as rows or columns."""
+    x, y = c.input(0), c.input(1)
+    left = expand_dims(c, x, (0,)) if x.rank == 1 else x
+    right = expand_dims(c, y, (1,)) if y.rank == 1 else y
+    found = c.apply("matmul", c.plain(left), c.plain(right), name=c.leaf)
+    dropped = [-2] * (x.rank == 1) + [-1] * (y.rank == 1)
+    return squeeze(c, found, dropped) if dropped else found
+
+
+@onnx_op("Gemm")
+def gemm(c: OnnxContext) -> Imported:
+    """``alpha * a @ b + beta * c`` with transposes."""
+    a, b = c.input(0), c.input(1)
+    a = permute(c, a, (1, 0)) if c.integer("transA", 0) else a
+    b = permute(c, b, (1, 0)) if c.integer("transB", 0) else b
+    found = c.apply("matmul", c.plain(a), c.plain(b), name=c.leaf)
+    alpha, beta = c.attributes.get("alpha", 1.0), c.attributes.get("beta", 1.0)
+    if alpha != 1:
+        found = elementwise(c, "multiply", [found, c.uniform(alpha, (), found.dtype)])
+    bias = c.optional(2)
+    if bias is None:
+        return found
+    if beta != 1:
+        bias = elementwise(c, "multiply", [bias, c.uniform(beta, (), bias.dtype)])
+    return elementwise(c, "add", [found, bias])
+
+
+@onnx_op("Softmax", "LogSoftmax")
+def softmax(c: OnnxContext) -> Imported:
+    """Exponentials over their sum; before opset 13 over all dimensions from the axis on."""
+    x = c.input(0)
+    axis = axis_of(c.integer("axis", -1 if c.opset >= 13 else 1), x.rank)
+    if c.opset < 13 and axis != x.rank - 1:
+        raise UnsupportedOnnxFormError("softmax over several dimensions")
+    op = "softmax" if c.node.op_type == "Softmax" else "log_softmax"
+    return c.apply(op, c.plain(x), axis=axis)
+
+
+@onnx_op("LayerNormalization")
+def layer_norm(c: OnnxContext) -> list[Imported]:
+    """Normalise rows; the mean and deviation outputs are not given."""
+    x = c.input(0)
+    axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
+    factors = [c.plain(v) for v in c.given()[1:]]
+    epsilon = float(c.attributes.get("epsilon", 1e-5))
+    found = c.emit("layer_norm", c.plain(x), *factors, name=c.leaf, epsilon=epsilon, axes=axes)
+    return [c.tensor(found)]
+
+
+@onnx_op("RMSNormalization", "SimplifiedLayerNormalization")
+def rms_norm(c: OnnxContext) -> list[Imported]:
+    """Divide rows by their root mean square."""
+    x = c.input(0)
+    axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
+    factors = [c.plain(v) for v in c.given()[1:]]
+    epsilon = float(c.attributes.get("epsilon", 1e-5))
+    found = c.emit("rms_norm", c.plain(x), *factors, name=c.leaf, epsilon=epsilon, axes=axes)
+    return [c.tensor(found)]
+
+
+@onnx_op(*_REDUCTIONS)
+def reduction(c: OnnxContext) -> Imported:
+    """Reduce; without axes over all dimensions."""
+    x = c.input(0)
+    moved = 13 if c.node.op_type == "ReduceSum" else 18
+    axes = c.axes(1, attribute_below=moved)
+    if not axes and c.integer("noop_with_empty_axes", 0):
+        return x
+    op = _REDUCTIONS[c.node.op_type]
+    keepdims = bool(c.integer("keepdims", 1))
+    return c.apply(op, c.plain(x), axes=tuple(axes or ()), keepdims=keepdims)
+
+
+@onnx_op("ArgMax", "ArgMin")
+def arg_extreme(c: OnnxContext) -> Imported:
+    """Find the first extreme element."""
+    if c.integer("select_last_index", 0):
+        raise UnsupportedOnnxFormError("the last extreme element")
+    x = c.input(0)
+    op = "argmax" if c.node.op_type == "ArgMax" else "argmin"
+    keepdims = bool(c.integer("keepdims", 1))
+    return c.apply(op, c.plain(x), axis=axis_of(c.integer("axis", 0), x.rank), keepdims=keepdims)
+
+
+@onnx_op("CumSum")
+def cumsum(c: OnnxContext) -> Imported:
+    """Running sum."""
+    if c.integer("exclusive", 0) or c.integer("reverse", 0):
+        raise UnsupportedOnnxFormError("exclusive or reverse running sums")
+    x = c.input(0)
+    (axis,) = c.fixed(c.input(1))
+    return c.apply("cumsum", c.plain(x), axis=axis_of(axis, x.rank))

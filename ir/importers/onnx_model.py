@@ -1,0 +1,245 @@
+"""Import ONNX models."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedOperatorsError
+from ..graph.builder import GraphBuilder
+from ..graph.nodes import GraphFunc, TensorInfo
+from ..identity import fresh_name
+from ..module import Module
+from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
+from . import onnx_compound, onnx_elementwise, onnx_shaping
+from .cleanup import constants_of, without_dead_code
+from .onnx_context import HANDLERS, OnnxContext, UnsupportedOnnxFormError, scope_of
+from .onnx_file import MalformedModelError, OnnxFile, initializer, onnx_dtype, read_model
+from .tensors import Imported
+
+HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_shaping)
+"""The modules that register handlers when they are imported."""
+
+_DOMAINS = ("", "ai.onnx")
+_GRAPH_TYPES = (5, 10)
+
+
+def from_onnx(source: str | PathLike[str] | Any) -> Module:
+    """Import an ONNX model, opset 11 to 23.
+
+    Named dimensions (``dim_param``) become symbols, equal names one symbol; unnamed unknown ones
+    are called by their place. What the model computes from shapes alone is folded. Initializers
+    become constants, mapped from their files when asked for.
+
+    Parameters
+    ----------
+    source : str, path or onnx.ModelProto
+        A file, or a model in memory, which may not have external data.
+
+    Returns
+    -------
+    Module
+        One function, ``main``, of the graph's inputs.
+
+    Raises
+    ------
+    MalformedModelError, ExternalDataError, UnsupportedOpsetError
+        If the file is not a complete model that can be trusted and understood.
+    UnsupportedOperatorsError
+        If the model uses operators that Tilewright lacks; all of them are listed, each with its
+        place in the model.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> text = '<ir_version: 8, opset_import: ["" : 17]> g (float[n, 3] x) => (float[n, 3] y) {'
+    >>> module = from_onnx(parser.parse_model(text + " y = Add(x, x) }"))
+    >>> module.graph().params[0].value.info.shape[0].name
+    'n'
+    """
+    file = read_model(source)
+    context = OnnxContext(GraphBuilder("main"), file.opset)
+    function = without_dead_code(_Translator(file, context).translate())
+    used = constants_of(function)
+    constants = {k: c for k, c in context.constants.items() if k in used}
+    return Module(
+        MappingProxyType({function.name: function}),
+        MappingProxyType(constants),
+        MappingProxyType({"source": "onnx", "producer": file.model.producer_name}),
+    )
+
+
+def identifier(name: str, default: str) -> str:
+    """Make a name of a source model one that programs may have.
+
+    Examples
+    --------
+    >>> identifier("past_key_values.0.key", "x"), identifier("0", "x")
+    ('past_key_values_0_key', 'x_0')
+    """
+    clean = re.sub(r"\W+", "_", name).strip("_")
+    return clean if clean.isidentifier() else f"{default}_{clean}".rstrip("_")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsupported:
+    operator: str
+    reason: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.operator}{f' ({self.reason})' if self.reason else ''} at {self.place}"
+
+
+class _Translator:
+    def __init__(self, file: OnnxFile, context: OnnxContext) -> None:
+        self.file = file
+        self.graph = file.model.graph
+        self.context = context
+        self.symbols: dict[str, Var] = {}
+        self.values: dict[str, Imported | None] = {}
+        self.missing: list[_Unsupported] = []
+
+    def translate(self) -> GraphFunc:
+        """Translate inputs, constants and all nodes in order."""
+        self._initializers()
+        self._inputs()
+        for node in self.graph.node:
+            self._node(node)
+        if self.missing:
+            raise _unsupported(self.missing)
+        results = [self.context.plain(self._value(o.name, "an output")) for o in self.graph.output]
+        names = tuple(identifier(o.name, "output") for o in self.graph.output)
+        return self.context.builder.finish(results, result_names=names)
+
+    def _initializers(self) -> None:
+        if self.graph.sparse_initializer:
+            raise MalformedModelError("sparse initializers are not supported")
+        for tensor in self.graph.initializer:
+            found = initializer(tensor, tensor.name, self.file.folder)
+            held = (found.shape, found.dtype, found.load)
+            self.values[tensor.name] = self.context.constant(tensor.name, *held)
+
+    # ---------------------------------------------------------------- inputs
+
+    def _inputs(self) -> None:
+        given = [i for i in self.graph.input if i.name not in self.values]
+        for value in given:
+            self._declare(value)
+        for value in given:
+            tensor = value.type.tensor_type
+            if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+                raise MalformedModelError(
+                    "an input has to be a tensor of known rank", where=f"input {value.name!r}"
+                )
+            name = identifier(value.name, "input")
+            shape = tuple(self._dim(d, f"{name}_dim{k}") for k, d in enumerate(tensor.shape.dim))
+            dtype = onnx_dtype(tensor.elem_type, f"input {value.name!r}")
+            param = self.context.builder.param(name, TensorInfo(shape, dtype))
+            self.values[value.name] = self.context.tensor(param)
+
+    def _declare(self, value: Any) -> None:
+        """Declare the dimensions that are called by one name, before those that combine them."""
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param.isidentifier():
+                self._symbol(dim.dim_param)
+
+    def _symbol(self, name: str) -> Var:
+        if name not in self.symbols:
+            taken = {v.name for v in self.symbols.values()}
+            self.symbols[name] = var(fresh_name(identifier(name, "dim"), taken), lower=0)
+        return self.symbols[name]
+
+    def _dim(self, dim: Any, place: str) -> Expr:
+        if dim.HasField("dim_value"):
+            if dim.dim_value < 0:
+                raise MalformedModelError(f"dimension {dim.dim_value} is negative", where=place)
+            return as_expr(dim.dim_value)
+        if not dim.dim_param:
+            return self._symbol(place)
+        try:
+            found = parse_expr(dim.dim_param, self.symbols)
+        except SymbolicError:
+            return self._symbol(dim.dim_param)
+        return found if isinstance(found, Expr) else self._symbol(dim.dim_param)
+
+    # ---------------------------------------------------------------- nodes
+
+    def _value(self, name: str, what: str) -> Imported:
+        if name not in self.values:
+            raise MalformedModelError(
+                f"{what} uses {name!r} before anything makes it", hint="is the file complete?"
+            )
+        found = self.values[name]
+        if found is None:
+            raise MalformedModelError(f"{name!r} was not translated")
+        return found
+
+    def _node(self, node: Any) -> None:
+        where = f"node {node.name or node.op_type!r}"
+        for name in node.input:
+            if name and name not in self.values:
+                self._value(name, where)
+        waiting = any(self.values[n] is None for n in node.input if n)
+        results = [] if waiting else self._handled(node)
+        for k, name in enumerate(node.output):
+            if name:
+                self.values[name] = results[k] if k < len(results) else None
+
+    def _handled(self, node: Any) -> list[Imported]:
+        handler = HANDLERS.get(node.op_type) if node.domain in _DOMAINS else None
+        if handler is None:
+            self._refuse(node, "")
+            return []
+        context = self.context
+        context.node = node
+        context.origins = frozenset({scope_of(node) or node.name or node.output[0]})
+        context.inputs = [self.values[n] if n else None for n in node.input]
+        try:
+            context.attributes = {a.name: _attribute(a) for a in node.attribute}
+            found = handler(context)
+        except UnsupportedOnnxFormError as error:
+            self._refuse(node, error.message)
+            return []
+        except (ValueError, IndexError, KeyError) as error:
+            raise MalformedModelError(
+                f"{node.op_type} cannot be read: {error}", where=f"node {node.name!r}"
+            ) from error
+        return found if isinstance(found, list) else [found]
+
+    def _refuse(self, node: Any, reason: str) -> None:
+        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        scope = scope_of(node)
+        label = node.name or node.output[0]
+        self.missing.append(_Unsupported(name, reason, f"{scope} ({label})" if scope else label))
+
+
+def _attribute(attribute: Any) -> Any:
+    from onnx import helper, numpy_helper
+
+    value = helper.get_attribute_value(attribute)
+    if attribute.type in _GRAPH_TYPES:
+        raise UnsupportedOnnxFormError("a sub-graph")
+    if attribute.type == 4:
+        found = initializer(value, attribute.name, None)
+        return np.asarray(numpy_helper.to_array(found.tensor))
+    return value
+
+
+def _unsupported(missing: list[_Unsupported]) -> UnsupportedOperatorsError:
+    names = sorted({m.operator for m in missing})
+    return UnsupportedOperatorsError(
+        f"{len(names)} operators of the model are not supported: {', '.join(names)}",
+        where="\n     ".join(str(m) for m in missing),
+        hint="replace them in the model, or open an issue naming them",
+        details={
+            "operators": [
+                {"operator": m.operator, "reason": m.reason, "place": m.place} for m in missing
+            ]
+        },
+    )

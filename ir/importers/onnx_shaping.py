@@ -1,0 +1,256 @@
+"""Importing operators of ONNX that make and move tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..dtype import from_numpy, i64
+from ..symbolic import Expr, as_expr, const_value, is_proved, maximum, product
+from .elementwise import convert
+from .lookup import gather, index, take
+from .onnx_context import OnnxContext, UnsupportedOnnxFormError, onnx_op
+from .shaping import (
+    axis_of,
+    concat,
+    expand,
+    expand_dims,
+    permute,
+    reshape,
+    slice_axis,
+    slice_exact,
+    squeeze,
+)
+from .tensors import Imported, Iota, Stacked
+
+_FAR = 1 << 31
+"""ONNX writes the greatest integers for a slice to the end."""
+
+
+@onnx_op("Shape")
+def shape(c: OnnxContext) -> Imported:
+    """The shape, or a part of it."""
+    dims = c.input(0).shape
+    start, end = c.integer("start", 0), c.integer("end", len(dims))
+    return c.apply("shape_to_tensor", dims[slice(start, end)])
+
+
+@onnx_op("Size")
+def size(c: OnnxContext) -> Imported:
+    """The number of elements."""
+    return reshape(c, c.apply("shape_to_tensor", (product(c.input(0).shape),)), ())
+
+
+@onnx_op("Reshape")
+def reshape_(c: OnnxContext) -> Imported:
+    """Change the shape; 0 keeps a dimension unless ``allowzero``."""
+    x, dims = c.input(0), list(c.values(c.input(1)))
+    if not c.integer("allowzero", 0):
+        dims = [x.shape[k] if const_value(d) == 0 else d for k, d in enumerate(dims)]
+    return reshape(c, x, dims)
+
+
+@onnx_op("Flatten")
+def flatten(c: OnnxContext) -> Imported:
+    """Make a matrix of the dimensions before and from an axis."""
+    x = c.input(0)
+    axis = c.integer("axis", 1)
+    axis = axis + x.rank if axis < 0 else axis
+    return reshape(c, x, (product(x.shape[:axis]), product(x.shape[axis:])))
+
+
+@onnx_op("Transpose")
+def transpose(c: OnnxContext) -> Imported:
+    """Reorder dimensions, or reverse them."""
+    x = c.input(0)
+    return permute(c, x, c.attributes.get("perm", tuple(reversed(range(x.rank)))))
+
+
+@onnx_op("Unsqueeze")
+def unsqueeze(c: OnnxContext) -> Imported:
+    """Insert dimensions of 1."""
+    return expand_dims(c, c.input(0), c.axes(1, attribute_below=13) or ())
+
+
+@onnx_op("Squeeze")
+def squeeze_(c: OnnxContext) -> Imported:
+    """Drop dimensions of 1."""
+    x = c.input(0)
+    axes = c.axes(1, attribute_below=13)
+    if axes is None:
+        axes = [k for k, d in enumerate(x.shape) if const_value(d) == 1]
+    return squeeze(c, x, axes)
+
+
+@onnx_op("Expand")
+def expand_(c: OnnxContext) -> Imported:
+    """Broadcast both ways."""
+    x, dims = c.input(0), c.values(c.input(1))
+    return expand(c, x, c.broadcast_shapes([x.shape, dims]))
+
+
+@onnx_op("Tile")
+def tile(c: OnnxContext) -> Imported:
+    """Repeat whole dimensions."""
+    found = c.input(0)
+    for axis, times in enumerate(c.values(c.input(1))):
+        if const_value(times) != 1:
+            before = found.shape
+            wide = (*before[:axis], times, *before[axis:])
+            joined = (*before[:axis], before[axis] * times, *before[axis + 1 :])
+            found = reshape(c, expand(c, expand_dims(c, found, (axis,)), wide), joined)
+    return found
+
+
+@onnx_op("Concat")
+def concat_(c: OnnxContext) -> Imported:
+    """Put tensors one after the other; columns of indices are kept apart."""
+    parts = c.given()
+    axis = axis_of(c.integer("axis"), parts[0].rank)
+    columns = all(const_value(p.shape[axis]) == 1 for p in parts) and parts[0].rank > 1
+    if columns and axis == parts[0].rank - 1 and all(p.dtype == i64 for p in parts):
+        lead = c.broadcast_shapes([p.shape[:-1] for p in parts])
+        found = Stacked(tuple(squeeze(c, p, (axis,)) for p in parts))
+        return Imported((*lead, as_expr(len(parts))), i64, known=found)
+    return concat(c, parts, axis)
+
+
+@onnx_op("Split")
+def split(c: OnnxContext) -> list[Imported]:
+    """Cut into pieces."""
+    x = c.input(0)
+    axis = axis_of(c.integer("axis", 0), x.rank)
+    sizes = _split_sizes(c, x.shape[axis])
+    starts = [as_expr(0)]
+    for piece in sizes:
+        starts.append(starts[-1] + piece)
+    return [slice_exact(c, x, axis, b) for b in pairwise(starts)]
+
+
+def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
+    given = c.optional(1)
+    if given is not None:
+        return c.values(given)
+    if "split" in c.attributes:
+        return [as_expr(s) for s in c.attributes["split"]]
+    count = len(c.node.output)
+    known = const_value(whole)
+    if known is None or known % count:
+        raise UnsupportedOnnxFormError(f"{whole} elements in {count} equal pieces")
+    return [as_expr(known // count)] * count
+
+
+@onnx_op("Slice")
+def slice_(c: OnnxContext) -> Imported:
+    """Cut along axes, with Python's bounds."""
+    found = c.input(0)
+    begins, ends = c.values(c.input(1)), c.values(c.input(2))
+    axes_given, steps_given = c.optional(3), c.optional(4)
+    axes = range(len(begins)) if axes_given is None else c.fixed(axes_given)
+    steps = [1] * len(begins) if steps_given is None else c.fixed(steps_given)
+    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
+        if step < 1:
+            raise UnsupportedOnnxFormError(f"slice with step {step}")
+        far = const_value(end)
+        last = found.shape[axis_of(axis, found.rank)] if far and far >= _FAR - 1 else end
+        found = slice_axis(c, found, axis, (begin, last), step)
+    return found
+
+
+# ---------------------------------------------------------------- making
+
+
+@onnx_op("ConstantOfShape")
+def constant_of_shape(c: OnnxContext) -> Imported:
+    """A tensor of one number."""
+    value = c.attributes.get("value")
+    array = np.zeros(1, np.float32) if value is None else np.asarray(value)
+    dims = c.values(c.input(0))
+    return c.uniform(array.ravel()[0].item(), dims, from_numpy(array.dtype))
+
+
+@onnx_op("Range")
+def range_(c: OnnxContext) -> Imported:
+    """Count."""
+    dtype = c.input(0).dtype
+    (start,), (stop,), (step,) = (c.values(convert(c, c.input(k), i64)) for k in range(3))
+    if const_value(step) != 1 or not dtype.is_integer:
+        return c.apply("arange", (start, stop, step), dtype=dtype.name)
+    length = stop - start
+    if not is_proved(length >= 0, c.builder.facts):
+        length = maximum(length, 0)
+    return Imported((length,), dtype, known=Iota(0, start))
+
+
+@onnx_op("Trilu")
+def trilu(c: OnnxContext) -> Imported:
+    """Zero one triangle."""
+    given = c.optional(1)
+    k = 0 if given is None else c.fixed(given)[0]
+    return c.apply("triu" if c.integer("upper", 1) else "tril", c.plain(c.input(0)), k=k)
+
+
+@onnx_op("Constant")
+def constant(c: OnnxContext) -> Imported:
+    """A constant written into the graph."""
+    found = next(iter(c.attributes.values()))
+    array = np.asarray(found, None if isinstance(found, np.ndarray) else _plain_dtype(found))
+    return c.literal(c.node.output[0], array)
+
+
+def _plain_dtype(found: Any) -> type[np.generic]:
+    whole = np.issubdtype(np.asarray(found).dtype, np.integer)
+    return np.int64 if whole else np.float32
+
+
+# ---------------------------------------------------------------- indexing
+
+
+@onnx_op("Gather")
+def gather_(c: OnnxContext) -> Imported:
+    """Take slices."""
+    name = c.leaf if c.input(0).rank > 1 else None
+    return take(c, c.input(0), c.input(1), c.integer("axis", 0), wrap=True, name=name)
+
+
+@onnx_op("GatherElements")
+def gather_elements(c: OnnxContext) -> Imported:
+    """Take elements."""
+    return gather(c, c.input(0), c.integer("axis", 0), c.input(1), wrap=True)
+
+
+@onnx_op("GatherND")
+def gather_nd(c: OnnxContext) -> Imported:
+    """Take slices by tuples of indices."""
+    x, indices = c.input(0), c.input(1)
+    if c.integer("batch_dims", 0):
+        raise UnsupportedOnnxFormError("GatherND with batch dimensions")
+    if isinstance(indices.known, Stacked):
+        parts: Sequence[Imported] = indices.known.parts
+    else:
+        parts = _columns(c, indices)
+    found = index(c, x, parts)
+    if found is None:
+        raise UnsupportedOnnxFormError("GatherND with more indices than dimensions")
+    return found
+
+
+def _columns(c: OnnxContext, indices: Imported) -> list[Imported]:
+    count, axis = const_value(indices.shape[-1]), indices.rank - 1
+    if count is None:
+        raise UnsupportedOnnxFormError("GatherND with a symbolic number of indices")
+    cut = [slice_exact(c, indices, axis, (as_expr(k), as_expr(k + 1))) for k in range(count)]
+    return [squeeze(c, x, (axis,)) for x in cut]
+
+
+@onnx_op("ScatterElements")
+def scatter_elements(c: OnnxContext) -> Imported:
+    """Write elements."""
+    if c.attributes.get("reduction", b"none") != b"none":
+        raise UnsupportedOnnxFormError("ScatterElements with a reduction")
+    x = c.input(0)
+    args = [c.plain(v) for v in c.given()]
+    return c.apply("scatter_elements", *args, axis=axis_of(c.integer("axis", 0), x.rank), wrap=True)
