@@ -36,7 +36,7 @@ Write = Callable[[Emitter, Body], None]
 
 def parallel(em: Emitter, region: Parallel, write: Write) -> None:
     """Write the region's function, and the call of it: shared out, or here on this thread."""
-    variables, registers = captured(region.body)
+    variables, registers = captured(region)
     ordered = tuple(sorted(variables, key=lambda v: em.ranks.get(v, -1)))
     name = f"{em.function.name}.part{em.outlined}"
     em.outlined += 1

@@ -202,11 +202,12 @@ def assigned(body: Body) -> frozenset[Reg]:
     return frozenset(r for s in walk(body) for r in _assigned(s))
 
 
-def captured(body: Body) -> tuple[tuple[Var, ...], tuple[Reg, ...]]:
-    """Give the variables and registers used but not bound inside, in order of first use."""
+def captured(region: Parallel) -> tuple[tuple[Var, ...], tuple[Reg, ...]]:
+    """Give the variables and registers a region uses but does not bind, in order of first use."""
+    body = region.body
     variables: dict[Var, None] = {}
     registers: dict[Reg, None] = {}
-    bound: set[Var] = set()
+    bound: set[Var] = {region.var, region.worker}
     for statement in walk(body):
         bound.update(_bound_vars(statement))
     for statement in walk(body):

@@ -249,11 +249,12 @@ def _has_vectors(body: loop.Stmt) -> bool:
 
 
 def _needs_scalars(nest: loop.For) -> bool:
-    """Whether an integer read from memory differs from lane to lane, so that terms would too."""
-    varying = {nest.var}
+    """Whether a loop bound, or an integer read from memory, would differ from lane to lane."""
     for statement in walk(nest.body):
+        if isinstance(statement, loop.For) and nest.var in statement.extent.free:
+            return True
         if isinstance(statement, loop.Let):
             terms = (*statement.load.indices, statement.lower, statement.upper)
-            if any(not varying.isdisjoint(t.free) for t in terms):
+            if any(nest.var in t.free for t in terms):
                 return True
     return False

@@ -22,6 +22,7 @@ from ....ir.symbolic import (
 from .known import Known, conjuncts
 
 _NONE: frozenset[Bool] = frozenset()
+_NO_LANES: frozenset[Var] = frozenset()
 
 
 def tighten_loops(statement: Stmt, known: Known) -> Stmt:
@@ -38,11 +39,16 @@ def tighten_loops(statement: Stmt, known: Known) -> Stmt:
 
     The guards themselves fall away later, because the bounds imply them.
     """
+    return _tighten_all(statement, known, _NO_LANES)
+
+
+def _tighten_all(statement: Stmt, known: Known, lanes: frozenset[Var]) -> Stmt:
     if isinstance(statement, For):
-        body = tighten_loops(statement.body, known.inside(statement))
+        inner = lanes | {statement.var} if statement.kind == "vectorized" else lanes
+        body = _tighten_all(statement.body, known.inside(statement), inner)
         loop = statement if body is statement.body else replace(statement, body=body)
-        return _tighten(loop, known) if loop.kind in ("serial", "parallel") else loop
-    below = tuple(tighten_loops(c, known) for c in children(statement))
+        return _tighten(loop, known, lanes) if loop.kind in ("serial", "parallel") else loop
+    below = tuple(_tighten_all(c, known, lanes) for c in children(statement))
     return with_children(statement, below)
 
 
@@ -63,8 +69,10 @@ def guards(statement: Stmt) -> frozenset[Bool]:
             return _NONE
 
 
-def _tighten(loop: For, known: Known) -> For:
-    own = sorted((g for g in guards(loop.body) if loop.var in g.free), key=lambda g: g.order)
+def _tighten(loop: For, known: Known, lanes: frozenset[Var]) -> For:
+    """Narrow one loop; bounds that differ from lane to lane would be none."""
+    free = (g for g in guards(loop.body) if loop.var in g.free and g.free.isdisjoint(lanes))
+    own = sorted(free, key=lambda g: g.order)
     inside = known.inside(loop)
     lower: list[Expr] = []
     upper: list[Expr] = [loop.extent]
