@@ -180,8 +180,7 @@ def _run(
     if precise:
         inputs = [a.astype(np.float64) if _is_float(a) else a for a in inputs]
     if isinstance(function, PrimFunc):
-        scalars = {v.name: sizes[v.name] for v in function.scalar_params}
-        return call_prim(function, inputs, scalars, precise=precise)
+        return call_prim(function, inputs, dict(sizes), precise=precise)
     results = run_graph(module, inputs, function=name, precise=precise)
     return tuple(r for result in results for r in _arrays(result))
 

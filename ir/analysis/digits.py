@@ -65,7 +65,7 @@ class _Reader:
             digit = None if moving is None else self._digit(moving)
             if digit is None:
                 return None
-            found.append((factor * scale, digit))
+            found.append((factor * abs(scale), digit))
         return found
 
     def _factored(self, term: Expr) -> tuple[Expr, Expr | None]:
@@ -106,6 +106,8 @@ class _Reader:
 
     def _is_compact(self, term: Expr, digits: list[_Digit]) -> bool:
         """Whether a number starts at 0 and skips no value, so that it can be divided as a whole."""
+        if isinstance(term, Add) and any(scale < 0 for _, scale in term.terms):
+            return False
         terms = self._terms(term)
         scales = {} if terms is None else {digit: scale for scale, digit in terms}
         reach = _ONE
@@ -179,6 +181,8 @@ def determined(indices: Iterable[Expr], loops: Mapping[Var, Expr], facts: Facts)
     >>> f, k = var("f", lower=0, upper=63), var("k", lower=0, upper=3)
     >>> loops = {f: as_expr(64), k: as_expr(4)}
     >>> [v.name for v in determined((f // 8, f % 8), loops, Facts())]
+    ['f']
+    >>> [v.name for v in determined((63 - f,), loops, Facts())]
     ['f']
     >>> determined((f + k,), loops, Facts())
     frozenset()

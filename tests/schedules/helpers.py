@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tilewright.ir.module import Module
     from tilewright.schedules import Primitive, Problem
 
-MATMUL = '''
+MATMUL = """
 M = symbols("M", lower=1)
 
 @prim_func
@@ -24,9 +24,9 @@ def matmul(A: Buffer[(M, 16), i32], B: Buffer[(16, 24), i32], C: Out[(M, 24), i3
                     vi, vj, vk = spatial(i), spatial(j), reduce(k)
                     with init(): C[vi, vj] = 0
                     C[vi, vj] += A[vi, vk] * B[vk, vj]
-'''
+"""
 
-CHAIN = '''
+CHAIN = """
 n = symbols("n", lower=0)
 
 @prim_func
@@ -45,18 +45,18 @@ def chain(x: Buffer[(n,), i32], y: Out[(n,), i32]):
         with block("third"):
             vk = spatial(k)
             y[vk] = u[vk] - x[vk]
-'''
+"""
 
-SCAN = '''
+SCAN = """
 @prim_func
 def scan(x: Buffer[(8,), i32], y: Out[(8,), i32]):
     for i in range(7):
         with block("step"):
             vi = ordered(i)
             y[vi + 1] = y[vi] + x[vi]
-'''
+"""
 
-SAME = '''
+SAME = """
 @prim_func
 def same(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
     for i in range(8):
@@ -64,7 +64,7 @@ def same(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
             with block("last"):
                 vi, vj = spatial(i), spatial(j)
                 y[vi] = x[vi, vj]
-'''
+"""
 
 
 def module(text: str) -> Module:

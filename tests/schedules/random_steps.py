@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.strategies import outputs
 from tilewright.ir.dtype import i32
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.builder import Builder
@@ -20,9 +19,11 @@ from tilewright.ir.symbolic import var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
 from tilewright.schedules.primitive import STEPS, Primitive, primitives
 
+from tests.strategies import outputs
+
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from tilewright.ir.loop.nodes import PrimFunc
     from tilewright.ir.symbolic import Var
@@ -237,7 +238,7 @@ def chains(draw: st.DrawFn) -> PrimFunc:
         shape = (4, n) if last.shape[0] == n and draw(st.booleans()) and n != 4 else last.shape
         turned = shape != last.shape
         final = k == count - 1
-        out = (b.param("y", shape, i32, "out") if final else b.temporary(f"t{k}", shape, i32))
+        out = b.param("y", shape, i32, "out") if final else b.temporary(f"t{k}", shape, i32)
         kind = draw(st.sampled_from(["map", "map", "reduce", "both", "shift"]))
         _link(b, kind, out, last, other, turned=turned)
         last = out
@@ -274,5 +275,3 @@ def same_results(before: PrimFunc, after: PrimFunc, env: Mapping[Var, int]) -> b
     """Whether two functions write the same, bit for bit, on exactly representable data."""
     old, new = outputs(before, run_prim, env), outputs(after, run_prim, env)
     return all(np.array_equal(a, b) for a, b in zip(old, new, strict=True))
-
-

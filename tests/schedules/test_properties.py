@@ -8,11 +8,19 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.schedules.random_steps import FUNCTION, chains, legal_step, loop_level, random_state, same_results
-from tests.strategies import prim_funcs, symbols_of
 from tilewright.ir.module import Module
 from tilewright.ir.script import to_text
 from tilewright.schedules import State, from_json, replay, to_json
+
+from tests.schedules.random_steps import (
+    FUNCTION,
+    chains,
+    legal_step,
+    loop_level,
+    random_state,
+    same_results,
+)
+from tests.strategies import prim_funcs, symbols_of
 
 PROGRAMS = prim_funcs() | chains()
 WANTED = 50

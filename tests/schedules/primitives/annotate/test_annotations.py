@@ -1,8 +1,9 @@
 """annotate, unannotate."""
 
-from tests.schedules.helpers import CHAIN, rejected, schedule
 from tilewright.schedules.primitives.annotate.annotate import Annotate
 from tilewright.schedules.primitives.annotate.unannotate import Unannotate
+
+from tests.schedules.helpers import CHAIN, rejected, schedule
 
 
 def test_notes_come_and_go():

@@ -1,35 +1,36 @@
 """cache_read, cache_write."""
 
-from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
 from tilewright.schedules.primitives.caching.cache_write import CacheWrite
 
-IN_PLACE = '''
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+
+IN_PLACE = """
 @prim_func
 def twice(x: InOut[(8,), i32]):
     for i in range(8):
         with block("double"):
             vi = spatial(i)
             x[vi] = x[vi] + x[vi]
-'''
+"""
 
-HOLES = '''
+HOLES = """
 @prim_func
 def holes(x: Buffer[(8,), i32], y: Out[(16,), i32]):
     for i in range(16):
         with block("zero"):
             vz = spatial(i)
             y[vz] = 0
-'''
+"""
 
-EVEN = '''
+EVEN = """
 @prim_func
 def even(x: Buffer[(8,), i32], y: InOut[(16,), i32]):
     for i in range(8):
         with block("spread"):
             vi = spatial(i)
             y[vi * 2] = x[vi]
-'''
+"""
 
 
 def test_what_is_read_is_copied_first(golden):

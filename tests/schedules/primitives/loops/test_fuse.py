@@ -1,7 +1,8 @@
-from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 from tilewright.schedules.primitives.loops.fuse import Fuse
 
-TRIANGLE = '''
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+
+TRIANGLE = """
 @prim_func
 def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
     for i in range(8):
@@ -9,7 +10,7 @@ def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
             with block("lower"):
                 vi, vj = spatial(i), spatial(8, j)
                 y[vi, vj] = x[vi]
-'''
+"""
 
 
 def test_three_loops_become_one(golden):

@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.schedules.primitives.loops.unroll import Unroll
 from tilewright.schedules.primitives.loops.vectorize import Vectorize
 
-TRIANGLE = '''
+from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
+
+TRIANGLE = """
 @prim_func
 def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
     for i in range(8):
@@ -15,9 +16,9 @@ def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
             with block("lower"):
                 vi, vj = spatial(i), spatial(8, j)
                 y[vi, vj] = x[vi]
-'''
+"""
 
-NEIGHBOURS = '''
+NEIGHBOURS = """
 @prim_func
 def neighbours(x: Buffer[(8,), i32], y: Out[(8,), i32]):
     t = alloc((9,), i32)
@@ -28,7 +29,7 @@ def neighbours(x: Buffer[(8,), i32], y: Out[(8,), i32]):
         with block("read"):
             wi = spatial(i)
             y[wi] = t[wi + 1]
-'''
+"""
 
 
 def test_all_three(golden):

@@ -1,7 +1,8 @@
-from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
 from tilewright.schedules.primitives.loops.reorder import Reorder
 
-SCAN_2D = '''
+from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
+
+SCAN_2D = """
 @prim_func
 def scan(x: Buffer[(8, 4), i32], y: Out[(8, 4), i32]):
     for i in range(7):
@@ -9,9 +10,9 @@ def scan(x: Buffer[(8, 4), i32], y: Out[(8, 4), i32]):
             with block("step"):
                 vi, vj = ordered(i), spatial(j)
                 y[vi + 1, vj] = y[vi, vj] + x[vi, vj]
-'''
+"""
 
-TRIANGLE = '''
+TRIANGLE = """
 @prim_func
 def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
     for i in range(8):
@@ -19,9 +20,9 @@ def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
             with block("lower"):
                 vi, vj = spatial(i), spatial(8, j)
                 y[vi, vj] = x[vi]
-'''
+"""
 
-SHIFTED = '''
+SHIFTED = """
 @prim_func
 def shifted(x: Buffer[(8, 8), i32], y: Out[(8, 8), i32]):
     t = alloc((8, 9), i32)
@@ -33,9 +34,9 @@ def shifted(x: Buffer[(8, 8), i32], y: Out[(8, 8), i32]):
             with block("read"):
                 wi, wj = spatial(i), spatial(j)
                 y[wi, wj] = t[wi, wj]
-'''
+"""
 
-NO_UPDATE = '''
+NO_UPDATE = """
 @prim_func
 def horner(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
     for i in range(8):
@@ -44,7 +45,7 @@ def horner(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
                 vi, vk = spatial(i), reduce(k)
                 with init(): y[vi] = 0
                 y[vi] = y[vi] * 2 + x[vi, vk]
-'''
+"""
 
 
 def test_the_reduction_goes_outside(golden):

@@ -1,8 +1,9 @@
 import pytest
 
-from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 from tilewright.ir.symbolic import var
 from tilewright.schedules.primitives.loops.split import Split
+
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 
 
 def test_a_symbolic_loop_gets_a_predicate(golden):

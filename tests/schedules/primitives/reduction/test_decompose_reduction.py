@@ -1,7 +1,8 @@
-from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 from tilewright.schedules.primitives.reduction.decompose_reduction import DecomposeReduction
 
-MIXED = '''
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+
+MIXED = """
 @prim_func
 def mixed(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
     for f in range(32):
@@ -9,7 +10,7 @@ def mixed(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
             vi, vk = spatial(4, f // 8), reduce(8, f % 8)
             with init(): y[vi] = 0
             y[vi] += x[vi, vk]
-'''
+"""
 
 
 def test_the_initialisation_takes_the_spatial_loops_along(golden):

@@ -1,0 +1,233 @@
+"""compute_at, reverse_compute_at."""
+
+from tilewright.schedules.primitives.placement.compute_at import ComputeAt
+from tilewright.schedules.primitives.placement.reverse_compute_at import ReverseComputeAt
+
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+
+STENCIL = """
+n = symbols("n", lower=1)
+
+@prim_func
+def stencil(x: Buffer[(n + 2,), i32], y: Out[(n,), i32]):
+    t = alloc((n + 2,), i32)
+    for i in range(n + 2):
+        with block("square"):
+            vi = spatial(i)
+            t[vi] = x[vi] * x[vi]
+    for j in range(n):
+        with block("sum"):
+            vj = spatial(j)
+            y[vj] = t[vj] + t[vj + 1] + t[vj + 2]
+"""
+
+DIAGONAL = """
+@prim_func
+def diagonal(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8, 8), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi, vi] = x[vi]
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj, vj]
+"""
+
+BETWEEN = """
+@prim_func
+def between(x: InOut[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = x[vi]
+    for k in range(8):
+        with block("clear"):
+            vk = spatial(k)
+            x[vk] = 0
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj]
+"""
+
+EVENS = """
+@prim_func
+def evens(x: Buffer[(4,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(4):
+        with block("first"):
+            vi = spatial(i)
+            t[vi * 2] = x[vi]
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj]
+"""
+
+OVERWRITTEN = BETWEEN.replace("y[vj] = t[vj]", "y[vj] = t[vj] + x[vj]")
+
+OVERLAPPING = """
+@prim_func
+def overlapping(x: Buffer[(34,), i32], z: Out[(34,), i32]):
+    t = alloc((34,), i32)
+    for i in parallel(4):
+        for a in range(10):
+            with block("first"):
+                vi = spatial(34, i * 8 + a)
+                t[vi] = x[vi]
+    for k in range(34):
+        with block("second"):
+            vk = spatial(k)
+            z[vk] = t[vk]
+"""
+
+ROW_SUMS = """
+M = symbols("M", lower=1)
+
+@prim_func
+def rows(x: Buffer[(M, 8), i32], y: Out[(M,), i32]):
+    t = alloc((M, 8), i32)
+    for i in range(M):
+        for j in range(8):
+            with block("square"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj] = x[vi, vj] * x[vi, vj]
+    for a in range(M):
+        for k in range(8):
+            with block("sum"):
+                va, vk = spatial(a), reduce(k)
+                with init(): y[va] = 0
+                y[va] += t[va, vk]
+"""
+
+
+def test_a_stencil_computes_what_a_tile_needs(golden):
+    sch = schedule(STENCIL)
+    (j,) = sch.get_loops(sch.get_block("sum"))
+    j0, _ = sch.split(j, factors=(None, 8))
+    (old,) = sch.get_loops(sch.get_block("square"))
+    sch.compute_at("square", j0)
+    golden("compute_at.txt", str(sch))
+    assert sch.state.follow(old) == ()
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_reduction_moves_with_all_of_its_iterations():
+    sch = schedule(MATMUL)
+    copy = sch.cache_write("mm", "C", "local")
+    a0, _ = sch.get_loops(copy)
+    tile, _ = sch.split(a0, factors=(None, 4))
+    sch.compute_at("mm", tile)
+    loops = [str(sch.state.loop(x).extent) for x in sch.get_loops(sch.get_block("mm"))]
+    assert loops == ["ceildiv(M, 4)", "4", "24", "16"]
+    assert sch.verify().ok
+
+
+def test_requirements_of_compute_at():
+    sch = schedule(CHAIN)
+    first, second, third = (sch.get_block(b) for b in ("first", "second", "third"))
+    (i,), (j,), (k,) = (sch.get_loops(b) for b in (first, second, third))
+    rejected(sch, ComputeAt(first, i), 1, "is around block 'first' already")
+    rejected(sch, ComputeAt(third, i), 2, "is a parameter")
+    problem = rejected(sch, ComputeAt(first, k), 4, "read by second")
+    assert problem.fixes == (ComputeAt(first, j),)
+    twice = schedule(DIAGONAL)
+    place = twice.get_loops(twice.get_block("second"))[0]
+    rejected(twice, ComputeAt(twice.get_block("first"), place), 3, "each once")
+    between = schedule(BETWEEN)
+    place = between.get_loops(between.get_block("second"))[0]
+    rejected(between, ComputeAt(between.get_block("first"), place), 5, "uses 'x'")
+
+
+def test_nothing_moves_into_a_vector():
+    text = CHAIN.replace('n = symbols("n", lower=0)', "")
+    sch = schedule(text.replace("(n,)", "(8,)").replace("range(n)", "range(8)"))
+    second = sch.get_block("second")
+    (j,) = sch.get_loops(second)
+    sch.vectorize(j)
+    rejected(sch, ComputeAt(sch.get_block("first"), j), 6, "vectorized")
+    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 7, "vectorized")
+
+
+def test_a_consumer_moves_into_the_tile_that_made_its_input(golden):
+    sch = schedule(CHAIN)
+    (j,) = sch.get_loops(sch.get_block("second"))
+    j0, _ = sch.split(j, factors=(None, 8))
+    sch.reverse_compute_at("third", j0)
+    golden("reverse_compute_at.txt", str(sch))
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_reduction_of_whole_rows_moves_into_the_loop_of_rows():
+    sch = schedule(ROW_SUMS)
+    i, j = sch.get_loops(sch.get_block("square"))
+    total = sch.get_block("sum")
+    rejected(sch, ReverseComputeAt(total, j), 6, "does not provably give in one iteration")
+    sch.reverse_compute_at(total, i)
+    assert sch.verify().ok
+
+
+def test_requirements_of_reverse_compute_at():
+    sch = schedule(CHAIN)
+    first, second, third = (sch.get_block(b) for b in ("first", "second", "third"))
+    (i,), (j,), (k,) = (sch.get_loops(b) for b in (first, second, third))
+    rejected(sch, ReverseComputeAt(third, k), 1, "already")
+    rejected(sch, ReverseComputeAt(third, i), 3, "no block in loop 'i' writes")
+    rejected(sch, ReverseComputeAt(second, k), 3)
+    clear = schedule(BETWEEN)
+    place = clear.get_loops(clear.get_block("first"))[0]
+    rejected(clear, ReverseComputeAt(clear.get_block("clear"), place), 3)
+    evens = schedule(EVENS)
+    place = evens.get_loops(evens.get_block("first"))[0]
+    rejected(evens, ReverseComputeAt(evens.get_block("second"), place), 6)
+    twice = schedule(DIAGONAL)
+    place = twice.get_loops(twice.get_block("first"))[0]
+    assert not twice.check(ReverseComputeAt(twice.get_block("second"), place))
+    tile, _ = twice.split(place, factors=(None, 4))
+    rejected(twice, ReverseComputeAt(twice.get_block("second"), tile), 6, "with holes")
+    cleared = schedule(OVERWRITTEN)
+    place = cleared.get_loops(cleared.get_block("first"))[0]
+    rejected(cleared, ReverseComputeAt(cleared.get_block("second"), place), 4, "uses 'x'")
+    stencil = schedule(STENCIL)
+    place = stencil.get_loops(stencil.get_block("square"))[0]
+    rejected(stencil, ReverseComputeAt(stencil.get_block("sum"), place), 6, "leaves what")
+    del j
+
+
+def test_an_update_in_place_stays():
+    text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = y[vk] + u[vk]").replace("Out[", "InOut[")
+    sch = schedule(text)
+    (j,) = sch.get_loops(sch.get_block("second"))
+    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "in place")
+
+
+def test_an_iteration_that_is_no_index_alone():
+    text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = u[n - 1 - vk] - x[vk]")
+    sch = schedule(text)
+    (j,) = sch.get_loops(sch.get_block("second"))
+    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 5, "no index alone")
+
+
+def test_somebody_in_the_way():
+    text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "t[vk] = u[vk] - x[vk]")
+    sch = schedule(text)
+    (j,) = sch.get_loops(sch.get_block("second"))
+    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "not the only one")
+
+
+def test_parallel_tiles_that_overlap_would_write_one_element_twice():
+    sch = schedule(OVERLAPPING)
+    (i, _) = sch.get_loops(sch.get_block("first"))
+    rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 7, "write the same elements of 'z'")
+
+
+def test_parallel_tiles_side_by_side():
+    sch = schedule(STENCIL)
+    copy = sch.cache_write("sum", "y", "global")
+    (j,) = sch.get_loops(sch.get_block("sum"))
+    j0, _ = sch.split(j, factors=(None, 8))
+    sch.parallel(j0)
+    assert sch.check(ReverseComputeAt(copy, j0)) == ()

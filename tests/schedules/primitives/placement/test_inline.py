@@ -1,0 +1,104 @@
+"""compute_inline, reverse_compute_inline."""
+
+from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
+from tilewright.schedules.primitives.placement.reverse_compute_inline import ReverseComputeInline
+
+from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+
+TRANSPOSED = """
+@prim_func
+def transposed(x: Buffer[(4, 8), i32], y: Out[(8, 4), i32]):
+    t = alloc((8, 4), i32)
+    for i in range(8):
+        for j in range(4):
+            with block("turn"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj] = x[vj, vi] + vi
+    for a in range(8):
+        for b in range(4):
+            with block("double"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = t[va, vb] * 2
+"""
+
+PART = """
+@prim_func
+def part(x: Buffer[(8,), i32], y: Out[(4,), i32]):
+    t = alloc((8,), i32)
+    for i in range(4):
+        with block("first"):
+            vi = spatial(4, i)
+            t[vi] = x[vi]
+    for j in range(4):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj]
+"""
+
+OVERWRITTEN = """
+@prim_func
+def overwritten(x: InOut[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = x[vi]
+    for k in range(8):
+        with block("clear"):
+            vk = spatial(k)
+            x[vk] = 0
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj] + x[vj]
+"""
+
+
+def test_a_producer_dissolves(golden):
+    sch = schedule(CHAIN)
+    first, t = sch.get_block("first"), sch.get_buffer("t")
+    sch.compute_inline(first)
+    sch.compute_inline("second")
+    golden("compute_inline.txt", str(sch))
+    assert sch.state.follow(first) == ()
+    assert sch.state.follow(t) == ()
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_consumer_dissolves(golden):
+    sch = schedule(TRANSPOSED)
+    sch.reverse_compute_inline("double")
+    golden("reverse_compute_inline.txt", str(sch))
+    assert sch.verify().required().compared[0].exact
+
+
+def test_requirements_of_compute_inline():
+    sch = schedule(MATMUL)
+    rejected(sch, ComputeInline(sch.get_block("mm")), 1, "iterations of kind spatial, reduce")
+    chain = schedule(CHAIN)
+    rejected(chain, ComputeInline(chain.get_block("third")), 2, "is a parameter")
+    text = CHAIN.replace("u[vj] = t[vj] * x[vj]", "u[vj] = x[vj]")
+    unread = schedule(text)
+    rejected(unread, ComputeInline(unread.get_block("first")), 4, "read by nobody")
+    part = schedule(PART)
+    rejected(part, ComputeInline(part.get_block("first")), 3, "runs to 4, but 't' has 8")
+    old = schedule(OVERWRITTEN)
+    rejected(old, ComputeInline(old.get_block("first")), 5, "'clear' writes 'x'")
+
+
+def test_requirements_of_reverse_compute_inline():
+    sch = schedule(MATMUL)
+    rejected(sch, ReverseComputeInline(sch.get_block("mm")), 1, "reduce")
+    copy = sch.cache_write("mm", "C", "local")
+    rejected(sch, ReverseComputeInline(copy), 3, "'mm' does not write one element")
+    chain = schedule(CHAIN)
+    rejected(chain, ReverseComputeInline(chain.get_block("first")), 2, "0 temporaries")
+    text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = u[n - 1 - vk]")
+    turned = schedule(text)
+    rejected(
+        turned, ReverseComputeInline(turned.get_block("third")), 4, "not its iteration variables"
+    )
+    part = schedule(PART)
+    rejected(part, ReverseComputeInline(part.get_block("second")), 4, "runs to 4")
+    old = schedule(OVERWRITTEN)
+    rejected(old, ReverseComputeInline(old.get_block("second")), 5, "uses 'x'")
