@@ -17,6 +17,7 @@ from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import (
     ContradictoryFactsError,
     InvalidSymbolError,
+    NotAConditionError,
     NotAnIntegerError,
     SymbolicError,
     SymbolicSyntaxError,
@@ -62,6 +63,7 @@ __all__ = [
     "Mod",
     "Mul",
     "Ne",
+    "NotAConditionError",
     "NotAnIntegerError",
     "Or",
     "Origin",

@@ -9,7 +9,7 @@ from operator import attrgetter
 from . import ranges
 from .base import ALGEBRA, Bool, Expr, Known, SymInt
 from .build import as_expr, decided, known_of
-from .errors import NotAnIntegerError
+from .errors import NotAConditionError, NotAnIntegerError
 from .intern import InternTable
 from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
 from .rule import PLAIN, Knowledge
@@ -120,6 +120,7 @@ def negate(p: Bool) -> Bool:
     >>> negate(var("n") < 8)
     n >= 8
     """
+    p = as_condition(p)
     match p:
         case BoolConst(value):
             return FALSE if value else TRUE
@@ -134,7 +135,7 @@ def negate(p: Bool) -> Bool:
         case Or(args):
             return all_of(*[negate(arg) for arg in args])
         case _:
-            raise _not_a_condition(p)
+            raise TypeError(f"unknown kind of condition: {type(p).__name__}")
 
 
 def _inequality(delta: Expr) -> Bool:
@@ -142,10 +143,19 @@ def _inequality(delta: Expr) -> Bool:
     return found if found is not None else _inequalities.add(delta, Ne(delta))
 
 
-def _not_a_condition(p: object) -> NotAnIntegerError:
-    return NotAnIntegerError(
+def as_condition(p: object) -> Bool:
+    """Check that something is a condition; ``a == b`` is a Python bool, a frequent slip.
+
+    Examples
+    --------
+    >>> as_condition(TRUE)
+    True
+    """
+    if isinstance(p, Bool):
+        return p
+    raise NotAConditionError(
         f"{p!r} of type {type(p).__name__} is not a symbolic condition",
-        hint="build one with <, <=, eq, ne, all_of or any_of",
+        hint="build one with <, <=, eq(a, b), ne(a, b), all_of or any_of; == compares terms",
     )
 
 
@@ -184,7 +194,7 @@ def _connect(
 ) -> Bool:
     """Flatten, drop repetitions, let the rules look at each pair."""
     kept: list[Bool] = []
-    pending = list(ps)[::-1]
+    pending = [as_condition(p) for p in ps][::-1]
     while pending:
         p = pending.pop()
         if isinstance(p, kind):
@@ -304,7 +314,7 @@ def select(condition: Bool, a: SymInt, b: SymInt) -> Expr:
     >>> select(n < 8, n, 0)
     select(n < 8, n, 0)
     """
-    then, otherwise = as_expr(a), as_expr(b)
+    condition, then, otherwise = as_condition(condition), as_expr(a), as_expr(b)
     for rule in SELECTION:
         found = rule.apply(condition, then, otherwise, PLAIN)
         if found is not None:

@@ -41,6 +41,12 @@ class NotAnIntegerError(SymbolicError):
     title = "Not a symbolic integer"
 
 
+class NotAConditionError(SymbolicError):
+    """Something that is no symbolic condition stands where one belongs."""
+
+    title = "Not a symbolic condition"
+
+
 class SymbolicSyntaxError(SymbolicError):
     """The text of a term cannot be read; ``line`` and ``column`` say where (both from 1)."""
 

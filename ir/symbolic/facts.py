@@ -9,7 +9,7 @@ from typing import Final
 
 from .base import Bool, SymInt
 from .build import as_expr
-from .conditions import all_of
+from .conditions import all_of, as_condition
 from .errors import ContradictoryFactsError
 from .predicates import FALSE, TRUE, And
 from .proof.ladder import contradictory
@@ -114,7 +114,7 @@ class Facts:
             of its symbols. The error names both.
         """
         place = Origin(origin) if isinstance(origin, str) else origin
-        added = [Fact(part, place, discharge) for part in _conjuncts(predicate)]
+        added = [Fact(part, place, discharge) for part in _conjuncts(as_condition(predicate))]
         for fact in added:
             self._check(fact)
         return Facts((*self._facts, *added)) if added else self

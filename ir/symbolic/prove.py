@@ -6,6 +6,7 @@ from typing import overload
 
 from .base import Bool, Expr, SymInt
 from .build import as_expr
+from .conditions import as_condition
 from .facts import Facts
 from .proof import ladder
 from .proof.answer import Proof, Proved
@@ -43,7 +44,7 @@ def prove(claim: Bool, facts: Facts = _NOTHING, *, budget_ms: int = 50) -> Proof
     >>> print(prove((n // 8) * 8 >= n))
     n = 1
     """
-    return ladder.decide(claim, facts.predicates, budget_ms)
+    return ladder.decide(as_condition(claim), facts.predicates, budget_ms)
 
 
 def is_proved(claim: Bool, facts: Facts = _NOTHING) -> bool:

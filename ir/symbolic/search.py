@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import gcd
+from typing import NamedTuple
 
 from .base import Expr
 from .predicates import Cmp, Eq, Le, Lt
@@ -17,16 +18,24 @@ from .rules.splits import divide_product
 from .terms import FloorDiv, Max, Min, Select, factors_of, linear_terms
 
 _DEPTH = 6
-_STEPS = 150
+_WORK = 120
+_MEMORY = 10_000
+QUESTION_WORK = 2_000
+"""Terms looked at for one question, about 20 µs each."""
+_WIDTH = 10
 
 
 class Search:
-    """Answers for one set of comparisons; answers are remembered."""
+    """Answers for one set of comparisons; answers are remembered.
 
-    __slots__ = ("_answers", "_orders")
+    ``budget`` bounds the work of one question, which may need many answers.
+    """
+
+    __slots__ = ("_answers", "_orders", "budget")
 
     def __init__(self, comparisons: Iterable[Cmp]) -> None:
         """Index the inequalities by their terms."""
+        self.budget = QUESTION_WORK
         self._answers: dict[Expr, bool] = {}
         self._orders: dict[Expr, list[tuple[Expr, int, Expr]]] = {}
         for p in comparisons:
@@ -40,11 +49,14 @@ class Search:
         if e.lower is not None and e.lower >= 0:
             return True
         known = self._answers.get(e)
-        if known is None:
-            known = _Attempt(self._orders).prove(e, _DEPTH)
-            if len(self._answers) < 10_000:
-                self._answers[e] = known
-        return known
+        if known is not None:
+            return known
+        attempt = _Attempt(self._orders, min(_WORK, self.budget))
+        found = attempt.prove(e, _DEPTH)
+        self.budget -= min(_WORK, self.budget) - max(attempt.work, 0)
+        if (found or self.budget > 0) and len(self._answers) < _MEMORY:
+            self._answers[e] = found
+        return found
 
 
 def _deltas(p: Cmp) -> tuple[Expr, ...]:
@@ -57,43 +69,74 @@ def _deltas(p: Cmp) -> tuple[Expr, ...]:
 class _Attempt:
     """One bounded search."""
 
-    def __init__(self, orders: dict[Expr, list[tuple[Expr, int, Expr]]]) -> None:
+    def __init__(self, orders: dict[Expr, list[tuple[Expr, int, Expr]]], work: int) -> None:
         self.orders = orders
-        self.steps = _STEPS
+        self.work = work
         self.seen: set[Expr] = set()
 
     def prove(self, e: Expr, depth: int) -> bool:
         if e.lower is not None and e.lower >= 0:
             return True
-        floor = -ceiling(-e)
+        floor = _floor(e)
         if floor.lower is not None and floor.lower >= 0:
             return True
-        if depth == 0 or e in self.seen or self.steps <= 0:
+        terms = linear_terms(e)[0]
+        self.work -= len(terms)
+        if depth == 0 or e in self.seen or self.work <= 0 or len(terms) > _WIDTH:
             return False
         self.seen.add(e)
-        self.steps -= 1
-        return any(
-            all(self.prove(part, depth - 1) for part in parts) for parts in self.reductions(e)
-        )
+        for parts in self.reductions(e):
+            if all(self.prove(part, depth - 1) for part in parts):
+                return True
+            if self.work <= 0:
+                return False
+        return False
 
     def reductions(self, e: Expr) -> Iterator[tuple[Expr, ...]]:
-        """Sets of terms of which each set, not negative, makes ``e`` not negative."""
-        for term, c in linear_terms(e)[0]:
-            yield from self.cancellations(e, term, c)
-        for term, c in linear_terms(e)[0]:
+        """Sets of terms of which each set, not negative, makes ``e`` not negative.
+
+        A term without a lower bound has to disappear, so the one with the fewest ways is enough.
+        """
+        terms = linear_terms(e)[0]
+        loose = [(t, c) for t, c in terms if (t.lower if c > 0 else t.upper) is None]
+        ways = [found for t, c in loose if (found := self.cancellations(t, c))]
+        for way in min(ways, key=len) if ways else ():
+            yield (way.applied(e),)
+        if not loose:
+            for term, c in terms:
+                for way in self.cancellations(term, c):
+                    yield (way.applied(e),)
+        for term, c in terms:
             yield from _openings(e, term, c)
 
-    def cancellations(self, e: Expr, term: Expr, c: int) -> Iterator[tuple[Expr]]:
-        """Add ``m * delta`` with ``delta <= 0``, ``m >= 0`` such that the term disappears."""
+    def cancellations(self, term: Expr, c: int) -> list[_Cancellation]:
+        """Ways to add ``m * delta`` with ``delta <= 0``, ``m >= 0`` so that a term disappears."""
+        ways: list[_Cancellation] = []
         for lead in dict.fromkeys(factors_of(term)):
             for inside, a, delta in self.orders.get(lead, ()):
-                if (a > 0) == (c > 0):
-                    continue
-                cofactor = divide_product(term, inside)
-                if cofactor is None or cofactor.lower is None or cofactor.lower < 0:
-                    continue
-                g = gcd(a, c)
-                yield (abs(a) // g * e + abs(c) // g * cofactor * delta,)
+                cofactor = divide_product(term, inside) if (a > 0) != (c > 0) else None
+                if cofactor is not None and cofactor.lower is not None and cofactor.lower >= 0:
+                    g = gcd(a, c)
+                    ways.append(_Cancellation(abs(a) // g, abs(c) // g * cofactor, delta))
+        return ways
+
+
+class _Cancellation(NamedTuple):
+    """``scale * e + multiplier * delta``, which is at most ``scale * e``."""
+
+    scale: int
+    multiplier: Expr
+    delta: Expr
+
+    def applied(self, e: Expr) -> Expr:
+        return self.scale * e + self.multiplier * self.delta
+
+
+def _floor(e: Expr) -> Expr:
+    """Replace subtracted remainders by the most they can be."""
+    if any(c < 0 and term.joins for term, c in linear_terms(e)[0]):
+        return -ceiling(-e)
+    return e
 
 
 def _without_quotient(rest: Expr, c: int, a: Expr, d: Expr) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import RLock
 
 from .base import Bool, Expr, Term
 from .conditions import choose, equality_of, negate, order_of
@@ -13,19 +14,23 @@ from .rules.choices import GREATEST, LEAST
 from .rules.division import DIVISION
 from .rules.modulo import MODULO
 from .rules.splits import divide_product, extract
+from .search import QUESTION_WORK
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Var, factors_of
 from .traverse import postorder, rebuild, substitute
+
+_MEMORY = 20_000
 
 
 class Simplifier:
     """Simplifies terms under one set of facts and remembers the results."""
 
-    __slots__ = ("_done", "know")
+    __slots__ = ("_done", "_lock", "know")
 
     def __init__(self, know: FactKnowledge) -> None:
         """Use compiled facts."""
         self.know = know
         self._done: dict[Term, Term] = {}
+        self._lock = RLock()
 
     def simplify(self, e: Expr | Bool) -> Expr | Bool:
         """The simpler of the term itself and what the facts make of it."""
@@ -34,6 +39,15 @@ class Simplifier:
 
     def reduce(self, e: Expr | Bool) -> Expr | Bool:
         """Simplify a term of the refined world."""
+        with self._lock:
+            self.know.search.budget = QUESTION_WORK
+            result = self._reduce(e)
+            if self.know.search.budget <= 0 or len(self._done) > _MEMORY:
+                # What was given up for lack of work must not answer a later question.
+                self._done.clear()
+            return result
+
+    def _reduce(self, e: Expr | Bool) -> Expr | Bool:
         for term in postorder(e, self._done.__contains__):
             if term not in self._done:
                 built = rebuild(term, self._integer, self._condition)
@@ -57,7 +71,7 @@ class Simplifier:
     def _settle(self, term: Term) -> Term:
         """Apply the first rule that fits with facts, and simplify what it gives."""
         found = self._step(term)
-        return term if found is None or found is term else self.reduce(found)
+        return term if found is None or found is term else self._reduce(found)
 
     def _step(self, term: Term) -> Expr | Bool | None:
         match term:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from ..base import Bool
 from ..knowledge import FactKnowledge
@@ -13,7 +14,8 @@ from . import polyhedra, sampling, smt
 from .answer import Proof, Proved, Refuted, Unknown
 from .question import Question
 
-_LIMIT = 4096
+_WORLDS = 1024
+_ANSWERS = 8192
 
 _simplifiers: dict[frozenset[Bool], Simplifier] = {}
 _answers: dict[tuple[Bool, frozenset[Bool], int], Proof] = {}
@@ -23,12 +25,13 @@ def simplifier_for(facts: frozenset[Bool]) -> Simplifier:
     """The simplifier under a set of conditions, compiled once."""
     found = _simplifiers.get(facts)
     if found is None:
-        if len(_simplifiers) >= _LIMIT:
+        if len(_simplifiers) >= _WORLDS:
             _simplifiers.clear()
         found = _simplifiers.setdefault(facts, Simplifier(FactKnowledge(facts)))
     return found
 
 
+@lru_cache(maxsize=4096)
 def relevant(symbols: frozenset[Var], facts: frozenset[Bool]) -> frozenset[Bool]:
     """The facts that mention a symbol, directly or through other facts."""
     reached, chosen = set(symbols), set[Bool]()
@@ -50,7 +53,7 @@ def decide(claim: Bool, facts: frozenset[Bool], budget_ms: int) -> Proof:
     key = (claim, facts, budget_ms)
     found = _answers.get(key)
     if found is None:
-        if len(_answers) >= _LIMIT:
+        if len(_answers) >= _ANSWERS:
             _answers.clear()
         found = _answers.setdefault(key, _climb(claim, facts, budget_ms))
     return found

@@ -6,10 +6,12 @@ to be checked, as every model is.
 
 from __future__ import annotations
 
+from math import prod
 from threading import local
 from typing import TYPE_CHECKING
 
-from ..base import Expr, Term
+from ..base import Bool, Expr, Term
+from ..conditions import negate
 from ..predicates import And, BoolConst, Cmp, Eq, Ne, Or
 from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Select
 from ..traverse import postorder
@@ -19,8 +21,9 @@ from .question import Question
 if TYPE_CHECKING:
     import islpy
 
-_OPERATIONS = 200_000
-_SIZE_LIMIT = 400
+_OPERATIONS = 100_000
+_PIECES = 24
+_DIVISIONS = 10
 _threads = local()
 
 
@@ -28,9 +31,9 @@ def decide(question: Question) -> Proof | None:
     """Prove or refute; None where isl cannot tell."""
     import islpy as isl
 
-    text = _Translation(question)
-    if text.formula is None:
+    if not _manageable(question):
         return None
+    text = _Translation(question)
     try:
         models = isl.Set.read_from_str(_context(), text.formula)
         if models.is_empty():
@@ -38,10 +41,33 @@ def decide(question: Question) -> Proof | None:
         point = models.sample_point()
         values = [_coordinate(point, i) for i in range(len(text.unknowns))]
     except isl.Error:
+        # Out of operations. A context that has failed once is not used again.
+        _threads.context = None
         return None
     model = dict(zip(text.unknowns, values, strict=True))
     found = question.counterexample({v: model[v] for v in question.unknowns})
     return None if found is None else Refuted(found)
+
+
+def _manageable(question: Question) -> bool:
+    """Whether isl's sets stay small: it multiplies alternatives out, which operations miss."""
+    roots = (negate(question.reduced), *question.remaining)
+    terms = {term for root in roots for term in postorder(root)}
+    divisions = sum(isinstance(term, (FloorDiv, Mod)) for term in terms)
+    choices = [len(term.children) for term in terms if isinstance(term, (Min, Max, Select))]
+    pieces = prod([_pieces(root) for root in roots]) * prod(choices)
+    return pieces <= _PIECES and divisions <= _DIVISIONS
+
+
+def _pieces(p: Bool) -> int:
+    """How many alternatives a condition has when it is multiplied out."""
+    match p:
+        case Or(args):
+            return sum(map(_pieces, args))
+        case And(args):
+            return prod(map(_pieces, args))
+        case _:
+            return 2 if isinstance(p, Ne) else 1
 
 
 def _coordinate(point: islpy.Point, i: int) -> int:
@@ -71,13 +97,12 @@ class _Translation:
         self.names: dict[Expr, str] = {}
         for v in question.unknowns:
             self.name(v)
-        parts = [f"not ({self.write(question.reduced)})"]
+        parts = [self.write(negate(question.reduced))]
         parts += [self.write(p) for p in question.remaining]
         self.unknowns = list(self.names)
         parts += [condition for v in self.unknowns for condition in self.declaration(v)]
         space = ", ".join(self.names.values())
-        small = len(self.texts) <= _SIZE_LIMIT
-        self.formula = f"{{ [{space}] : {' and '.join(parts)} }}" if small else None
+        self.formula = f"{{ [{space}] : {' and '.join(parts)} }}"
 
     def name(self, unknown: Expr) -> str:
         """The coordinate that stands for a symbol or for a term that is not affine."""
@@ -91,7 +116,7 @@ class _Translation:
         if unknown.upper is not None:
             parts.append(f"{name} <= {unknown.upper}")
         if unknown.modulus > 1:
-            parts.append(f"({name}) mod {unknown.modulus} = {unknown.remainder}")
+            parts.append(f"{name} mod {unknown.modulus} = {unknown.remainder}")
         if isinstance(unknown, Select):
             p, a, b = (self.write(child) for child in unknown.children)
             parts.append(f"(({p}) and {name} = {a} or not ({p}) and {name} = {b})")
@@ -107,12 +132,11 @@ class _Translation:
     def piece(self, term: Term) -> str:
         match term:
             case Const(value):
-                return f"({value})"
+                return str(value)
             case BoolConst(value):
                 return "(1 = 1)" if value else "(1 = 0)"
             case Add(terms, constant):
-                parts = [f"({c})*{self.texts[t]}" for t, c in terms]
-                return f"({' + '.join([*parts, f'({constant})'])})"
+                return " + ".join([*[f"{c}*{self.texts[t]}" for t, c in terms], str(constant)])
             case FloorDiv(a, Const(d)) if d > 0:
                 return f"floor(({self.texts[a]})/{d})"
             case Mod(a, Const(d)) if d > 0:
@@ -129,7 +153,8 @@ class _Translation:
         match term:
             case Cmp():
                 relation = "=" if isinstance(term, Eq) else "!=" if isinstance(term, Ne) else "<="
-                return f"({self.texts[term.delta]} {relation} 0)"
+                # isl's parser takes a comparison that starts with a parenthesis for a condition.
+                return f"(0 + {self.texts[term.delta]} {relation} 0)"
             case And(args):
                 return f"({' and '.join([self.texts[arg] for arg in args])})"
             case Or(args):

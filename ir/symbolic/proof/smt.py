@@ -15,7 +15,7 @@ from .question import Question
 if TYPE_CHECKING:
     import z3
 
-_RESOURCES_PER_MS = 4_000
+_RESOURCES_PER_MS = 2_000
 _SIZE_LIMIT = 1_000
 _threads = local()
 

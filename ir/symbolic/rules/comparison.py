@@ -49,9 +49,9 @@ def _order_of_quotient(e: Expr, know: Knowledge) -> Expr | None:
 
 
 def _common_factor(e: Expr) -> tuple[Expr, Expr] | None:
-    """A factor of all terms, and what is left when it is cancelled."""
-    terms, constant = linear_terms(e)
-    if constant or not terms:
+    """A factor of all terms, and what is left of them when it is cancelled; without constant."""
+    terms, _ = linear_terms(e)
+    if not terms:
         return None
     for factor in factors_of(terms[0][0]):
         rest: Expr = Const(0)
@@ -66,13 +66,14 @@ def _common_factor(e: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _order_by_factor(e: Expr, know: Knowledge) -> Expr | None:
-    found = _common_factor(e)
+    constant = linear_terms(e)[1]
+    found = _common_factor(e) if 0 <= constant <= 1 else None
     if found is None:
         return None
     factor, rest = found
     if know.at_least(factor, 1):
-        return rest
-    return -rest if know.at_most(factor, -1) else None
+        return rest + constant
+    return constant - rest if know.at_most(factor, -1) else None
 
 
 def _equality_by_range(e: Expr, know: Knowledge) -> bool | None:
@@ -98,7 +99,7 @@ def _equality_by_divisor(e: Expr, know: Knowledge) -> Expr | bool | None:
 
 
 def _equality_by_factor(e: Expr, know: Knowledge) -> Expr | None:
-    found = _common_factor(e)
+    found = _common_factor(e) if linear_terms(e)[1] == 0 else None
     if found is None:
         return None
     factor, rest = found
@@ -121,7 +122,8 @@ ORDER: tuple[ComparisonRule, ...] = (
     ),
     Rule(
         "cancel a factor of an order",
-        "(f*e <= 0) == (e <= 0 if f > 0 else -e <= 0)",
+        "(f*e <= 0) == (e <= 0 if f > 0 else -e <= 0)"
+        " and (f*e < 0) == (e < 0 if f > 0 else -e < 0)",
         "f != 0",
         _order_by_factor,
     ),
