@@ -76,8 +76,8 @@ def _used(statement: LoopStmt) -> frozenset[Buffer]:
 
 
 def _used_outside(statement: LoopStmt) -> frozenset[Buffer]:
-    """Give the buffers used outside every parallel region."""
-    if isinstance(statement, For) and statement.kind == "parallel":
+    """Give the buffers used outside every parallel region; one iteration alone is none."""
+    if isinstance(statement, For) and statement.kind == "parallel" and statement.extent != 1:
         return frozenset()
     below = children(statement)
     if not below:
