@@ -28,6 +28,7 @@ from ..ir.symbolic import TRUE, Bool, Expr, Facts, Var, as_expr, const_value, is
 from .edit import Edit
 
 ZERO = as_expr(0)
+ONE = as_expr(1)
 
 
 def nest(edit: Edit, block: Block, spans: Mapping[Var, Span], facts: Facts) -> Stmt:

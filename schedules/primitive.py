@@ -258,11 +258,11 @@ def _numbered(cls: type, title: str) -> Mapping[int, str]:
 
 def _documented(cls: type) -> dict[str, str]:
     found: dict[str, str] = {}
-    name = ""
+    names: list[str] = []
     for line in _section(cls, "Parameters"):
-        if start := re.match(r"(\w+) :", line):
-            name = start.group(1)
-            found[name] = ""
-        elif line.strip() and name:
-            found[name] = f"{found[name]} {line.strip()}".strip()
+        if start := re.match(r"(\w+(?:, \w+)*) :", line):
+            names = start.group(1).split(", ")
+            found.update(dict.fromkeys(names, ""))
+        elif line.strip():
+            found.update({n: f"{found[n]} {line.strip()}".strip() for n in names})
     return found

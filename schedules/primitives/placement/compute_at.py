@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import Span, Tree, reads, region_at, within_dimension, writes
+from ....ir.analysis import Span, Tree, determined, reads, region_at, within_dimension, writes
 from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
-from ....ir.symbolic import Var
+from ....ir.symbolic import FloorDiv, Var
 from ...edit import Edit
-from ...moving import between_problems, movable_problems, plain_store_problems, vector_problems
-from ...nests import before, loops_gone, nest, whole, without
+from ...moving import between_problems, movable_problems, vector_problems
+from ...nests import ONE, before, loops_gone, nest, whole, without
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import BlockRef, LoopRef, Ref, loop_ref
@@ -51,7 +51,7 @@ class ComputeAt(Primitive):
     2. The block writes one element of one temporary in an iteration, which nobody else writes; it
        has no ordered iterations, its predicate only keeps its iterations inside their extents, and
        a reduction has its initialisation.
-    3. The indices it writes at are distinct iteration variables, and every spatial one occurs.
+    3. Different spatial iterations write different elements.
     4. All blocks that read the temporary are in the loop.
     5. The block comes before the loop, and what it reads is not written after it up to the end of
        the loop.
@@ -80,10 +80,7 @@ class ComputeAt(Primitive):
                 1, f"loop {loop.var.name!r} is around block {block.name!r} already", where
             )
             return
-        found = [
-            *movable_problems(state, self.block, 2),
-            *plain_store_problems(state, self.block, 3),
-        ]
+        found = tuple(movable_problems(state, self.block, 2))
         if found:
             yield from found
             return
@@ -102,6 +99,22 @@ class ComputeAt(Primitive):
             return
         yield from between_problems(state, self.block, 5, loop, later=True)
         yield from vector_problems(state, self.loop, 6)
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that iterations can be told from what they write."""
+        tree, block = state.tree(self.block.function), state.block(self.block)
+        spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
+        indices = writes(block)[0].indices
+        lost = set(spatial) - determined(indices, spatial, tree.facts(block.body))
+        if lost:
+            names = ", ".join(sorted(v.name for v in lost))
+            yield Problem(
+                3,
+                f"iterations {names} of block {block.name!r} cannot be told from the indices it "
+                f"writes at, ({', '.join(map(str, indices))})",
+                (self.block,),
+                {"iterations": names},
+            )
 
     def _places(self, tree: Tree, block: Block, readers: list[Block]) -> Iterator[ComputeAt]:
         """The innermost loop that is around all consumers."""
@@ -151,8 +164,15 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, Sp
         return spans
     extents = {v.var: v.extent for v in block.iters}
     for index, span in zip(writes(block)[0].indices, box, strict=True):
-        if isinstance(index, Var):
-            spans[index] = within_dimension(span, extents[index], facts)
+        match index:
+            case Var():
+                variable, size = index, ONE
+            case FloorDiv(numerator=Var() as variable, divisor=size):
+                pass
+            case _:
+                continue
+        wider = Span(span.start * size, span.extent * size, span.filled)
+        spans[variable] = within_dimension(wider, extents[variable], facts)
     return spans
 
 

@@ -84,7 +84,7 @@ def test_requirements_of_vectorize():
     rejected(sch, Vectorize(k), 4, "reduction")
     sch.vectorize(j)
     rejected(sch, Vectorize(j), 1)
-    i0, i1 = sch.split(i, factors=(None, 4))
+    _i0, i1 = sch.split(i, factors=(None, 4))
     rejected(sch, Vectorize(i1), 2, "'j' inside loop 'i_1' is vectorized")
     triangle = schedule(TRIANGLE)
     i, j = triangle.get_loops(triangle.get_block("lower"))

@@ -59,7 +59,7 @@ def test_the_reduction_goes_outside(golden):
 
 def test_requirements():
     sch = schedule(MATMUL)
-    i, j, _ = sch.get_loops(sch.get_block("mm"))
+    i, _j, _ = sch.get_loops(sch.get_block("mm"))
     rejected(sch, Reorder((i,)), 1, "at least two")
     rejected(sch, Reorder((i, i)), 1)
     chain = schedule(CHAIN)

@@ -136,7 +136,10 @@ def test_requirements_of_compute_at():
     assert problem.fixes == (ComputeAt(first, j),)
     twice = schedule(DIAGONAL)
     place = twice.get_loops(twice.get_block("second"))[0]
-    rejected(twice, ComputeAt(twice.get_block("first"), place), 3, "each once")
+    assert not twice.check(ComputeAt(twice.get_block("first"), place))
+    pairs = schedule(DIAGONAL.replace("t[vi, vi]", "t[vi // 2, 0]"))
+    place = pairs.get_loops(pairs.get_block("second"))[0]
+    rejected(pairs, ComputeAt(pairs.get_block("first"), place), 3, "vi of block 'first' cannot")
     between = schedule(BETWEEN)
     place = between.get_loops(between.get_block("second"))[0]
     rejected(between, ComputeAt(between.get_block("first"), place), 5, "uses 'x'")
