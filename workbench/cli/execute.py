@@ -1,0 +1,204 @@
+"""Verbs that compile: compile, run and bench."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ...ir.errors import Json
+from ...ir.loop.nodes import BufferParam, PrimFunc
+from ...ir.module import Array, Function
+from ...schedules import Schedule
+from ..inputs import sample_inputs, shapes_text
+from ..jobs import Progress
+from ..protocol import KernelTime, Timing
+from ..runs import Bench, as_tuple
+from ..symbols import samples_of, symbols_of
+from ..wire import to_plain
+from .programs import chosen_function, load_schedule
+from .verb import (
+    CommandError,
+    Output,
+    Verb,
+    chosen_sizes,
+    chosen_target,
+    program_arguments,
+    size_arguments,
+    target_arguments,
+)
+
+if TYPE_CHECKING:
+    from ...codegen import Executable
+
+
+def _silent() -> Progress:
+    return Progress(lambda _fraction, _message: None)
+
+
+def _build(options: argparse.Namespace) -> tuple[Schedule, Executable, float]:
+    from ...codegen import compile
+
+    target = chosen_target(options)
+    schedule = load_schedule(options, target)
+    started = time.perf_counter()
+    executable = compile(schedule.state, target)
+    return schedule, executable, time.perf_counter() - started
+
+
+def _samples(options: argparse.Namespace, schedule: Schedule, function: Function) -> dict[str, int]:
+    samples = dict(samples_of(schedule.module, function, {}))
+    return samples | chosen_sizes(options, symbols_of(function))
+
+
+# ---------------------------------------------------------------- compile
+
+
+def _compile_arguments(parser: argparse.ArgumentParser) -> None:
+    program_arguments(parser)
+    target_arguments(parser)
+    parser.add_argument("--emit", choices=("llvm", "assembly"), help="print this text")
+    parser.add_argument("--kernel", metavar="NAME", help="of one kernel (default: the host flow)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the artefact here")
+
+
+def _compile(options: argparse.Namespace) -> Output:
+    _, executable, seconds = _build(options)
+    if options.emit:
+        emit = executable.llvm if options.emit == "llvm" else executable.assembly
+        text = emit(options.kernel)
+        return Output(text, {"kernel": options.kernel, options.emit: text})
+    sizes = {name: len(data) for name, data in executable.artifact.objects.items()}
+    lines = [f"compiled for {executable.target} in {seconds:.2f} s"]
+    lines += [f"  {size:>9,} B  {name or '(host flow)'}" for name, size in sorted(sizes.items())]
+    if options.output:
+        data = executable.artifact.to_bytes()
+        Path(options.output).write_bytes(data)
+        lines.append(f"written to {options.output} ({len(data):,} B)")
+    return Output(
+        "\n".join(lines),
+        {"seconds": seconds, "target": str(executable.target), "objects": dict(sizes)},
+    )
+
+
+COMPILE = Verb("compile", "compile a program", _compile_arguments, _compile)
+
+
+# ---------------------------------------------------------------- run
+
+
+def _run_arguments(parser: argparse.ArgumentParser) -> None:
+    program_arguments(parser)
+    target_arguments(parser)
+    size_arguments(parser)
+    parser.add_argument("--inputs", metavar="FILE.npz", help="arguments by parameter name")
+    parser.add_argument("--save", metavar="FILE.npz", help="write the results here")
+    parser.add_argument("--seed", type=int, default=0, help="of the random arguments")
+
+
+def _run(options: argparse.Namespace) -> Output:
+    schedule, executable, _ = _build(options)
+    function = chosen_function(schedule.module, options.function)
+    if options.inputs:
+        given = _given(Path(options.inputs), function)
+        where = options.inputs
+    else:
+        samples = _samples(options, schedule, function)
+        given = sample_inputs(function, samples, options.seed)
+        where = f"random arguments, {shapes_text(samples)}"
+    results = as_tuple(executable[function.name](*given))
+    names = _result_names(function, len(results))
+    if options.save:
+        np.savez(options.save, **cast("dict[str, Any]", dict(zip(names, results, strict=True))))
+    told = [_told(name, array) for name, array in zip(names, results, strict=True)]
+    lines = [f"{function.name}: {where}", *(_result_line(item) for item in told)]
+    return Output("\n".join(lines), {"function": function.name, "results": cast("Json", told)})
+
+
+def _given(path: Path, function: Function) -> tuple[Array | int, ...]:
+    """Arguments from a file, in the order of the parameters."""
+    if not path.is_file():
+        raise CommandError(f"no file {str(path)!r}")
+    wanted = _parameter_names(function)
+    with np.load(path, allow_pickle=False) as found:
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            raise CommandError(
+                f"{path} has no {', '.join(missing)}",
+                hint=f"parameters are {', '.join(wanted)}",
+            )
+        arrays = cast("Mapping[str, Array]", found)
+        return tuple(np.ascontiguousarray(arrays[name]) for name in wanted)
+
+
+def _parameter_names(function: Function) -> list[str]:
+    if isinstance(function, PrimFunc):
+        buffers = [p for p in function.params if isinstance(p, BufferParam)]
+        return [p.buffer.name for p in buffers if p.access != "out"]
+    return [p.value.name for p in function.params]
+
+
+def _result_names(function: Function, count: int) -> list[str]:
+    names = () if isinstance(function, PrimFunc) else function.result_names
+    return list(names) if len(names) == count else [f"result_{k}" for k in range(count)]
+
+
+def _told(name: str, array: Array) -> dict[str, Json]:
+    values = array.astype(np.float64)
+    return {
+        "name": name,
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "mean": float(values.mean()) if values.size else None,
+        "min": float(values.min()) if values.size else None,
+        "max": float(values.max()) if values.size else None,
+    }
+
+
+def _result_line(told: Mapping[str, Json]) -> str:
+    head = f"  {told['name']}: {told['dtype']}{told['shape']}"
+    if told["mean"] is None:
+        return head
+    return f"{head}  mean {told['mean']:.6g}, from {told['min']:.6g} to {told['max']:.6g}"
+
+
+RUN = Verb("run", "compile and run a function", _run_arguments, _run)
+
+
+# ---------------------------------------------------------------- bench
+
+
+def _bench_arguments(parser: argparse.ArgumentParser) -> None:
+    program_arguments(parser)
+    target_arguments(parser)
+    size_arguments(parser)
+
+
+def _bench(options: argparse.Namespace) -> Output:
+    target = chosen_target(options)
+    schedule = load_schedule(options, target)
+    function = chosen_function(schedule.module, options.function)
+    samples = _samples(options, schedule, function)
+    timing = Bench(target).time(schedule.head, function.name, samples, _silent())
+    return Output(_table(timing), to_plain(timing))
+
+
+def _table(timing: Timing) -> str:
+    whole = (
+        f"{timing.function} at {timing.shapes}: median {timing.median:.1f} µs of "
+        f"{len(timing.samples)} calls, 95 % interval {timing.low:.1f} to {timing.high:.1f}; "
+        f"compiled in {timing.compile_ms:.0f} ms"
+    )
+    lines = [whole, f"{'kernel':<40} {'calls':>5} {'µs':>11} {'share':>7}"]
+    return "\n".join([*lines, *_rows(timing.kernels)])
+
+
+def _rows(kernels: Sequence[KernelTime]) -> list[str]:
+    return [f"{k.label:<40} {k.calls:>5} {k.microseconds:>11.1f} {k.share:>7.1%}" for k in kernels]
+
+
+BENCH = Verb("bench", "time a function and its kernels", _bench_arguments, _bench)

@@ -1,0 +1,208 @@
+"""Verbs around the programs: lab, cache and doctor."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from ...ir.errors import Json, TilewrightError
+from ...ir.target import Target
+from ..places import bytes_text
+from .verb import CommandError, Output, Verb
+
+# ---------------------------------------------------------------- lab
+
+
+def _lab_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", default=".", help="a notebook or a folder")
+    parser.add_argument("--port", type=int, default=0, help="default: the first free from 8888")
+    parser.add_argument("--no-browser", action="store_true", help="only serve")
+
+
+def _lab(options: argparse.Namespace) -> Output:
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise CommandError("JupyterLab is not installed", hint="pip install 'tilewright[lab]'")
+    command = lab_command(options)
+    code = subprocess.call(command)  # noqa: S603 - it is this Python running JupyterLab
+    return Output("", {"command": list(command), "code": code}, code)
+
+
+def lab_command(options: argparse.Namespace) -> list[str]:
+    """The command that starts JupyterLab."""
+    command = [sys.executable, "-m", "jupyterlab", options.path]
+    if options.port:
+        command.append(f"--port={options.port}")
+    if options.no_browser:
+        command.append("--no-browser")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")
+    return command
+
+
+LAB = Verb("lab", "open JupyterLab", _lab_arguments, _lab)
+
+
+# ---------------------------------------------------------------- cache
+
+
+def _cache_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", nargs="?", choices=("info", "clear"), default="info")
+
+
+def _cache(options: argparse.Namespace) -> Output:
+    from ...codegen.runtime.cache import DiskCache
+
+    cache = DiskCache()
+    if options.action == "clear":
+        gone = cache.clear()
+        return Output(f"removed {gone} entries from {cache.folder}", {"removed": gone})
+    found = cache.statistics()
+    text = (
+        f"{found.folder}: {found.entries} entries, {bytes_text(found.bytes)} "
+        f"of at most {bytes_text(found.limit)}"
+    )
+    return Output(
+        text,
+        {
+            "folder": found.folder,
+            "entries": found.entries,
+            "bytes": found.bytes,
+            "limit": found.limit,
+        },
+    )
+
+
+CACHE = Verb("cache", "what was compiled before: info or clear", _cache_arguments, _cache)
+
+
+# ---------------------------------------------------------------- doctor
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. ``needed`` says for what, where it is missing."""
+
+    name: str
+    ok: bool
+    found: str
+    needed: str = ""
+
+
+def _doctor_arguments(_parser: argparse.ArgumentParser) -> None:
+    """Take nothing but ``--json``."""
+
+
+def _doctor(_options: argparse.Namespace) -> Output:
+    findings = list(diagnose())
+    required = [f for f in findings if not f.ok and not f.needed]
+    width = max(len(f.name) for f in findings)
+    lines = [_finding_line(f, width) for f in findings]
+    lines.append("everything that is required is there" if not required else "something is missing")
+    data: list[Json] = [
+        {"name": f.name, "ok": f.ok, "found": f.found, "needed": f.needed} for f in findings
+    ]
+    return Output("\n".join(lines), {"findings": data}, 1 if required else 0)
+
+
+def _finding_line(finding: Finding, width: int) -> str:
+    mark = "ok" if finding.ok else ("--" if finding.needed else "!!")
+    why = f"  (needed for: {finding.needed})" if finding.needed and not finding.ok else ""
+    return f"{mark}  {finding.name:<{width}}  {finding.found}{why}"
+
+
+def diagnose() -> Iterator[Finding]:
+    """Look at everything that Tilewright needs or can use."""
+    yield Finding("tilewright", ok=True, found=metadata.version("tilewright"))
+    python = platform.python_version()
+    yield Finding("python", sys.version_info >= (3, 11), f"{python} ({platform.machine()})")
+    yield _probed("llvm", _llvm)
+    yield _probed("processor", _processor)
+    yield _probed("compile and run", _trial)
+    yield _probed("cache", _cache_place)
+    for name, needed in _OPTIONAL:
+        yield _package(name, needed)
+    yield _assets()
+    for program, needed in (("node", "building the browser side"), ("chromium", "browser tests")):
+        path = shutil.which(program)
+        yield Finding(program, path is not None, path or "not on PATH", needed)
+
+
+_OPTIONAL = (
+    ("jupyterlab", "the workbench"),
+    ("anywidget", "the workbench"),
+    ("torch", "importing from torch.export"),
+    ("onnx", "importing ONNX models"),
+    ("safetensors", "models with weights in safetensors"),
+    ("onnxruntime", "benchmarks against ONNX Runtime"),
+)
+
+
+def _probed(name: str, probe: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, ok=True, found=probe())
+    except TilewrightError as error:
+        return Finding(name, ok=False, found=error.message)
+
+
+def _llvm() -> str:
+    from ...codegen.cpu import host_features
+
+    host_features()
+    return f"llvmlite {metadata.version('llvmlite')}"
+
+
+def _processor() -> str:
+    from ...codegen.cpu import levels_of_host, resolve
+
+    cpu = resolve(Target("cpu"))
+    levels = ", ".join(levels_of_host()) or "baseline"
+    return f"{cpu.name}, {cpu.vector_bits}-bit vectors ({levels}), {os.cpu_count()} cores"
+
+
+def _trial() -> str:
+    """Compile a small program and check its result."""
+    import numpy as np
+
+    from ...codegen import compile
+    from ...ir.script import parse
+
+    program = "@prim_func\ndef one(y: Out[(4,), f32]):\n    for i in range(4):\n        y[i] = 1.0"
+    result = compile(parse(program), "cpu")["one"]()
+    if not np.array_equal(result, np.ones(4, np.float32)):
+        raise CommandError(f"a program that gives ones gave {result}")
+    return "works"
+
+
+def _cache_place() -> str:
+    from ...codegen.runtime.cache import DiskCache
+
+    found = DiskCache().statistics()
+    return f"{found.folder} ({found.entries} entries, {bytes_text(found.bytes)})"
+
+
+def _package(name: str, needed: str) -> Finding:
+    try:
+        return Finding(name, ok=True, found=metadata.version(name), needed=needed)
+    except metadata.PackageNotFoundError:
+        return Finding(name, ok=False, found="not installed", needed=needed)
+
+
+def _assets() -> Finding:
+    static = Path(__file__).parent.parent / "static"
+    files = [static / name for name in ("widget.js", "widget.css")]
+    there = all(path.exists() for path in files)
+    size = sum(path.stat().st_size for path in files) if there else 0
+    found = bytes_text(size) if there else "not built: `make assets`"
+    return Finding("browser assets", there, found, "the workbench")
+
+
+DOCTOR = Verb("doctor", "look at what is installed and what works", _doctor_arguments, _doctor)
