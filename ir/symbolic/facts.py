@@ -9,7 +9,7 @@ from typing import Final
 
 from .base import Bool, SymInt
 from .build import as_expr
-from .conditions import all_of, as_condition
+from .conditions import as_condition
 from .errors import ContradictoryFactsError
 from .predicates import FALSE, TRUE, And
 from .proof.ladder import contradictory
@@ -121,8 +121,8 @@ class Facts:
 
     def with_loop(self, symbol: Var, extent: SymInt) -> Facts:
         """Add ``0 <= symbol < extent``: inside the loop it holds, even if the loop never runs."""
-        condition = all_of(as_expr(symbol) >= 0, as_expr(symbol) < extent)
-        added = [Fact(part, _LOOP, Discharge.PROOF) for part in _conjuncts(condition)]
+        in_range = (as_expr(symbol) >= 0, as_expr(symbol) < extent)
+        added = [Fact(p, _LOOP, Discharge.PROOF) for p in in_range if p is not TRUE]
         return Facts((*self._facts, *added)) if added else self
 
     def with_range(

@@ -143,7 +143,7 @@ def _undo(e: Expr | Bool, symbol: Var, origin: tuple[Expr, Expr, Expr]) -> Expr 
         if symbol not in term.free:
             continue
         match term:
-            case Var() | Mul():
+            case Var() | Mul() if symbol in factors_of(term):
                 built[term] = scaled(term, 1)
             case Add(terms, constant):
                 result: Expr = Const(constant)

@@ -33,8 +33,8 @@ def simplifier_for(facts: frozenset[Bool]) -> Simplifier:
 
 @lru_cache(maxsize=4096)
 def relevant(symbols: frozenset[Var], facts: frozenset[Bool]) -> frozenset[Bool]:
-    """The facts that mention a symbol, directly or through other facts."""
-    reached, chosen = set(symbols), set[Bool]()
+    """The facts that mention a symbol, directly or through other facts; and what never holds."""
+    reached, chosen = set(symbols), {FALSE} & facts
     pending = set(facts)
     while True:
         new = {p for p in pending if not reached.isdisjoint(p.free)}

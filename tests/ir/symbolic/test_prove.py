@@ -1,0 +1,289 @@
+"""What must be proved, what must be refuted, and that neither is ever wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.ir.symbolic.oracle import Sampler, value_of
+from tilewright.ir.symbolic import (
+    TRUE,
+    Bool,
+    ContradictoryFactsError,
+    Discharge,
+    Facts,
+    Proved,
+    Refuted,
+    Unknown,
+    Var,
+    all_of,
+    any_of,
+    ceildiv,
+    eq,
+    evaluate,
+    is_proved,
+    maximum,
+    minimum,
+    ne,
+    prove,
+    select,
+    var,
+)
+from tilewright.ir.symbolic.proof import ladder, polyhedra, smt
+from tilewright.ir.symbolic.proof.question import Question
+
+x, y, f, i, j, b, t, c = (var(name) for name in ("x", "y", "f", "i", "j", "b", "t", "c"))
+n, h = var("n", lower=0), var("h", lower=0)
+m, s, w, k = (var(name, lower=1) for name in ("m", "s", "w", "k"))
+
+NONE = Facts()
+IN_N = NONE.with_loop(i, n)
+QUADS = IN_N.assume(eq(n % 4, 0))
+FLAT = NONE.with_range(f, 0, n * m - 1)
+NEST = NONE.with_loop(i, n).with_loop(j, m)
+TIED = NONE.assume(eq(b * s, t))
+TIED_FOUR = NONE.assume(eq(b * s, t * k))
+CUBE = NONE.with_range(f, 0, h * w * k - 1)
+
+QUERIES: list[tuple[Bool, Bool, Facts]] = [
+    # claim, false neighbour, facts
+    (eq((x // 8) * 8 + x % 8, x), eq((x // 8) * 8 + x % 7, x), NONE),
+    (ceildiv(n, 8) * 8 >= n, ceildiv(n, 8) * 8 > n, NONE),
+    (ceildiv(n, 8) * 8 < n + 8, ceildiv(n, 8) * 8 < n + 7, NONE),
+    (i // 4 < n // 4, i // 4 < n // 4 - 1, QUADS),
+    (i // 4 < ceildiv(n, 4), i // 4 < n // 4, IN_N),
+    (f // m < n, f // m < n - 1, FLAT),
+    (f % m < m, f % m < m - 1, FLAT),
+    (minimum(n, 64) <= n, minimum(n, 64) < n, NONE),
+    (maximum(n, 64) >= n, maximum(n, 64) > n, NONE),
+    (eq(t // s, b), eq(t // s, b + 1), TIED),
+    (eq(t % s, 0), eq((t + 1) % s, 0), TIED),
+    (eq((b * s) // k, t), eq((b * s) // s, t), TIED_FOUR),
+    (i * m + j < n * m, i * m + j < n * m - 1, NEST),
+    (eq((i * m + j) // m, i), eq((i * m + j) // m, j), NEST),
+    (eq((i * m + j) % m, j), eq((i * m + j) % m, i), NEST),
+    (eq((i * m + j) // (n * m), 0), eq((i * m + j) // (n * m), 1), NEST),
+    (
+        eq(f // (h * w) * (h * w) + f // w % h * w + f % w, f),
+        eq(f // (h * w) * (h * w) + f // w % h * w + f % h, f),
+        NONE.with_range(h, 1),
+    ),
+    (f // w // h < k, f // w // h < k - 1, CUBE.with_range(h, 1)),
+    (x % 6 % 4 <= 3, x % 6 % 4 <= 2, NONE),
+    (any_of(*[eq(x % 3, r) for r in range(3)]), any_of(eq(x % 3, 0), eq(x % 3, 1)), NONE),
+    (x <= 3 * y + 2, x <= 3 * y + 1, NONE.assume(x // 3 <= y)),
+    (eq(x % 2, 0), eq(x % 4, 0), NONE.assume(eq(x % 6, 0))),
+    (eq(n // 2 * 2, n), eq(n // 8 * 8, n), NONE.assume(eq(n % 4, 0))),
+    (x + y <= 9, x + y <= 8, NONE.assume(x <= 4).assume(y <= 5)),
+    (eq(x, y), eq(x, y + 1), NONE.assume(x <= y).assume(y <= x)),
+    (select(x < 3, x, 3) <= 3, select(x < 3, x, 3) <= 2, NONE),
+    (ne(2 * x + 1, 4 * y), ne(2 * x + 1, 3 * y), NONE),
+    (m * s >= m, m * s > m, NONE),
+    (x * x >= 0, x * x > 0, NONE),
+    (all_of(x * s // s <= x, x * s // s >= x), x * s // m <= x, NONE),
+]
+
+
+@pytest.mark.parametrize(("claim", "neighbour", "facts"), QUERIES, ids=lambda q: str(q)[:60])
+def test_claim_is_proved_and_its_neighbour_refuted(claim, neighbour, facts) -> None:
+    assert isinstance(prove(claim, facts), Proved)
+    answer = prove(neighbour, facts)
+    assert isinstance(answer, Refuted)
+    check_counterexample(neighbour, facts, answer)
+
+
+def check_counterexample(claim: Bool, facts: Facts, answer: Refuted) -> None:
+    """The values are as declared, satisfy the facts, and break the claim."""
+    values = answer.counterexample
+    for v, value in values.items():
+        assert v.lower is None or v.lower <= value
+        assert v.upper is None or value <= v.upper
+        assert value % v.multiple_of == 0
+    assert not evaluate(claim, values)
+    about = facts.about(claim.free)
+    assert all(evaluate(fact.predicate, values) for fact in about if fact.usable)
+
+
+def random_question(sampler: Sampler) -> tuple[Bool, np.ndarray, Facts, np.ndarray] | None:
+    """A claim and facts with their values; None where they contradict each other or overflow."""
+    sampler.restart()
+    facts, holds = NONE, np.ones(sampler.count, dtype=bool)
+    try:
+        for _ in range(sampler.random.randrange(3)):
+            p, values = sampler.condition(1)
+            facts, holds = facts.assume(p), holds & values
+    except ContradictoryFactsError:
+        return None
+    (a, u), (e, v) = sampler.integer(2), sampler.integer(1)
+    where = holds & sampler.defined
+    if sampler.large or not where.any():
+        return None
+    # Claims at the edge of what the samples show: often true, often just false.
+    margin = int((u - v)[where].max()) + sampler.random.choice((0, 0, 0, -1))
+    return a <= e + margin, u <= v + margin, facts, where
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_answer_is_wrong(seed: int) -> None:
+    sampler = Sampler(500 + seed, count=300)
+    proved = refuted = 0
+    while proved + refuted < 60:
+        question = random_question(sampler)
+        if question is None:
+            continue
+        claim, values, facts, where = question
+        match prove(claim, facts):
+            case Proved(by):
+                proved += 1
+                assert values[where].all(), (claim, facts, by)
+            case Refuted() as answer:
+                refuted += 1
+                check_counterexample(claim, facts, answer)
+            case Unknown(missing):
+                assert missing
+    assert proved > 5
+    assert refuted > 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_simplify_with_facts_keeps_values_where_they_hold(seed: int) -> None:
+    from tilewright.ir.symbolic import simplify
+
+    sampler = Sampler(700 + seed, count=300)
+    v = sampler.symbols
+    choices = (
+        lambda: v[0] < sampler.integer(1)[0],
+        lambda: v[0] >= 0,
+        lambda: eq(v[0] % 4, 0),
+        lambda: eq(v[1] % v[2], 0),
+        lambda: v[1] < v[2],
+        lambda: eq(v[0], v[1] * v[2]),
+        lambda: eq(v[4], 2),
+        lambda: v[0] < v[1] * v[2],
+        lambda: eq(v[0] * v[2], v[1]),
+        lambda: sampler.condition(1)[0],
+    )
+    checked = changed = 0
+    while checked < 150:
+        sampler.restart()
+        facts = NONE
+        try:
+            for _ in range(1 + sampler.random.randrange(2)):
+                facts = facts.assume(sampler.random.choice(choices)())
+        except ContradictoryFactsError:
+            continue
+        e, expected = sampler.integer(2)
+        sampler.defined &= np.logical_and.reduce(
+            [np.ones(sampler.count, bool), *[value_of(fact.predicate, sampler.values) for fact in facts]]
+        )
+        if sampler.large or not sampler.defined.any():
+            continue
+        simpler = simplify(e, facts)
+        changed += simpler is not e
+        found = value_of(simpler, sampler.values)
+        assert (found == expected)[sampler.defined].all(), (e, simpler, facts)
+        checked += 1
+    assert changed > 3
+
+
+def as_asked(claim: Bool, facts: Facts) -> Question:
+    """The question without any reduction, for one rung alone."""
+    simplifier = ladder.simplifier_for(frozenset())
+    return Question(claim, facts.predicates, simplifier, claim, tuple(facts.predicates))
+
+
+RUNGS: dict[str, Callable] = {"isl": polyhedra.decide, "z3": lambda q: smt.decide(q, 1000)}
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize(
+    ("claim", "facts", "holds"),
+    [
+        (i // 4 < ceildiv(n, 4), IN_N, True),
+        (i // 4 < n // 4, IN_N, False),
+        (any_of(*[eq(x % 3, r) for r in range(3)]), NONE, True),
+        (any_of(eq(x % 3, 0), eq(x % 3, 1)), NONE, False),
+        (x % 8 // 2 + y % 3 <= 5, NONE, True),
+        (x % 8 // 2 + y % 3 <= 4, NONE, False),
+        (select(x < y % 7, x, 6) < 7, NONE, True),
+        (select(x < y % 7, x, 6) < 6, NONE, False),
+        (minimum(x, y) + maximum(y, 3 * x) >= x + minimum(y, 2 * x), NONE.assume(x >= 0), True),
+        (ne(x % 5, 3), NONE.assume(any_of(eq(x, 7), eq(x, 9))), True),
+    ],
+)
+def test_each_rung_by_itself(rung: str, claim: Bool, facts: Facts, holds: bool) -> None:
+    answer = RUNGS[rung](as_asked(claim, facts))
+    assert isinstance(answer, Proved if holds else Refuted), answer
+
+
+def test_z3_floors_towards_minus_infinity() -> None:
+    d = var("d", lower=-7, upper=-1)
+    assert isinstance(smt.decide(as_asked(eq((x // d) * d + x % d, x), NONE), 500), Proved)
+    assert isinstance(smt.decide(as_asked(all_of(x % d <= 0, x % d > d), NONE), 500), Proved)
+    assert isinstance(smt.decide(as_asked(x % d >= 0, NONE), 500), Refuted)
+
+
+def test_isl_reads_what_we_write() -> None:
+    import islpy
+
+    sampler = Sampler(42)
+    for _ in range(300):
+        claim = sampler.condition(2)[0]
+        text = polyhedra._Translation(as_asked(claim, NONE)).formula
+        islpy.Set.read_from_str(islpy.Context(), text)  # raises where the syntax is wrong
+
+
+def test_hints_are_never_used() -> None:
+    hinted = NONE.assume(n <= 10, origin="a guess", discharge=Discharge.ASSUMED_HINT)
+    assert isinstance(prove(n <= 10, hinted), Refuted)
+    assert isinstance(prove(n <= 10, hinted.assume(n <= 10, discharge=Discharge.CALLER)), Proved)
+
+
+def test_unknown_says_what_is_missing() -> None:
+    u, v, z = var("u"), var("v"), var("z")
+    claim = ne(u * u * u + v * v * v, z * z * z + 114)
+    answer = prove(claim)
+    assert isinstance(answer, Unknown)
+    assert "u * u * u" in answer.missing
+    assert "a fact about u, v, z may decide it" in answer.missing
+
+
+def test_the_same_question_gets_the_same_answer_object() -> None:
+    claim = i // 4 < ceildiv(n, 4) + 3
+    assert prove(claim, IN_N) is prove(claim, IN_N)
+
+
+def test_facts_about_other_symbols_do_not_matter() -> None:
+    unrelated = IN_N.assume(x < y)
+    assert prove(i < n + 5, IN_N) == prove(i < n + 5, unrelated)
+
+
+def test_trivial_claims() -> None:
+    assert prove(TRUE) == Proved("simplification")
+    assert is_proved(n >= 0)
+    assert not is_proved(n >= 1)
+
+
+@given(st.integers(1, 16), st.integers(0, 200))
+@settings(max_examples=60)
+def test_tail_guards_match_arithmetic(factor: int, extent: int) -> None:
+    """A split of a constant extent needs a guard exactly where the factor does not divide it."""
+    i0, i1 = var("i0"), var("i1")
+    loops = NONE.with_loop(i0, -(-extent // factor)).with_loop(i1, factor)
+    needed = extent % factor != 0
+    assert is_proved(i0 * factor + i1 < extent, loops) == (not needed)
+
+
+def test_dead_loops_prove_anything_and_raise_nothing() -> None:
+    dead = NONE.with_loop(x, 0)
+    assert is_proved(x > 1000, dead)
+
+
+def test_counterexample_prints() -> None:
+    answer = prove(minimum(n, 64) >= n)
+    assert isinstance(answer, Refuted)
+    assert str(answer).startswith("n = ")
+    assert all(isinstance(v, Var) for v in answer.counterexample)
