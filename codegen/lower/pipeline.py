@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ...ir.dtype import i32
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
@@ -55,6 +56,9 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("lift_tails", _on_body(lift_tails)),
 )
 """Loop level to loop level, in order; each keeps what the program computes."""
+
+DEBUG_PASSES: Final = ("realize_blocks", "hoist_initials", "compact_buffers")
+"""Those without which nothing can be lowered; debug mode does no others, to check what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,9 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     ['x', 'y']
     """
     cpu = resolve(target)
-    for _, step in PASSES:
-        func = step(func, cpu)
+    for name, step in PASSES:
+        if not debug or name in DEBUG_PASSES:
+            func = step(func, cpu)
     symbols = kernel_symbols(func)
     memory, table = Memory(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)

@@ -73,9 +73,8 @@ class Kernel:
     def symbols(self, arrays: Sequence[np.ndarray], scalars: dict[Var, int]) -> dict[Var, int]:
         found = dict(scalars)
         for buffer, array in zip(self.artifact.buffers, arrays, strict=True):
-            for dim, size in zip(buffer.shape, array.shape, strict=True):
-                if isinstance(dim, Var):
-                    found[dim] = size
+            dims = zip(buffer.shape, array.shape, strict=True)
+            found.update({dim: size for dim, size in dims if isinstance(dim, Var)})
         return found
 
     def __call__(

@@ -31,6 +31,7 @@ from ....ir.thread.nodes import (
     VectorType,
 )
 from ..math import binary_function, unary_function
+from .bounds import check_access
 from .context import Context
 from .memory import Access, Memory
 
@@ -67,13 +68,24 @@ class Elements:
     """Lowers the elements of one statement; what has to run before it goes to ``before``."""
 
     def __init__(
-        self, memory: Memory, context: Context, before: list[Stmt], guard: Value | None = None
+        self,
+        memory: Memory,
+        context: Context,
+        before: list[Stmt],
+        *,
+        guard: Value | None = None,
+        checks: Reg | None = None,
     ) -> None:
-        """Keep the place; ``guard`` masks loads further, inside a side of a choice."""
+        """Keep the place.
+
+        ``guard`` masks loads further, inside a side of a choice. ``checks`` is the runtime table
+        where accesses are to be compared with their buffers.
+        """
         self.memory = memory
         self.context = context
         self.before = before
         self.guard = guard
+        self.checks = checks
         self._known: dict[loop.Element, Value] = {}
 
     # ------------------------------------------------------------ dispatch
@@ -97,6 +109,7 @@ class Elements:
             case loop.Condition(value=claim):
                 return predicate(context.known.decide(context.term(claim)), context)
             case loop.Load(buffer=buffer, indices=indices):
+                self.check(buffer, indices)
                 return self.load(self.memory.access(buffer, indices, context))
             case loop.Unary(op=op, operand=operand):
                 return unary_function(op, self.value(operand))
@@ -179,7 +192,7 @@ class Elements:
         sides: list[tuple[Value, list[Stmt]]] = []
         for side in (element.then, element.otherwise):
             inner: list[Stmt] = []
-            part = Elements(self.memory, self.context, inner, self.guard)
+            part = self._inside(inner, self.guard)
             sides.append((part.value(side), inner))
         lanes = max(lanes_of(value) for value, _ in sides)
         result = Reg("chosen", VectorType(element.dtype, lanes))
@@ -192,9 +205,17 @@ class Elements:
 
     def _side(self, side: loop.Element, bit: Value) -> Value:
         guard = bit if self.guard is None else Binary("and", self.guard, bit)
-        return Elements(self.memory, self.context, self.before, guard).value(side)
+        return self._inside(self.before, guard).value(side)
+
+    def _inside(self, before: list[Stmt], guard: Value | None) -> Elements:
+        return Elements(self.memory, self.context, before, guard=guard, checks=self.checks)
 
     # ------------------------------------------------------------ memory
+
+    def check(self, buffer: loop.Buffer, indices: tuple[Expr, ...]) -> None:
+        """Compare an access with its buffer, in debug mode."""
+        if self.checks is not None:
+            self.before.extend(check_access(self.checks, buffer, indices, self.context))
 
     def mask(self) -> Value | None:
         """Give the lanes that may touch memory, or None where all may."""

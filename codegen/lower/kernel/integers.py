@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
-from ....ir.dtype import i32
 from ....ir.loop import nodes as loop
-from ....ir.symbolic import all_of, as_expr, negate
-from ....ir.thread.nodes import (
-    POINTER,
-    Address,
-    Assign,
-    Binary,
-    Call,
-    Const,
-    Data,
-    If,
-    Index,
-    Let,
-    Load,
-    Predicate,
-    Reg,
-    Return,
-    Stmt,
-    Value,
-    VectorType,
-)
-from ....ir.thread.table import CODE_RANGE, CONTEXT, ERROR
-from .context import Context
+from ....ir.symbolic import all_of, negate
+from ....ir.thread.nodes import Binary, If, Index, Let, Predicate, Reg, Stmt
+from ....ir.thread.table import CODE_RANGE
+from .bounds import fail
 from .elements import Elements, as_index
 
 
@@ -46,23 +25,3 @@ def bind_integer(let: loop.Let, elements: Elements, table: Reg) -> list[Stmt]:
         failing = fail(table, CODE_RANGE, name, (Index(let.var), Index(upper)), context)
         bound.append(If(Predicate(negate(inside)), failing, (), source))
     return bound
-
-
-def fail(
-    table: Reg, code: int, text: str, numbers: tuple[Value, Value], context: Context
-) -> tuple[Stmt, ...]:
-    """Report an error through the runtime table and leave with its code."""
-    handler, owner = Reg("report", POINTER), Reg("owner", POINTER)
-    source = context.source
-    number = Const(code, VectorType(i32))
-    message = Data(f"text.{_hash(text)}", text.encode() + b"\0")
-    return (
-        Assign(handler, Load(POINTER, Address(table, as_expr(ERROR), 8)), source),
-        Assign(owner, Load(POINTER, Address(table, as_expr(CONTEXT), 8)), source),
-        Call(handler, (owner, number, message, *numbers), None, source),
-        Return(number, source),
-    )
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:12]

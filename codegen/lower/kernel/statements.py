@@ -144,7 +144,9 @@ class StatementLowering:
             if count == 1:
                 self.statement(nest.body, context.binding(nest.var, as_expr(0)))
             return
-        if nest.kind == "vectorized" and count is not None:
+        if self.debug and nest.kind == "vectorized":
+            self._serial(nest, extent, context)
+        elif nest.kind == "vectorized" and count is not None:
             self._vectorized(nest, count, context)
         elif nest.kind == "unrolled" and count is not None and count <= UNROLL_LIMIT:
             self._unrolled(nest, range(count), context)
@@ -194,8 +196,12 @@ class StatementLowering:
 
     # ------------------------------------------------------------ leaves
 
+    def _elements(self, context: Context) -> Elements:
+        checks = self.table if self.debug else None
+        return Elements(self.memory, context, self.out, checks=checks)
+
     def _let(self, let: loop.Let, context: Context) -> None:
-        elements = Elements(self.memory, context, self.out)
+        elements = self._elements(context)
         self.out.extend(bind_integer(let, elements, self.table))
         self.statement(let.body, context)
 
@@ -206,7 +212,8 @@ class StatementLowering:
         if context.lanes is not None and target.uniform:
             self._store_uniform(store, target, context)
             return
-        elements = Elements(self.memory, context, self.out)
+        elements = self._elements(context)
+        elements.check(store.buffer, store.indices)
         value = elements.cast(elements.value(store.value), store.buffer.dtype)
         self._write(target, widen(value, context.count), elements)
 
@@ -227,7 +234,7 @@ class StatementLowering:
     def _store_uniform(self, store: loop.Store, target: Access, context: Context) -> None:
         """Store where all lanes meet: fold a reduction, else let the last lane win."""
         if is_fold(store, context):
-            elements = Elements(self.memory, context, self.out)
+            elements = self._elements(context)
             value = fold_lanes(store, elements)
             address = Address(target.base, target.offset, target.buffer.dtype.bytes)
             self.out.append(Store(address, value, None, None, context.source))

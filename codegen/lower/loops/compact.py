@@ -51,7 +51,7 @@ def compact_buffers(func: PrimFunc) -> PrimFunc:
     ...     b.param("y", (8,), f32, "out"),
     ... )
     >>> b.compute(t, lambda i: b.load(x, i))
-    ... b.compute(y, lambda i: b.load(t, i))
+    >>> b.compute(y, lambda i: b.load(t, i))
     >>> [str(d) for d in compact_buffers(b.finish()).buffers[0].shape]
     ['8']
     """

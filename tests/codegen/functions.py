@@ -1,0 +1,103 @@
+"""Element functions compiled alone, and how far their results are from the exact ones."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from scipy import special
+
+from tilewright.ir.dtype import DType, bool_, f32
+from tilewright.ir.identity import UidSource
+from tilewright.ir.loop.nodes import (
+    Binary,
+    Buffer,
+    BufferParam,
+    Cast,
+    Compare,
+    Element,
+    For,
+    If,
+    Load,
+    PrimFunc,
+    Store,
+    Unary,
+)
+from tilewright.ir.symbolic import as_expr, ceildiv, var
+
+from tests.codegen.kernels import Kernel, build
+
+UNARY = ("exp", "expm1", "log", "log1p", "sigmoid", "tanh", "erf", "sin", "cos", "rsqrt", "sqrt")
+
+
+def elementwise(
+    op: str, dtype: DType, level: str = "avx512", *, arity: int = 1, out: DType | None = None
+) -> Kernel:
+    """Compile ``y[i] = op(x[i], ...)`` over 16 lanes with a tail; ``cast`` converts to ``out``."""
+    return _elementwise(op, dtype, level, arity, out)
+
+
+@functools.cache
+def _elementwise(op: str, dtype: DType, level: str, arity: int, out: DType | None) -> Kernel:
+    mint, n = UidSource(), var("n", lower=0)
+    inputs = [Buffer(mint(), f"x{k}", (n,), dtype) for k in range(arity)]
+    outer, lane = var("i", lower=0), var("lane", lower=0, upper=15)
+    index = (outer * 16 + lane,)
+    value = _element(op, [Load(x, index) for x in inputs], out)
+    y = Buffer(mint(), "y", (n,), value.dtype)
+    store = If(index[0] < n, Store(y, index, value))
+    inner = For(mint(), lane, as_expr(16), store, "vectorized")
+    body = For(mint(), outer, ceildiv(n, 16), inner)
+    params = [BufferParam(x, "in") for x in inputs]
+    return build(PrimFunc("f", (*params, BufferParam(y, "out")), body), level)
+
+
+def _element(op: str, operands: list[Element], out: DType | None) -> Element:
+    if op == "cast":
+        return Cast(out or bool_, operands[0])
+    if op in ("lt", "le", "gt", "ge", "eq", "ne"):
+        return Compare(op, *operands)
+    return Unary(op, operands[0]) if len(operands) == 1 else Binary(op, *operands)
+
+
+def apply(kernel: Kernel, *arrays: np.ndarray) -> np.ndarray:
+    """Call a kernel of :func:`elementwise`."""
+    out = np.empty(arrays[0].shape, kernel.artifact.buffers[-1].dtype.numpy)
+    assert kernel(*arrays, out) == 0
+    return out
+
+
+def reference(op: str, x: np.ndarray) -> np.ndarray:
+    """Compute in float64 (arguments in single precision are exact there)."""
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        if op == "sigmoid":
+            z = np.exp(-np.abs(wide))
+            return np.where(wide >= 0, 1, z) / (1 + z)
+        if op == "rsqrt":
+            return 1 / np.sqrt(wide)
+        return special.erf(wide) if op == "erf" else getattr(np, op)(wide)
+
+
+def error_in_ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Distance from the exact value in units of the last place of the rounded one."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(found.dtype)
+        unit = np.spacing(np.abs(rounded)).astype(np.float64)
+        distance = np.abs(found.astype(np.longdouble) - exact) / unit
+    same = (np.isnan(found) & np.isnan(exact)) | (found == rounded)
+    return np.where(same, 0, np.where(np.isfinite(distance), distance, np.inf))
+
+
+def sample(start: int, step: int) -> np.ndarray:
+    """Single-precision numbers of every ``step``-th bit pattern, of all kinds."""
+    return np.arange(start, 1 << 32, step, dtype=np.uint64).astype(np.uint32).view(np.float32)
+
+
+SPECIAL = np.array(
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 1e-45, -1e-45, 1.1754944e-38,
+     3.4028235e38, -3.4028235e38, 88.72283, 88.72284, -87.33655, -103.97, -104.0, -1e30, 1e4, -1e4],
+    np.float32,
+)  # fmt: skip
+
+SINGLE = f32
