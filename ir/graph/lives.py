@@ -32,7 +32,7 @@ def tensor_bytes(info: TensorInfo) -> Expr:
     >>> from ..symbolic import as_expr, var
     >>> n = var("n")
     >>> tensor_bytes(TensorInfo((n, as_expr(3)), f32))
-    12*n
+    n * 12
     """
     return product((*(info.shape or ()), Const(info.dtype.bytes)))
 
