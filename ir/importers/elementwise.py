@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtype import DType, bool_
+from ..dtype import DType, bool_, f32, i64
 from ..graph.operators import get_operator
 from ..symbolic import Bool, Expr, as_expr, is_proved
 from .emitter import Emitter
@@ -170,6 +170,6 @@ def where(e: Emitter, condition: Imported, x: Imported, y: Imported) -> Imported
         operand = None if known else e.compact(chosen)
         return Imported(shape, chosen.dtype, operand, known)
     then, other = e.factor(x), e.factor(y)
-    if not _is_tensor(then) and not _is_tensor(other):
+    if not _is_tensor(then) and not _is_tensor(other) and x.dtype not in (f32, i64, bool_):
         then = e.compact(Imported((), x.dtype, known=x.known))
     return Imported(shape, x.dtype, e.emit("where", e.compact(condition), then, other))

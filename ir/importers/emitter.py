@@ -11,7 +11,7 @@ from ..graph.nodes import ConstantRef, Operand, TensorInfo, TupleInfo, Value
 from ..graph.operators import Requirement
 from ..identity import NO_ORIGIN, Origins
 from ..module import Array, Constant
-from ..symbolic import Expr, as_expr, const_value, eq, is_proved, to_text
+from ..symbolic import Bool, Expr, Min, all_of, as_expr, const_value, eq, is_proved, negate, to_text
 from .constants import known_elements, small_elements
 from .tensors import Imported, Iota, Stacked, Uniform
 
@@ -148,14 +148,14 @@ class Emitter:
 
     def same_size(self, left: Expr, right: Expr, reason: str) -> Expr:
         """Require that two sizes are equal, by proof or by a run-time check."""
-        if left is right or is_proved(eq(left, right), self.builder.facts):
-            return left
-        predicate = eq(left, right)
+        predicate = equal_sizes(left, right)
+        if left is right or is_proved(predicate, self.builder.facts):
+            return right if isinstance(left, Min) else left
         text = f"{reason}: {to_text(left)} and {to_text(right)}"
-        if is_proved(~predicate, self.builder.facts):
+        if is_proved(negate(predicate), self.builder.facts):
             raise ImportMismatchError(text, where=", ".join(sorted(self.origins)))
         self.builder.check(Requirement(predicate, text), self.origins)
-        return left
+        return right if isinstance(left, Min) else left
 
     def broadcast_shapes(self, shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
         """Combine shapes right-aligned; dimensions that are not 1 are required to be equal."""
@@ -171,8 +171,16 @@ class Emitter:
 
     def uniform(self, value: float, shape: Sequence[Expr], dtype: DType) -> Imported:
         """A tensor of one number, not made until it is needed."""
-        exact = bool(value) if dtype.kind == "bool" else value if dtype.is_float else int(value)
-        return Imported(tuple(shape), dtype, known=Uniform(exact))
+        kind = bool if dtype.kind == "bool" else float if dtype.is_float else int
+        return Imported(tuple(shape), dtype, known=Uniform(kind(value)))
+
+
+def equal_sizes(left: Expr, right: Expr) -> Bool:
+    """State that two sizes are equal; ``min(a, b) == a`` is better known as ``a <= b``."""
+    for least, size in ((left, right), (right, left)):
+        if isinstance(least, Min) and size in least.args:
+            return all_of(*(size <= other for other in least.args))
+    return eq(left, right)
 
 
 def integers(value: AttributeArgument) -> tuple[int, ...]:

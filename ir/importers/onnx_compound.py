@@ -19,7 +19,7 @@ def matmul(c: OnnxContext) -> Imported:
     x, y = c.input(0), c.input(1)
     left = expand_dims(c, x, (0,)) if x.rank == 1 else x
     right = expand_dims(c, y, (1,)) if y.rank == 1 else y
-    found = c.apply("matmul", c.plain(left), c.plain(right), name=c.leaf)
+    found = c.apply("matmul", c.plain(left), c.plain(right), name=c.leaf(x, y))
     dropped = [-2] * (x.rank == 1) + [-1] * (y.rank == 1)
     return squeeze(c, found, dropped) if dropped else found
 
@@ -30,7 +30,7 @@ def gemm(c: OnnxContext) -> Imported:
     a, b = c.input(0), c.input(1)
     a = permute(c, a, (1, 0)) if c.integer("transA", 0) else a
     b = permute(c, b, (1, 0)) if c.integer("transB", 0) else b
-    found = c.apply("matmul", c.plain(a), c.plain(b), name=c.leaf)
+    found = c.apply("matmul", c.plain(a), c.plain(b), name=c.leaf(a, b))
     alpha, beta = c.attributes.get("alpha", 1.0), c.attributes.get("beta", 1.0)
     if alpha != 1:
         found = elementwise(c, "multiply", [found, c.uniform(alpha, (), found.dtype)])
@@ -60,7 +60,9 @@ def layer_norm(c: OnnxContext) -> list[Imported]:
     axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
     factors = [c.plain(v) for v in c.given()[1:]]
     epsilon = float(c.attributes.get("epsilon", 1e-5))
-    found = c.emit("layer_norm", c.plain(x), *factors, name=c.leaf, epsilon=epsilon, axes=axes)
+    found = c.emit(
+        "layer_norm", c.plain(x), *factors, name=c.leaf(*c.given()), epsilon=epsilon, axes=axes
+    )
     return [c.tensor(found)]
 
 
@@ -71,7 +73,9 @@ def rms_norm(c: OnnxContext) -> list[Imported]:
     axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
     factors = [c.plain(v) for v in c.given()[1:]]
     epsilon = float(c.attributes.get("epsilon", 1e-5))
-    found = c.emit("rms_norm", c.plain(x), *factors, name=c.leaf, epsilon=epsilon, axes=axes)
+    found = c.emit(
+        "rms_norm", c.plain(x), *factors, name=c.leaf(*c.given()), epsilon=epsilon, axes=axes
+    )
     return [c.tensor(found)]
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..dtype import from_numpy
 from ..errors import TilewrightError
 from ..graph.builder import GraphBuilder
+from ..graph.nodes import ConstantRef
 from ..module import Array
 from ..symbolic import Expr, const_value
 from .emitter import Emitter
@@ -72,11 +73,14 @@ class OnnxContext(Emitter):
             raise UnsupportedOnnxFormError("axes, steps or counts depend on the inputs' shapes")
         return tuple(v for v in found if v is not None)
 
-    @property
-    def leaf(self) -> str | None:
-        """The name of the innermost module that the node comes from, such as ``query``."""
+    def leaf(self, *weights: Imported) -> str | None:
+        """Name a result by the innermost module that the node comes from, such as ``query``.
+
+        Only where one of ``weights`` is a constant: other results are not what a module is for.
+        """
         last = scope_of(self.node).rsplit(".", 1)[-1]
-        return last if last.isidentifier() else None
+        weighted = any(isinstance(w.operand, ConstantRef) for w in weights)
+        return last if weighted and last.isidentifier() else None
 
     def literal(self, name: str, array: Array) -> Imported:
         """Refer to a constant written into the graph."""

@@ -212,8 +212,8 @@ def _plain_dtype(found: Any) -> type[np.generic]:
 @onnx_op("Gather")
 def gather_(c: OnnxContext) -> Imported:
     """Take slices."""
-    name = c.leaf if c.input(0).rank > 1 else None
-    return take(c, c.input(0), c.input(1), c.integer("axis", 0), wrap=True, name=name)
+    x = c.input(0)
+    return take(c, x, c.input(1), c.integer("axis", 0), wrap=True, name=c.leaf(x))
 
 
 @onnx_op("GatherElements")

@@ -94,6 +94,9 @@ def binary_cases() -> list[Case]:
         Case("add", (T(("n",), f16), T(("n",), f16)), tolerance=2e-3),
         Case("where", (T(("n", "m"), bool_), NM, T((1, "m")))),
         Case("where", (T(("n", 1), bool_), NM, -np.inf)),
+        Case("where", (T(("n", 1), bool_), 0.0, -np.inf)),
+        Case("where", (T(("n",), bool_), 3, -7)),
+        Case("where", (T(("n",), bool_), True, False)),
         Case("where", (T(("n", "m"), bool_), 1, T((), i64, 2, 9))),
     ]
 

@@ -1,0 +1,171 @@
+"""Files that are damaged, hostile, or of another version are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.ir.importers import from_onnx
+from tilewright.ir.importers.onnx_file import (
+    ExternalDataError,
+    MalformedModelError,
+    UnsupportedOpsetError,
+)
+from tilewright.ir.interpreter.graph import run_graph
+
+from tests.ir.importers.onnx_models import parsed
+
+WEIGHT = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def with_weight(**external: str) -> Any:
+    """``y = x @ w`` whose weight lies outside of the model file."""
+    import onnx
+
+    model = parsed("y = MatMul(x, w)", inputs="float[n, 2] x")
+    tensor = onnx.numpy_helper.from_array(WEIGHT, "w")
+    if external:
+        tensor.ClearField("raw_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in external.items():
+            tensor.external_data.add(key=key, value=value)
+    model.graph.initializer.append(tensor)
+    return model
+
+
+def saved(folder: Path, model: Any) -> Path:
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_external_data_is_mapped_not_read(tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "w.bin").write_bytes(b"\0" * 16 + WEIGHT.tobytes())
+    path = saved(tmp_path, with_weight(location="weights/w.bin", offset="16", length="24"))
+    module = from_onnx(path)
+    loaded = module.constants["w"].load()
+    assert isinstance(loaded, np.memmap)
+    x = np.ones((1, 2), np.float32)
+    np.testing.assert_array_equal(run_graph(module, [x])[0], x @ WEIGHT)
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "a/../../w.bin", "", "..\\w.bin"])
+def test_external_data_outside_of_the_folder_is_refused(tmp_path: Path, location: str) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "w.bin").write_bytes(WEIGHT.tobytes())
+    with pytest.raises(ExternalDataError, match="leaves the model's folder"):
+        from_onnx(saved(inner, with_weight(location=location)))
+
+
+def test_external_data_through_a_link_is_refused(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "w.bin").write_bytes(WEIGHT.tobytes())
+    (inner / "w.bin").symlink_to(tmp_path / "w.bin")
+    (inner / "folder").symlink_to(tmp_path)
+    for location in ("w.bin", "folder/w.bin"):
+        with pytest.raises(ExternalDataError, match="is a link"):
+            from_onnx(saved(inner, with_weight(location=location)))
+
+
+def test_missing_external_data_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ExternalDataError, match=r"there is no file 'w\.bin'"):
+        from_onnx(saved(tmp_path, with_weight(location="w.bin")))
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"offset": "8"}, "24 bytes at 8 of a file of 24 bytes"),
+        ({"length": "8"}, "8 bytes at 0 of a file of 24 bytes"),
+        ({"offset": "-1"}, "offset '-1' is no number of bytes"),
+    ],
+)
+def test_external_data_that_does_not_fit_is_refused(
+    tmp_path: Path, entries: dict[str, str], message: str
+) -> None:
+    (tmp_path / "w.bin").write_bytes(WEIGHT.tobytes())
+    with pytest.raises(ExternalDataError, match=message):
+        from_onnx(saved(tmp_path, with_weight(location="w.bin", **entries)))
+
+
+def test_external_data_needs_a_path() -> None:
+    with pytest.raises(ExternalDataError, match="needs the folder"):
+        from_onnx(with_weight(location="w.bin"))
+
+
+def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+    whole = with_weight().SerializeToString()
+    path = tmp_path / "model.onnx"
+    for size in range(0, len(whole) - 1, 7):
+        path.write_bytes(whole[:size])
+        with pytest.raises((MalformedModelError, UnsupportedOpsetError)):
+            from_onnx(path)
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"this is a text, not a model\n" * 20)
+    with pytest.raises(MalformedModelError, match=r"cannot be parsed|no graph"):
+        from_onnx(path)
+    with pytest.raises(MalformedModelError, match="no such file"):
+        from_onnx(tmp_path / "nothing.onnx")
+
+
+@pytest.mark.parametrize("opset", [10, 24])
+def test_other_opsets_are_refused(opset: int) -> None:
+    with pytest.raises(UnsupportedOpsetError, match=f"version {opset}"):
+        from_onnx(parsed("y = Neg(x)", opset=opset))
+
+
+def shorten(model: Any) -> None:
+    model.graph.initializer[0].raw_data = b"1234"
+
+
+def empty(model: Any) -> None:
+    model.graph.initializer[0].ClearField("raw_data")
+
+
+def negative(model: Any) -> None:
+    model.graph.initializer[0].dims[0] = -2
+
+
+def unknown_type(model: Any) -> None:
+    model.graph.initializer[0].data_type = 8
+
+
+def unmade(model: Any) -> None:
+    model.graph.node[0].input[1] = "nowhere"
+
+
+def missing_output(model: Any) -> None:
+    model.graph.output[0].name = "nowhere"
+
+
+def no_rank(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shorten, "4 bytes are given"),
+        (empty, "it has no data"),
+        (negative, "negative dimension"),
+        (unknown_type, "element type 8 is not supported"),
+        (unmade, "uses 'nowhere' before anything makes it"),
+        (missing_output, "uses 'nowhere' before anything makes it"),
+        (no_rank, "tensor of known rank"),
+    ],
+)
+def test_damaged_models_are_refused(damage: Callable[[Any], None], message: str) -> None:
+    model = with_weight()
+    damage(model)
+    with pytest.raises(MalformedModelError, match=message):
+        from_onnx(model)
