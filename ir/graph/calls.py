@@ -133,8 +133,9 @@ class CallChecker:
             for p, info in zip((*taken, *made), actual, strict=True)
         ]
         bound = dict(zip(callee.scalar_params, scalars, strict=True))
-        self._unify(function, pairs, bound, facts)
-        self._expectations(callee.facts, bound, _with(facts, guard))
+        known = _with(facts, guard)
+        self._unify(function, pairs, bound, known)
+        self._expectations(callee.facts, bound, known)
 
     def _count(
         self, function: str, given: tuple[int, int, int], wanted: tuple[int, int, int]

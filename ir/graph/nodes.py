@@ -39,6 +39,11 @@ class ShapeInfo:
     dims: tuple[Expr, ...] | None
     rank: int | None
 
+    def __post_init__(self) -> None:
+        """Let known dimensions decide the rank."""
+        if self.dims is not None:
+            object.__setattr__(self, "rank", len(self.dims))
+
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
@@ -53,6 +58,11 @@ class TensorInfo:
     device: str = "cpu"
     elements: tuple[Expr, ...] | None = None
     rank: int | None = None
+
+    def __post_init__(self) -> None:
+        """Let a known shape decide the rank."""
+        if self.shape is not None:
+            object.__setattr__(self, "rank", len(self.shape))
 
 
 @dataclass(frozen=True, slots=True)

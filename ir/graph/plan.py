@@ -240,8 +240,10 @@ def _with_kills(func: GraphFunc, planner: _Planner) -> GraphFunc:
         following = func.bindings[position + 1 :][:1]
         until = lives.moments[following[0]] if following else lives.moment
         while pending and pending[0] < until:
-            for storage in dying[pending.pop(0)]:
-                made.append(Binding(planner.fresh("kill", ObjectInfo()), Kill(storage)))
+            made.extend(
+                Binding(Value(planner.mint(), "_", ObjectInfo()), Kill(storage))
+                for storage in dying[pending.pop(0)]
+            )
     return replace(func, bindings=tuple(made))
 
 

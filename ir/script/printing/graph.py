@@ -309,12 +309,23 @@ class GraphPrinter:
         """Write the return statement, with the names of results as keys."""
         names = func.result_names
         if names and len(names) == len(func.results):
-            entries = zip(names, self.operands(func.results), strict=True)
-            text = f"{{{', '.join(f'{quote(k)}: {v}' for k, v in entries)}}}"
+            operands = self.operands(func.results)
+            self._named_results([f"{quote(k)}: {v}" for k, v in zip(names, operands, strict=True)])
         else:
             text = self.results(func.results)
-        several = len(func.results) > 1 and text[0] == "("
-        self._out.add(f"return {text[1:-1] if several else text}")
+            several = len(func.results) > 1
+            self._out.add(f"return {text[1:-1] if several else text}")
+
+    def _named_results(self, entries: list[str]) -> None:
+        line = f"return {{{', '.join(entries)}}}"
+        if self._out.fits(line):
+            self._out.add(line)
+            return
+        self._out.add("return {")
+        with self._out.indented():
+            for entry in entries:
+                self._out.add(f"{entry},")
+        self._out.add("}")
 
 
 def _options(func: GraphFunc, terms: Terms) -> list[str]:

@@ -72,5 +72,5 @@ def write_header(
     else:
         out.add(f"@{decorator}")
     signature = len(out.lines)
-    out.call(f"def {name}", params, ":")
+    out.call(f"def {name}", params, ":", apart=True)
     return signature

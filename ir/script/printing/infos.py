@@ -43,10 +43,9 @@ def infos_text(infos: Sequence[Info], terms: Terms) -> str:
 
 
 def _shape(info: ShapeInfo, terms: Terms) -> str:
-    if info.dims is not None and info.rank == len(info.dims):
+    if info.dims is not None:
         return f"Shape[{terms.tuple(info.dims)}]"
-    dims = "None" if info.dims is None else terms.tuple(info.dims)
-    return f"Shape({dims}, rank={info.rank})"
+    return f"Shape(None, rank={info.rank})"
 
 
 def _tensor(info: TensorInfo, terms: Terms) -> str:
@@ -56,7 +55,7 @@ def _tensor(info: TensorInfo, terms: Terms) -> str:
         options.append(f"device={quote(info.device)}")
     if info.elements is not None:
         options.append(f"elements={terms.tuple(info.elements)}")
-    if info.rank is not None:
+    if info.shape is None and info.rank is not None:
         options.append(f"rank={info.rank}")
     if options:
         return f"Tensor({', '.join([shape, str(info.dtype), *options])})"

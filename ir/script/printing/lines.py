@@ -90,16 +90,21 @@ class Lines:
         yield
         self.marks.insert(slot, Mark(first, len(self.lines), kind, uid, name))
 
-    def call(self, head: str, arguments: list[str], tail: str = "") -> None:
-        """Add ``head(arguments)tail``, one argument a line where one line is too short."""
+    def call(self, head: str, arguments: list[str], tail: str = "", *, apart: bool = False) -> None:
+        """Add ``head(arguments)tail``: on one line, or on a line below, or one argument a line.
+
+        ``apart`` leaves the second of these out.
+        """
         line = f"{head}({', '.join(arguments)}){tail}"
         if len(self._prefix) + len(line) <= WIDTH or not arguments:
             self.add(line)
             return
         self.add(f"{head}(")
         with self.indented():
-            for argument in arguments:
-                self.add(f"{argument},")
+            together = ", ".join(arguments)
+            fits = self.fits(together) and not apart
+            for line in [together] if fits else [f"{a}," for a in arguments]:
+                self.add(line)
         self.add(f"){tail}")
 
     def mark_from(self, line: int, kind: NodeKind, uid: Uid, name: str) -> None:

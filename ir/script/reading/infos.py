@@ -67,8 +67,7 @@ def _subscripted(scope: Scope, node: ast.expr, kind: str, parts: list[ast.expr])
 
 def _shape_info(scope: Scope, dims: list[ast.expr]) -> ShapeInfo:
     """Read ``Shape[(n, 4)]``: a subscript of one tuple is that tuple's elements."""
-    read = scope.exprs(dims)
-    return ShapeInfo(read, len(read))
+    return ShapeInfo(scope.exprs(dims), None)
 
 
 def _shape(scope: Scope, node: ast.expr) -> tuple[Expr, ...] | None:
