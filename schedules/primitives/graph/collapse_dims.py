@@ -25,6 +25,7 @@ from ....ir.loop.nodes import (
     IterVar,
     Load,
     PrimFunc,
+    ScalarParam,
     Seq,
     Stmt,
     Store,
@@ -33,7 +34,7 @@ from ....ir.loop.regions import access_regions
 from ....ir.loop.visit import Rebuilder, loads, seq, stores
 from ....ir.module import Constant, Module
 from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, free_vars, product, var
-from ...kernels import Kernel, generalise
+from ...kernels import Kernel, call_symbols, generalise, symbols_of
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import FunctionRef, Ref
@@ -86,6 +87,7 @@ class CollapseDims(Primitive):
         new, groups = collapse(old, UidSource(state.ordinal))
         if new is old:
             return Rewrite(state.module, (self.function,))
+        new = _with_loose_symbols(new)
         kernel = generalise(Kernel(new, new.scalar_params))
         module = state.module.with_functions(kernel.function)
         for graph in state.module.graphs:
@@ -367,6 +369,14 @@ def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[
     return func, groups
 
 
+def _with_loose_symbols(func: PrimFunc) -> PrimFunc:
+    """Make integer parameters of the symbols that no whole dimension determines any more."""
+    whole = {d for b in func.buffer_params for d in b.shape}
+    loose = symbols_of(func) - whole - set(func.scalar_params)
+    new = tuple(ScalarParam(v) for v in sorted(loose, key=lambda v: v.serial))
+    return replace(func, params=(*func.params, *new)) if new else func
+
+
 # ---------------------------------------------------------------- callers
 
 
@@ -428,7 +438,7 @@ class _Callers:
         )
         info = call.outputs[0]
         shape = _grouped(info.shape or (), groups[len(call.args)])
-        given: dict[Expr, Expr] = dict(zip(self._old.scalar_params, call.scalars, strict=True))
+        given: dict[Expr, Expr] = {**call_symbols(self._old, call)}
         scalars = tuple(given[v] for v in self._kernel.scalars)
         if shape == info.shape:
             right = replace(call, args=args, scalars=scalars)

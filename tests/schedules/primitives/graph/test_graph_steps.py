@@ -236,3 +236,25 @@ def test_collapse_dims_refuses_scheduled_kernels(schedule):
     schedule.split(loops[-1], factors=(None, 4))
     with pytest.raises(StepError, match="is scheduled already"):
         schedule.collapse_dims(FunctionRef("gelu"))
+
+
+def test_collapse_dims_passes_symbols_that_no_shape_determines_any_more():
+    """Found in grouped-query attention: ``batch`` is still needed once ``batch * 4`` is a dim."""
+    b, s = var("batch", lower=1), var("s", lower=1)
+    g = GraphBuilder("main")
+    x = g.param("x", info(b, 4, s))
+    y = g.param("y", info(b, 2, s))
+    wide = g.emit(
+        "reshape",
+        g.emit("broadcast_to", g.emit("expand_dims", y, axes=(2,)), (b, 2, 2, s)),
+        (b, 4, s),
+    )
+    schedule = Schedule(Module().with_functions(g.finish([g.emit("add", x, wide)])))
+    schedule.legalize(MAIN)
+    schedule.fuse_ops(MAIN)
+    schedule.fuse_tir(MAIN)
+    x_, y_ = np.ones((3, 4, 5), np.float32), np.arange(30, dtype=np.float32).reshape(3, 2, 5)
+    expected = x_ + np.repeat(y_, 2, 1)
+    for kernel in schedule.module.prims:
+        schedule.collapse_dims(FunctionRef(kernel.name))
+        assert np.array_equal(run_graph(schedule.module, [x_, y_])[0], expected)
