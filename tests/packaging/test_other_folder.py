@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-FAST_TESTS = ["tests/test_imports.py", "tests/test_doctests.py", "tests/ir"]
+FAST_TESTS = ["tests/test_imports.py", "tests/test_doctests.py", "tests/schedules/primitives/loops"]
 
 
 def test_tests_pass_in_a_clone_of_another_name(
