@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from ..ir.dtype import DType, dtype
 from ..ir.errors import TilewrightError
+from ..ir.module import Constant
 from ..ir.target import Target
 from .manifest import FunctionSpec, from_json, to_json
 
@@ -24,6 +28,10 @@ class ArtifactError(TilewrightError):
     title = "Unreadable artefact"
 
 
+
+
+def _no_constants() -> Mapping[str, Constant]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,8 @@ class Artifact:
         Object files by the name of their kernel, ``""`` being the host flow.
     texts : Mapping of str to bytes
         LLVM text of each, compressed.
+    constants : Mapping of str to Constant
+        Constants that compiling made, such as folded ones.
     """
 
     target: Target
@@ -49,6 +59,7 @@ class Artifact:
     functions: tuple[FunctionSpec, ...]
     objects: Mapping[str, bytes]
     texts: Mapping[str, bytes] = field(repr=False)
+    constants: Mapping[str, Constant] = field(default_factory=_no_constants)
 
     def text(self, name: str) -> str:
         """Give the LLVM text of a kernel, or of the host flow (``""``)."""
@@ -62,12 +73,17 @@ class Artifact:
             for name in sorted(content):
                 index[section].append(name)
                 parts.append(content[name])
+        for name in sorted(self.constants):
+            parts.append(np.ascontiguousarray(self.constants[name].load()).tobytes())
         target = self.target
         header: dict[str, Any] = {
             "schema": SCHEMA,
             "target": [target.kind, target.arch, list(target.features), target.threads],
             "threads": self.threads,
             "functions": [to_json(f) for f in self.functions],
+            "constants": [
+                [name, c.dtype.name, list(c.shape)] for name, c in sorted(self.constants.items())
+            ],
             **index,
         }
         text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
@@ -101,11 +117,22 @@ class Artifact:
                 f"schema {header.get('schema')} is not {SCHEMA}", hint="compile the module again"
             )
         kind, arch, features, threads = header["target"]
-        count = len(header["objects"])
+        first = len(header["objects"])
+        second = first + len(header["texts"])
+        constants = {
+            name: _constant(dtype(kind_), tuple(shape), part)
+            for (name, kind_, shape), part in zip(header["constants"], parts[second:], strict=True)
+        }
         return cls(
             Target(kind, arch=arch, features=tuple(features), threads=threads),
             header["threads"],
             tuple(from_json(FunctionSpec, f) for f in header["functions"]),
-            MappingProxyType(dict(zip(header["objects"], parts[:count], strict=True))),
-            MappingProxyType(dict(zip(header["texts"], parts[count:], strict=True))),
+            MappingProxyType(dict(zip(header["objects"], parts[:first], strict=True))),
+            MappingProxyType(dict(zip(header["texts"], parts[first:second], strict=True))),
+            MappingProxyType(constants),
         )
+
+
+def _constant(element: DType, shape: tuple[int, ...], data: bytes) -> Constant:
+    array = np.frombuffer(data, element.numpy).reshape(shape)
+    return Constant(shape, element, lambda: array)

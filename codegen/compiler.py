@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..ir.errors import TilewrightError
-from ..ir.graph.memory import Launch
 from ..ir.graph.nodes import GraphFunc
 from ..ir.graph.plan import plan_memory
-from ..ir.graph.visit import inner_bindings
-from ..ir.module import Module
+from ..ir.module import Constant, Module
+from ..ir.structural import structural_hash
 from ..ir.target import Target, as_target
 from ..schedules.rules import finished
 from .artifact import Artifact
@@ -21,9 +20,9 @@ from .llvm import emit_module
 from .lower.flow import FlowFunctions, Kernel, lower_graph
 from .lower.host import lower_host
 from .lower.pipeline import lower_kernel
-from .lower.wrap import wrap_functional, wrap_into
-from .runtime.build import build_objects
-from .runtime.cache import DiskCache
+from .lower.wrap import launched, with_entries, with_in_place
+from .runtime.build import build_objects, source_version, target_key
+from .runtime.cache import DiskCache, default_cache
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable, available_threads
 from .runtime.workers import DEFAULT_TIMEOUT, Cancellation, Pool, default_pool
@@ -31,7 +30,12 @@ from .runtime.workers import DEFAULT_TIMEOUT, Cancellation, Pool, default_pool
 if TYPE_CHECKING:
     from ..schedules import Schedule, State
 
-Progress: TypeAlias = Callable[[str, int, int], None]
+Progress: TypeAlias = Callable[[float, str], None]
+"""Told how far a compilation is (0 to 1) and what it does, on its thread; may raise to stop it."""
+
+SCHEDULED = 0.2
+LOWERED = 0.5
+"""How far a compilation is when everything is scheduled, and lowered."""
 
 
 class NothingToCompileError(TilewrightError):
@@ -45,8 +49,8 @@ class BuildOptions:
     """How machine code is made.
 
     ``debug`` guards every access; ``workers`` are processes (the shared ones if 0); ``timeout``
-    is in seconds a kernel; ``store`` is the cache (the user's if None); ``progress(name, ready,
-    total)`` is told of every object; ``cancel`` stops from another thread.
+    is in seconds a kernel; ``store`` is the cache (the user's if None); ``progress`` is told how
+    far it is; ``cancel`` stops from another thread.
     """
 
     debug: bool = False
@@ -56,42 +60,23 @@ class BuildOptions:
     progress: Progress | None = None
     cancel: Cancellation | None = None
 
-
-def _bindings_launching(func: GraphFunc) -> Iterator[Launch]:
-    pending = list(func.bindings)
-    while pending:
-        right = pending.pop().right
-        if isinstance(right, Launch):
-            yield right
-        for inner in inner_bindings(right):
-            pending.extend(inner)
-
-
-def _launched(func: GraphFunc) -> set[str]:
-    launches = list(_bindings_launching(func))
-    return {n for x in launches for n in (x.function, *(v.function for v in x.versions))}
-
-
-def _entries(module: Module) -> tuple[GraphFunc, ...]:
-    """Plan the graph functions, and wrap the kernels that none of them launches."""
-    graphs = tuple(plan_memory(module, f) for f in module.graphs)
-    used = {name for f in graphs for name in _launched(f)}
-    wrapped: list[GraphFunc] = []
-    for func in module.prims:
-        if func.name not in used:
-            functional = wrap_functional(func)
-            wrapped += [wrap_into(func), *([functional] if functional is not None else [])]
-    return (*graphs, *wrapped)
+    def tell(self, fraction: float, message: str) -> None:
+        """Stop here if somebody asked to; else tell how far it is."""
+        if self.cancel is not None:
+            self.cancel.check()
+        if self.progress is not None:
+            self.progress(fraction, message)
 
 
 def _host_text(flows: tuple[FlowFunctions, ...], target: Target) -> str:
     return emit_module([lower_host(f) for flow in flows for f in flow.functions], target)
 
 
-def build(module: Module, target: Target, options: BuildOptions) -> Artifact:
+def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
     """Make the artefact of a module whose functions are all lowered; nothing is loaded.
 
-    The same module and target give the same bytes.
+    The same module and target give the same bytes. The second result is how many objects LLVM
+    had to make, the others being in the cache.
     """
     if not module.functions:
         raise NothingToCompileError("the module has no functions", hint="add one, then compile")
@@ -104,29 +89,96 @@ def build(module: Module, target: Target, options: BuildOptions) -> Artifact:
             pool.close()
 
 
-def _build(module: Module, target: Target, options: BuildOptions, pool: Pool) -> Artifact:
-    entries = _entries(module)
+def _build(
+    module: Module, target: Target, options: BuildOptions, pool: Pool
+) -> tuple[Artifact, int]:
+    entries = tuple(plan_memory(module, f) for f in module.graphs)
     threads = target.threads or available_threads()
-    kernels: dict[str, Kernel] = {}
-    texts: dict[str, str] = {}
-    for name in sorted({n for f in entries for n in _launched(f)}):
-        lowered = lower_kernel(module.prim(name), target, debug=options.debug)
-        kernels[name] = Kernel(lowered.symbols, lowered.scratch, lowered.threads)
-        texts[name] = emit_module([lowered.function], target)
+    kernels, texts = _kernels(module, entries, target, options)
     flows = tuple(lower_graph(module, f, kernels, threads) for f in entries)
     texts[""] = _host_text(flows, target)
     named = [(name or "host flow", text) for name, text in texts.items()]
-    objects = build_objects(
+
+    def made(name: str, ready: int, total: int) -> None:
+        options.tell(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
+
+    built = build_objects(
         named, target, store=options.store, pool=pool, timeout=options.timeout,
-        cancel=options.cancel, progress=options.progress,
+        cancel=options.cancel, progress=made,
     )  # fmt: skip
     return Artifact(
         target,
         threads,
         tuple(flow.spec for flow in flows),
-        MappingProxyType(dict(zip(texts, objects, strict=True))),
+        MappingProxyType(dict(zip(texts, built.objects, strict=True))),
         MappingProxyType({n: zlib.compress(t.encode(), 1) for n, t in texts.items()}),
+    ), built.compiled
+
+
+def _kernels(
+    module: Module, entries: tuple[GraphFunc, ...], target: Target, options: BuildOptions
+) -> tuple[dict[str, Kernel], dict[str, str]]:
+    """Lower every kernel that is launched, and write its LLVM text."""
+    kernels: dict[str, Kernel] = {}
+    texts: dict[str, str] = {}
+    names = sorted({n for f in entries for n in launched(f)})
+    for k, name in enumerate(names):
+        options.tell(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
+        lowered = lower_kernel(module.prim(name), target, debug=options.debug)
+        kernels[name] = Kernel(lowered.symbols, lowered.scratch, lowered.threads)
+        texts[name] = emit_module([lowered.function], target)
+    return kernels, texts
+
+
+# ---------------------------------------------------------------- whole modules
+
+
+def _names(module: Module) -> str:
+    """List what an artefact says of a module beyond its structure: names and origins."""
+    words: list[str] = []
+    for function in module:
+        words.append(function.name)
+        if isinstance(function, GraphFunc):
+            words += [p.value.name for p in function.params]
+            words += [str(p.value.info) for p in function.params]
+            words += [f"{b.value.name} {sorted(b.origins)}" for b in function.bindings]
+            words += [*function.result_names, *map(str, function.facts)]
+        else:
+            words += [b.name for b in function.buffer_params]
+            words += [v.name for v in function.scalar_params]
+    return "\n".join(words)
+
+
+def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
+    """Digest what determines an artefact: program, machine, options, and this compiler."""
+    threads = target.threads or available_threads()
+    return DiskCache.key(
+        f"module {source_version()}; {target_key(target)}; {threads} {options.debug}".encode(),
+        str(target).encode(),
+        structural_hash(module).encode(),
+        _names(module).encode(),
     )
+
+
+def _made_constants(before: Module, after: Module) -> Mapping[str, Constant]:
+    made = {k: c for k, c in after.constants.items() if before.constants.get(k) is not c}
+    return MappingProxyType(made)
+
+
+def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
+    """Schedule what is not scheduled yet, and build; or take the artefact from the cache."""
+    store = options.store or default_cache()
+    key = _module_key(module, target, options)
+    kept = store.get(key)
+    if kept is not None:
+        options.tell(1.0, "from the cache")
+        return Artifact.from_bytes(kept), 0
+    options.tell(0.0, "scheduling")
+    ready = with_in_place(module, finished(with_entries(module), target))
+    artifact, compiled = build(ready, target, options)
+    artifact = replace(artifact, constants=_made_constants(module, ready))
+    store.put(key, artifact.to_bytes())
+    return artifact, compiled
 
 
 def compile(  # noqa: A001  # the public face names it so
@@ -151,7 +203,8 @@ def compile(  # noqa: A001  # the public face names it so
     debug : bool
         Check every access; a bad one is a :class:`KernelError` with the place and the index.
     progress : callable, optional
-        Called with ``(name, ready, total)``, from several threads.
+        Called with a fraction from 0 to 1 and a message, on this thread; what it raises stops
+        the compilation and is raised here.
     workers : int, optional
         Compile processes of this call alone; the shared ones if not given.
     cancel : Cancellation, optional
@@ -185,12 +238,13 @@ def compile(  # noqa: A001  # the public face names it so
     >>> exe(np.arange(3, dtype="float32"))
     array([0., 2., 4.], dtype=float32)
     """
-    chosen = as_target(target)
-    module = finished(program, chosen)
+    module = program if isinstance(program, Module) else program.module
+    if target is None and not isinstance(program, Module):
+        target = getattr(program, "state", program).target
     options = BuildOptions(
         debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel
     )
-    artifact = build(module, chosen, options)
-    return Executable(artifact, module.constants, table=table)
+    artifact, compiled = make(module, as_target(target), options)
+    return Executable(artifact, module.constants, table=table, compiled=compiled)
 
 

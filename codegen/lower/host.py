@@ -238,10 +238,35 @@ class _Lowering:
         yield thread.If(failed, (*note, thread.Return(code)))
 
 
+def _assigned(statements: host.Body) -> Iterator[host.Local]:
+    for statement in statements:
+        match statement:
+            case host.Assign(target=target):
+                yield target
+            case host.When(then=then, otherwise=otherwise):
+                yield from _assigned((*then, *otherwise))
+            case host.While(body=body):
+                yield from _assigned(body)
+            case _:
+                pass
+
+
 def lower_host(function: host.HostFunc) -> thread.ThreadFunc:
-    """Lower one host function to thread IR."""
+    """Lower one host function to thread IR.
+
+    Parameters of thread IR are fixed, so one that is assigned is copied to a register first.
+    """
     lowering = _Lowering(function)
-    params = tuple(lowering.reg(p) for p in function.params)
-    body = lowering.body(function.body)
+    changed = set(_assigned(function.body))
+    params: list[thread.Reg] = []
+    copies: list[thread.Stmt] = []
+    for param in function.params:
+        reg = lowering.reg(param)
+        if param in changed:
+            given = thread.Reg(f"{param.name}_given", reg.type)
+            copies.append(thread.Assign(reg, given))
+            reg = given
+        params.append(reg)
+    body = (*copies, *lowering.body(function.body))
     result = None if function.returns is None else _TYPES[function.returns]
-    return thread.ThreadFunc(function.name, params, body, result, function.exported)
+    return thread.ThreadFunc(function.name, tuple(params), body, result, function.exported)

@@ -2,24 +2,79 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...ir.dtype import i64
-from ...ir.graph.lives import tensor_bytes
-from ...ir.graph.memory import AllocStorage, Launch, ViewTensor
+from ...ir.graph.memory import Launch
 from ...ir.graph.nodes import (
     Binding,
+    CallTIR,
     GraphFunc,
     GraphParam,
     ObjectInfo,
     PrimInfo,
     TensorInfo,
+    TupleInfo,
+    TupleItem,
     Value,
 )
+from ...ir.graph.visit import inner_bindings
 from ...ir.identity import UidSource
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, ScalarParam
-from ...ir.symbolic import Const, Var
+from ...ir.module import Module
+from ...ir.symbolic import Var
 
 INTO = "__into"
 """Ends the name of the function that takes every buffer, those written included."""
+
+CALL = "__call"
+"""Ends the name of the function that takes the inputs and returns what is written."""
+
+
+def launched(func: GraphFunc) -> set[str]:
+    """Give the kernels that a graph function calls or launches, all versions of them."""
+    found: set[str] = set()
+    pending = list(func.bindings)
+    while pending:
+        right = pending.pop().right
+        if isinstance(right, Launch | CallTIR):
+            found |= {right.function, *(v.function for v in right.versions)}
+        for inner in inner_bindings(right):
+            pending.extend(inner)
+    return found
+
+
+def with_entries(module: Module) -> Module:
+    """Add entries for the kernels that no graph function calls, so that they can be called.
+
+    They are in dataflow stage: steps that make versions of a kernel offer them to its callers.
+    """
+    wrapped = [w for f in _uncalled(module) if (w := wrap_functional(f)) is not None]
+    return module.with_functions(*wrapped) if wrapped else module
+
+
+def with_in_place(before: Module, after: Module) -> Module:
+    """Add entries that take every buffer; they choose versions as the other entries do.
+
+    ``before`` is the module that a person gave, ``after`` what became of it with its entries.
+    """
+    made: list[GraphFunc] = []
+    for func in _uncalled(before):
+        planned = after.functions.get(func.name + CALL)
+        bindings = planned.bindings if isinstance(planned, GraphFunc) else ()
+        launches = [b.right for b in bindings if isinstance(b.right, Launch)]
+        made.append(wrap_into(func, launches[0] if len(launches) == 1 else None))
+    return after.with_functions(*made) if made else after
+
+
+def _uncalled(module: Module) -> list[PrimFunc]:
+    used = {name for f in module.graphs for name in launched(f)}
+    return [f for f in module.prims if f.name not in used]
+
+
+def public_name(name: str) -> str:
+    """Give the name that a person knows a function by."""
+    return name.removesuffix(INTO).removesuffix(CALL)
 
 
 def _param(mint: UidSource, param: BufferParam | ScalarParam) -> GraphParam:
@@ -34,12 +89,17 @@ def _info(buffer: Buffer) -> TensorInfo:
     return TensorInfo(buffer.shape, buffer.dtype)
 
 
-def wrap_into(func: PrimFunc) -> GraphFunc:
-    """Make the function that takes all parameters in order and writes in place."""
+def wrap_into(func: PrimFunc, like: Launch | None = None) -> GraphFunc:
+    """Make the function that takes all parameters in order and writes in place.
+
+    ``like`` launches the same kernel over the same symbols; its versions are taken over.
+    """
     mint = UidSource()
     params = tuple(_param(mint, p) for p in func.params)
     args = tuple(p.value for p in params if isinstance(p.value.info, TensorInfo))
     launch = Launch(func.name, args, tuple(func.scalar_params))
+    if like is not None and len(like.args) == len(args):
+        launch = replace(like, args=args)
     run = Binding(Value(mint(), "run", ObjectInfo()), launch, func.origins)
     return GraphFunc(func.name + INTO, params, (run,), (), func.facts, stage="memory")
 
@@ -49,30 +109,38 @@ def wrap_functional(func: PrimFunc) -> GraphFunc | None:
 
     None where the inputs do not determine the shape of an output.
     """
-    mint, args = UidSource(), list[Value]()
-    params, bindings, results = list[GraphParam](), list[Binding](), list[Value]()
+    given = [p for p in func.params if not _made(p)]
     known: set[Var] = set(func.scalar_params)
-    for param in func.params:
-        if isinstance(param, BufferParam) and param.access == "out":
-            storage = Value(mint(), f"{param.buffer.name}_storage", ObjectInfo())
-            info = _info(param.buffer)
-            bindings.append(Binding(storage, AllocStorage(tensor_bytes(info))))
-            tensor = Value(mint(), param.buffer.name, info)
-            bindings.append(Binding(tensor, ViewTensor(storage, Const(0), info)))
-            args.append(tensor)
-            results.append(tensor)
-            continue
-        made = _param(mint, param)
-        params.append(made)
+    for param in given:
         if isinstance(param, BufferParam):
             known.update(d for d in param.buffer.shape if isinstance(d, Var))
-            args.append(made.value)
-            results += [made.value] if param.access != "in" else []
-    needed = {s for p in func.buffer_params for d in p.shape for s in d.free}
-    if not needed <= known:
+    if not {s for p in func.buffer_params for d in p.shape for s in d.free} <= known:
         return None
-    launch = Launch(func.name, tuple(args), tuple(func.scalar_params))
-    bindings.append(Binding(Value(mint(), "run", ObjectInfo()), launch, func.origins))
-    return GraphFunc(
-        func.name, tuple(params), tuple(bindings), tuple(results), func.facts, stage="memory"
+    mint = UidSource()
+    params = {p: _param(mint, p) for p in given}
+    outputs = tuple(_info(p.buffer) for p in func.params if _made(p) and isinstance(p, BufferParam))
+    args = tuple(params[p].value for p in given if isinstance(p, BufferParam))
+    call = CallTIR(func.name, args, outputs, tuple(func.scalar_params))
+    info = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
+    names = [p.buffer.name for p in func.params if _made(p) and isinstance(p, BufferParam)]
+    name = names[0] if len(names) == 1 else "run"
+    bindings = [Binding(Value(mint(), name, info), call, func.origins)]
+    made: list[Value] = [bindings[0].value] if len(outputs) == 1 else []
+    if len(outputs) > 1:
+        for k, output in enumerate(outputs):
+            item = Value(mint(), names[k], output)
+            bindings.append(Binding(item, TupleItem(bindings[0].value, k)))
+            made.append(item)
+    fresh = iter(made)
+    results = tuple(
+        next(fresh) if _made(p) else params[p].value
+        for p in func.params
+        if isinstance(p, BufferParam) and p.access != "in"
     )
+    return GraphFunc(
+        func.name + CALL, tuple(params.values()), tuple(bindings), results, func.facts
+    )
+
+
+def _made(param: BufferParam | ScalarParam) -> bool:
+    return isinstance(param, BufferParam) and param.access == "out"

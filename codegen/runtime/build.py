@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from ...ir.target import Target
 from ..cpu import resolve
@@ -13,7 +16,7 @@ from .workers import DEFAULT_TIMEOUT, Cancellation, Job, Pool, default_pool
 
 @cache
 def versions() -> str:
-    """Name the versions that a result depends on."""
+    """Name the versions that machine code depends on."""
     from importlib.metadata import version
 
     from llvmlite import binding
@@ -22,10 +25,35 @@ def versions() -> str:
     return f"tilewright {version('tilewright')}, llvm {llvm}"
 
 
+@cache
+def source_version() -> str:
+    """Name this compiler: its version, and in a checkout the state of its files as well.
+
+    Artefacts of whole modules depend on every pass, which an editable install may change without
+    changing its version.
+    """
+    root = Path(__file__).parents[2]
+    digest = hashlib.sha256(versions().encode())
+    if (root / "pyproject.toml").exists():
+        for folder in ("ir", "schedules", "codegen"):
+            for path in sorted((root / folder).rglob("*.py")):
+                state = path.stat()
+                digest.update(f"{path} {state.st_size} {state.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
 def target_key(target: Target) -> str:
     """Name the machine that code is made for, with all its features."""
     cpu = resolve(target)
     return f"{target.kind} {cpu.name} {cpu.features} {cpu.vector_bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Objects in the order asked for, and how many of them LLVM had to make."""
+
+    objects: tuple[bytes, ...]
+    compiled: int
 
 
 def build_objects(
@@ -38,20 +66,18 @@ def build_objects(
     timeout: float = DEFAULT_TIMEOUT,
     cancel: Cancellation | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-) -> list[bytes]:
+) -> Built:
     """Make the object of every ``(name, LLVM text)``, each once.
 
-    ``progress(name, ready, total)`` is told of every object that is there.
+    ``progress(name, ready, total)`` is told of every object that was made, on this thread.
     """
     kept = store or default_cache()
     machine = f"{versions()}; {target_key(target)}; O{opt}".encode()
     keys = [kept.key(machine, text.encode()) for _, text in texts]
     found: dict[str, bytes | None] = {key: kept.get(key) for key in dict.fromkeys(keys)}
     missing = [key for key, data in found.items() if data is None]
-    ready = len(found) - len(missing)
-    if progress is not None and ready:
-        progress("cache", ready, len(found))
     jobs = [Job(*texts[keys.index(key)], target, "object", opt) for key in missing]
+    ready = len(found) - len(missing)
 
     def done(position: int) -> None:
         nonlocal ready
@@ -64,4 +90,4 @@ def build_objects(
         for key, data in zip(missing, made, strict=True):
             kept.put(key, data)
             found[key] = data
-    return [data for key in keys if (data := found[key]) is not None]
+    return Built(tuple(data for key in keys if (data := found[key]) is not None), len(jobs))

@@ -13,7 +13,7 @@ from ...ir.module import Array, Constant, UnknownFunctionError
 from ...ir.target import Target
 from ..artifact import Artifact
 from ..libraries import library_address
-from ..lower.wrap import INTO
+from ..lower.wrap import CALL, INTO, public_name
 from ..manifest import FunctionSpec
 from .errors import CompileError
 from .function import NativeFunction
@@ -44,6 +44,8 @@ class Executable:
         The module's constants; loaded when a function that uses them is first called.
     table : RuntimeTable, optional
         Where native code gets memory and threads; the process's own if not given.
+    compiled : int
+        How many objects LLVM had to make for it; kept as an attribute.
     """
 
     def __init__(
@@ -52,12 +54,15 @@ class Executable:
         constants: Mapping[str, Constant],
         *,
         table: RuntimeTable | None = None,
+        compiled: int = 0,
     ) -> None:
         """Load the machine code; nothing runs yet."""
         self.artifact = artifact
-        self._constants = dict(constants)
+        self.compiled = compiled
+        self._constants = {**constants, **artifact.constants}
         self._arrays: dict[str, Array] = {}
         self._lock = threading.RLock()
+        self._preparing = False
         host = Target("cpu", arch=artifact.target.arch, features=artifact.target.features)
         objects = [artifact.objects[name] for name in sorted(artifact.objects)]
         library = Library([support_object(host), *objects], artifact.target)
@@ -70,7 +75,7 @@ class Executable:
             for spec in artifact.functions
         }  # fmt: skip
         for name, function in self._functions.items():
-            function.in_place = self._functions.get(name + INTO)
+            function.in_place = self._functions.get(public_name(name) + INTO)
         self._main = self._functions.get("main")
 
     # ------------------------------------------------------------ calling
@@ -97,7 +102,8 @@ class Executable:
         UnknownFunctionError
             If there is none; the message lists those there are.
         """
-        found = self._functions.get(name) or self._functions.get(name + INTO)
+        known = (self._functions.get(name + ending) for ending in ("", CALL, INTO))
+        found = next((f for f in known if f is not None), None)
         if found is None:
             raise UnknownFunctionError(
                 f"no function {name!r}", hint=f"functions are {', '.join(self.names)}"
@@ -108,7 +114,12 @@ class Executable:
     def names(self) -> tuple[str, ...]:
         """The functions that can be called."""
         shown = (n for n, f in self._functions.items() if not f.spec.prepares)
-        return tuple(dict.fromkeys(n.removesuffix(INTO) for n in shown))
+        return tuple(dict.fromkeys(public_name(n) for n in shown))
+
+    @property
+    def cached(self) -> bool:
+        """Whether all machine code came from the cache."""
+        return self.compiled == 0
 
     @property
     def target(self) -> Target:
@@ -120,8 +131,12 @@ class Executable:
     def _fetch(self, keys: Sequence[str]) -> list[Array]:
         with self._lock:
             missing = [k for k in keys if k not in self._arrays and k not in self._constants]
-            if missing:
-                self._run_prepare()
+            if missing and not self._preparing:
+                self._preparing = True
+                try:
+                    self._run_prepare()
+                finally:
+                    self._preparing = False
             return [self._array(key) for key in keys]
 
     def _array(self, key: str) -> Array:

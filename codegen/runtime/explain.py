@@ -10,6 +10,7 @@ from ...ir.errors import Json, TilewrightError
 from ...ir.host import layout
 from ...ir.thread import table
 from ..lower.host import CODE_CHECK
+from ..lower.wrap import public_name
 from ..manifest import FunctionSpec, ParamSpec, Site
 from .errors import (
     AliasError,
@@ -32,7 +33,7 @@ from .errors import (
 
 def place(function: str, param: ParamSpec) -> str:
     """Name a parameter the way errors do."""
-    return f"function {function!r}, parameter {param.name!r}: {param.annotation}"
+    return f"function {public_name(function)!r}, parameter {param.name!r}: {param.annotation}"
 
 
 def explain(
@@ -59,7 +60,7 @@ def _kernel(
     text, a, b = (record[o // 8] for o in (layout.CALL_TEXT, layout.CALL_A, layout.CALL_B))
     words = ctypes.string_at(text).decode(errors="replace") if text else f"code {code}"
     kinds = {table.CODE_BOUNDS: "out of bounds", table.CODE_RANGE: "out of range"}
-    where = f"function {spec.name!r}"
+    where = f"function {public_name(spec.name)!r}"
     if launch is not None:
         where += f", kernel {launch.kernel!r} (binding {launch.binding!r})"
     return KernelError(
@@ -142,7 +143,9 @@ def _dimension(
     elif site.dim == -1:
         which = "the rank"
     shape = f" of shape {tuple(argument.shape)}" if hasattr(argument, "shape") else ""
-    bound = f" (with {known} from the arguments before)" if known else ""
+    bound = f" (with {known} from the other arguments)" if known else ""
+    if site.text in values:
+        bound = " from the other arguments"
     return ShapeMismatchError(
         f"{which}{shape}: expected {meaning}{bound}, got {actual}",
         where=place(spec.name, param),
@@ -167,7 +170,7 @@ def _program(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> Tilewrig
     values = dict(zip(site.names, numbers, strict=False))
     known = ", ".join(f"{name} = {value}" for name, value in values.items())
     suffix = f", with {known}" if known else ""
-    where = f"function {spec.name!r}"
+    where = f"function {public_name(spec.name)!r}"
     details: dict[str, Json] = {"function": spec.name, "check": site.text, "values": {**values}}
     match site.kind:
         case "bound":

@@ -14,6 +14,7 @@ from ...ir.errors import TilewrightError
 from ...ir.host import layout
 from ...ir.host.support import workspaces
 from ..lower.flow.function import entry_symbol
+from ..lower.wrap import public_name
 from ..manifest import FunctionSpec
 from .errors import ArgumentCountError
 from .explain import explain
@@ -147,8 +148,8 @@ class NativeFunction:
         signature = ", ".join(f"{p.name}: {p.annotation}" for p in params)
         return ArgumentCountError(
             f"expected {len(params)} arguments, got {len(arguments)}",
-            where=f"function {self.spec.name!r}",
-            hint=f"{self.spec.name}({signature})",
+            where=f"function {public_name(self.spec.name)!r}",
+            hint=f"{public_name(self.spec.name)}({signature})",
             details={"expected": len(params), "actual": len(arguments)},
         )
 

@@ -30,8 +30,7 @@ def support_text(target: Target) -> str:
 
 @cache
 def _object(target: Target) -> bytes:
-    (made,) = build_objects([("run-time support", support_text(target))], target)
-    return made
+    return build_objects([("run-time support", support_text(target))], target).objects[0]
 
 
 def support_object(target: Target) -> bytes:

@@ -12,11 +12,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
-from ...ir.errors import TilewrightError
 from ...ir.target import Target
 from .errors import (
     CompileCancelledError,
@@ -83,27 +82,30 @@ class Worker:
     def __init__(self) -> None:
         """Start nothing yet."""
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
+        self._log: IO[bytes] | None = None
+        self.last_words = ""
+        self.exit_code: int | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process, if one runs."""
+        """The process, if one was started."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the process unless it runs."""
-        if self._process is None or self._process.poll() is not None:
-            path = os.pathsep.join(p for p in sys.path if p)
-            self._log.seek(0)
-            self._log.truncate()
-            self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
-                [sys.executable, "-P", "-m", f"{__package__}.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,
-            )
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.stop()
+        path = os.pathsep.join(p for p in sys.path if p)
+        self._log = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
+            [sys.executable, "-P", "-m", f"{__package__}.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
         return self._process
 
     def ask(self, job: Job, timeout: float, poll: Callable[[], None]) -> bytes:
@@ -124,6 +126,11 @@ class Worker:
             write_frame(process.stdin.fileno(), request, job.text.encode())
             deadline = time.monotonic() + timeout
             response, blob = read_frame(process.stdout.fileno(), deadline=deadline, poll=poll)
+        except PipeClosedError:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1.0)  # for how it ended; stopping it now would hide that
+            self.stop()
+            raise
         except BaseException:
             self.stop()
             raise
@@ -131,26 +138,20 @@ class Worker:
             raise _as_error(job, response["error"])
         return blob
 
-    def last_words(self) -> str:
-        """Give the end of what the process wrote to standard error."""
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace").strip()[-600:]
-
-    def exit_code(self) -> int | None:
-        """Give how the process ended, if it has."""
-        return None if self._process is None else self._process.poll()
-
     def stop(self) -> None:
-        """End the process at once; the next job starts another one."""
-        process = self._process
-        if process is None:
+        """End the process at once, keeping its last words; the next job starts another one."""
+        process, log = self._process, self._log
+        if process is None or log is None:
             return
         process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
+        self.exit_code = process.wait()
+        log.seek(0)
+        self.last_words = log.read().decode(errors="replace").strip()[-600:]
+        for pipe in (process.stdin, process.stdout, log):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+        self._process = self._log = None
 
 
 def _as_error(job: Job, data: dict[str, Any]) -> CompileError:
@@ -181,16 +182,26 @@ class Pool:
             self._idle.put(worker)
 
     def run(
-        self, job: Job, *, timeout: float = DEFAULT_TIMEOUT, cancel: Cancellation | None = None
+        self,
+        job: Job,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        cancel: Cancellation | None = None,
+        also: Cancellation | None = None,
     ) -> bytes:
-        """Have one job done; a worker that dies is replaced once.
+        """Have one job done; a worker that dies is replaced once. Either switch stops it.
 
         Raises
         ------
         CompileError
             If LLVM refuses the text, the worker dies twice, time is up or somebody cancels.
         """
-        poll = (cancel or Cancellation()).check
+        switches = [s for s in (cancel, also) if s is not None]
+
+        def poll() -> None:
+            for switch in switches:
+                switch.check()
+
         worker = self._borrow(poll)
         try:
             return self._attempt(worker, job, timeout, poll)
@@ -217,8 +228,8 @@ class Pool:
                 if last:
                     raise WorkerDiedError(
                         f"the compile worker died while compiling {job.name} "
-                        f"({_ending(worker.exit_code())})",
-                        hint=worker.last_words(),
+                        f"({_ending(worker.exit_code)})",
+                        hint=worker.last_words,
                     ) from error
         raise CompileError(f"{job.name} was not compiled")
 
@@ -232,43 +243,73 @@ class Pool:
     ) -> list[bytes]:
         """Have jobs done by all workers at once; the first error stops the others.
 
-        ``done`` is called with the position of each job that is ready, from several threads.
+        ``done`` is called on the calling thread with the position of each job that is ready; what
+        it raises stops the others, too, and is raised here.
         """
-        stop = cancel or Cancellation()
-        made: dict[int, bytes] = {}
-        failures: list[TilewrightError] = []
-        waiting = iter(range(len(jobs)))
-        lock = threading.Lock()
-
-        def work() -> None:
-            while not failures:
-                with lock:
-                    position = next(waiting, None)
-                if position is None:
-                    return
-                try:
-                    made[position] = self.run(jobs[position], timeout=timeout, cancel=stop)
-                    if done is not None:
-                        done(position)
-                except TilewrightError as error:
-                    failures.append(error)
-
-        threads = [
-            threading.Thread(target=work, daemon=True)
-            for _ in range(min(len(self.workers), len(jobs)))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
-        return [made[k] for k in range(len(jobs))]
+        batch = _Batch(self, jobs, timeout, cancel or Cancellation())
+        batch.start()
+        try:
+            for position in batch.ready():
+                if done is not None:
+                    done(position)
+        finally:
+            batch.finish()
+        return [batch.made[k] for k in range(len(jobs))]
 
     def close(self) -> None:
         """End all workers."""
         for worker in self.workers:
             worker.stop()
+
+
+class _Batch:
+    """Jobs shared out among threads, one a worker; what happens is told through a queue."""
+
+    def __init__(
+        self, pool: Pool, jobs: Sequence[Job], timeout: float, cancel: Cancellation
+    ) -> None:
+        self.made: dict[int, bytes] = {}
+        self._pool, self._jobs, self._timeout = pool, jobs, timeout
+        self._stop = Cancellation()
+        self._outer = cancel
+        self._waiting = iter(range(len(jobs)))
+        self._lock = threading.Lock()
+        self._events: queue.SimpleQueue[int | BaseException] = queue.SimpleQueue()
+        count = min(len(pool.workers), len(jobs))
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def finish(self) -> None:
+        """Stop what still runs, and wait for it."""
+        self._stop.cancel()
+        for thread in self._threads:
+            thread.join()
+
+    def ready(self) -> Iterator[int]:
+        """Give the positions of the jobs as they become ready."""
+        for _ in self._jobs:
+            event = self._events.get()
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+
+    def _work(self) -> None:
+        while not self._stop.cancelled:
+            with self._lock:
+                position = next(self._waiting, None)
+            if position is None:
+                return
+            try:
+                self.made[position] = self._pool.run(
+                    self._jobs[position], timeout=self._timeout, cancel=self._outer, also=self._stop
+                )
+            except BaseException as error:  # noqa: BLE001  # raised again by ready()
+                self._events.put(error)
+                return
+            self._events.put(position)
 
 
 def _ending(code: int | None) -> str:

@@ -19,7 +19,7 @@ from ..symbolic import (
     substitute,
     var,
 )
-from .memory import Check
+from .memory import AllocStorage, Check, Launch, VersionCase, VersionSwitch, ViewTensor
 from .nodes import (
     Binding,
     Branch,
@@ -60,32 +60,40 @@ def info_terms(info: Info) -> tuple[Expr, ...]:
 
 
 def substitute_right(right: Right, terms: Mapping[Var, SymInt]) -> Right:
-    """Replace symbols by terms in a dataflow right-hand side, outside of its operands."""
-
-    def expr(e: Expr) -> Expr:
-        return substitute(e, terms)
-
+    """Replace symbols by terms in a right-hand side, outside of its operands and branches."""
     match right:
-        case CallTIR(outputs=outputs, scalars=scalars, versions=versions):
-            return replace(
-                right,
-                outputs=tuple(_tensor(o, terms) for o in outputs),
-                scalars=tuple(map(expr, scalars)),
-                versions=tuple(
-                    KernelVersion(
-                        substitute(v.guard, terms), v.function, tuple(map(expr, v.scalars))
-                    )
-                    for v in versions
-                ),
-            )
+        case CallTIR(outputs=outputs):
+            made = tuple(_tensor(o, terms) for o in outputs)
+            scalars, versions = _scalars(right, terms)
+            return replace(right, outputs=made, scalars=scalars, versions=versions)
+        case Launch():
+            scalars, versions = _scalars(right, terms)
+            return replace(right, scalars=scalars, versions=versions)
         case CallDPSLibrary(outputs=outputs):
             return replace(right, outputs=tuple(_tensor(o, terms) for o in outputs))
         case MatchCast(info=info):
             return replace(right, info=substitute_info(info, terms))
         case Check(predicate=predicate):
             return replace(right, predicate=substitute(predicate, terms))
+        case AllocStorage(size=size):
+            return replace(right, size=substitute(size, terms))
+        case ViewTensor(offset=offset, info=info):
+            return replace(right, offset=substitute(offset, terms), info=_tensor(info, terms))
         case _:
             return right
+
+
+def _scalars(
+    call: CallTIR | Launch, terms: Mapping[Var, SymInt]
+) -> tuple[tuple[Expr, ...], tuple[KernelVersion, ...]]:
+    def expr(e: Expr) -> Expr:
+        return substitute(e, terms)
+
+    versions = tuple(
+        KernelVersion(substitute(v.guard, terms), v.function, tuple(map(expr, v.scalars)))
+        for v in call.versions
+    )
+    return tuple(map(expr, call.scalars)), versions
 
 
 def _tensor(info: TensorInfo, terms: Mapping[Var, SymInt]) -> TensorInfo:
@@ -142,7 +150,8 @@ class _Inliner:
         for param, arg in zip(callee.params, args, strict=True):
             self.replaced[param.value] = arg
         outer, self.stack = self.stack, (*self.stack, name)
-        yield from self.bindings(tuple(self.copies(callee.bindings, terms)))
+        copied = tuple(self.copies(callee.bindings, terms))
+        yield from self.bindings(copied)
         self.stack = outer
         results = tuple(self.changed(r) for r in callee.results)
         if len(results) == 1 and isinstance(binding.value.info, TensorInfo):
@@ -159,6 +168,12 @@ class _Inliner:
             yield replace(binding, value=value, right=right)
 
     def copied(self, right: Right, terms: Mapping[Var, SymInt]) -> Right:
+        if isinstance(right, VersionSwitch):
+            cases = (
+                VersionCase(substitute(c.guard, terms), tuple(self.copies(c.bindings, terms)))
+                for c in right.cases
+            )
+            return VersionSwitch(tuple(cases))
         if isinstance(right, IfElse):
             sides = tuple(
                 Branch(tuple(self.copies(b.bindings, terms)), self.operands(b.results, terms))

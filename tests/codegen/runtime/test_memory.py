@@ -7,7 +7,6 @@ import gc
 import numpy as np
 import pytest
 
-from tests.codegen.runtime.helpers import CountingMemory, add_kernel, chain, tensor
 from tilewright.codegen import compile
 from tilewright.codegen.runtime.errors import KernelError, OutOfMemoryError, SizeError
 from tilewright.ir.dtype import f32, i64
@@ -17,6 +16,8 @@ from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Index, Let, Load, PrimFunc, Store
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import UnboundSymbolError, as_expr, var
+
+from tests.codegen.runtime.helpers import CountingMemory, add_kernel, chain, tensor
 
 
 def ones(n: int) -> np.ndarray:

@@ -7,13 +7,6 @@ import gc
 import numpy as np
 import torch
 
-from tests.codegen.runtime.helpers import (
-    add_kernel,
-    chain,
-    constant,
-    increment_kernel,
-    tensor,
-)
 from tilewright.codegen import compile
 from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.builder import GraphBuilder
@@ -22,6 +15,14 @@ from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary, Compare
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import as_expr, var
+
+from tests.codegen.runtime.helpers import (
+    add_kernel,
+    chain,
+    constant,
+    increment_kernel,
+    tensor,
+)
 
 
 def ones(*shape: int) -> np.ndarray:

@@ -1,0 +1,164 @@
+"""The disk cache: whole entries or none, whoever writes at the same time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tilewright.codegen.compiler import BuildOptions, build
+from tilewright.codegen.runtime.build import build_objects
+from tilewright.codegen.runtime.cache import DiskCache, default_cache, default_folder
+from tilewright.codegen.runtime.workers import Pool
+from tilewright.ir.target import Target
+
+from tests.codegen.runtime.helpers import chain
+
+TEXT = "define i32 @f() {\n  ret i32 7\n}\n"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> DiskCache:
+    return DiskCache(tmp_path / "cache")
+
+
+def only_entry(cache: DiskCache) -> Path:
+    (path,) = cache.folder.glob("??/*")
+    return path
+
+
+class NoPool(Pool):
+    """Compiling again would be a mistake."""
+
+    def run_all(self, *_args: object, **_options: object) -> list[bytes]:
+        pytest.fail("compiled again")
+
+
+def test_keys_depend_on_where_parts_end() -> None:
+    assert DiskCache.key(b"ab", b"c") != DiskCache.key(b"a", b"bc")
+
+
+def test_an_object_is_compiled_once(cache: DiskCache) -> None:
+    target = Target("cpu")
+    (first,) = build_objects([("f", TEXT)], target, store=cache).objects
+    (second,) = build_objects([("f", TEXT)], target, store=cache, pool=NoPool()).objects
+    assert first == second
+    assert (cache.hits, cache.misses) == (1, 1)
+
+
+def test_other_features_are_another_object(cache: DiskCache) -> None:
+    build_objects([("f", TEXT)], Target("cpu"), store=cache)
+    build_objects([("f", TEXT)], Target("cpu", features=("avx2",)), store=cache)
+    assert cache.statistics().entries == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign"])
+def test_a_damaged_entry_is_compiled_again(cache: DiskCache, damage: str) -> None:
+    target = Target("cpu")
+    (first,) = build_objects([("f", TEXT)], target, store=cache).objects
+    path = only_entry(cache)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    changed = {"cut": data[:-9], "flip": data, "empty": b"", "foreign": b"something else"}
+    path.write_bytes(bytes(changed[damage]))
+    (second,) = build_objects([("f", TEXT)], target, store=cache).objects
+    assert first == second
+    assert cache.get(path.name) == first
+
+
+def test_the_oldest_entries_go_first(cache: DiskCache) -> None:
+    for k in range(6):
+        cache.put(f"{k:02}key", bytes(1000))
+        os.utime(cache.folder / f"{k:02}" / f"{k:02}key", (k, k))
+    cache.limit = 5000
+    assert cache.get("00key") is not None
+    removed = cache.evict()
+    assert removed == 2
+    assert cache.get("00key") is not None
+    assert cache.get("01key") is None
+    assert cache.statistics().bytes <= 5000
+
+
+def test_writing_evicts_by_itself(cache: DiskCache) -> None:
+    cache.limit = 50_000
+    for k in range(200):
+        cache.put(f"{k:03}", bytes(1000))
+    assert cache.statistics().bytes <= 55_000
+
+
+def test_clear(cache: DiskCache) -> None:
+    for k in range(5):
+        cache.put(f"{k:02}", b"x")
+    assert cache.clear() == 5
+    assert cache.statistics().entries == 0
+    assert cache.get("01") is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    cache = DiskCache(blocked / "cache")
+    cache.put("key", b"value")
+    assert cache.get("key") is None
+
+
+def _hammer(folder: str, seed: int) -> None:
+    cache = DiskCache(Path(folder), limit=40_000)
+    for k in range(300):
+        key = f"{(k * 7 + seed) % 20:02}key"
+        found = cache.get(key)
+        if found is not None and found != key.encode() * 500:
+            os._exit(3)
+        cache.put(key, key.encode() * 500)
+    os._exit(0)
+
+
+def test_many_processes_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_hammer, args=(str(tmp_path), k)) for k in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [p.exitcode for p in processes] == [0] * 4
+    assert not list(tmp_path.glob("??/.new-*"))
+
+
+def test_many_threads_at_once(cache: DiskCache) -> None:
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        for k in range(100):
+            key = f"{(k + seed) % 10:02}"
+            if cache.get(key) not in (None, key.encode() * 99):
+                wrong.append(key)
+            cache.put(key, key.encode() * 99)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_the_environment_says_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "here"))
+    monkeypatch.setenv("TILEWRIGHT_CACHE_LIMIT", "123")
+    assert default_cache().folder == tmp_path / "here"
+    assert default_cache().limit == 123
+    monkeypatch.delenv("TILEWRIGHT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "tilewright"
+
+
+def test_the_same_module_and_target_give_the_same_bytes(tmp_path: Path) -> None:
+    target = Target("cpu")
+    made = [
+        build(chain(4), target, BuildOptions(store=DiskCache(tmp_path / str(k))))[0].to_bytes()
+        for k in range(2)
+    ]
+    assert made[0] == made[1]

@@ -1,0 +1,192 @@
+"""One executable, many callers; and what happens in a forked child."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile
+from tilewright.codegen.runtime.table import (
+    ProviderError,
+    RuntimeTable,
+    available_threads,
+    openmp_runtime,
+)
+from tilewright.ir.dtype import f32
+from tilewright.ir.loop.builder import Builder
+from tilewright.ir.loop.nodes import Binary, For, PrimFunc
+from tilewright.ir.module import Module
+from tilewright.ir.symbolic import var
+from tilewright.ir.target import Target
+
+from tests.codegen.runtime.helpers import CountingMemory, chain, matmul_kernel
+
+
+def parallel_kernel() -> PrimFunc:
+    """y[i, j] = x[i, j] * x[i, j] over parallel rows"""
+    from dataclasses import replace
+
+    n, m = var("n", lower=0), var("m", lower=0)
+    b = Builder("square")
+    x, y = b.param("x", (n, m), f32), b.param("y", (n, m), f32, "out")
+    b.compute(y, lambda i, j: Binary("mul", b.load(x, i, j), b.load(x, i, j)))
+    func = b.finish()
+    assert isinstance(func.body, For)
+    return replace(func, body=replace(func.body, kind="parallel"))
+
+
+def test_eight_threads_and_as_many_shapes() -> None:
+    exe = compile(chain(8))
+
+    def work(seed: int) -> bool:
+        for k in range(200):
+            x = np.full((seed * 37 + k) % 300, seed + 1, np.float32)
+            if not np.array_equal(exe(x), x * 9):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+def test_more_callers_at_once_than_workspaces() -> None:
+    """Each call stays inside until all 24 are: 8 of them run in workspaces made for them alone."""
+    count = 24
+    memory, barrier = CountingMemory(), threading.Barrier(count, timeout=20)
+    arrived: set[int] = set()
+    allocate = memory.allocate
+
+    def waiting(size: int, alignment: int) -> int:
+        me = threading.get_ident()
+        if me not in arrived:
+            arrived.add(me)
+            barrier.wait()
+        return allocate(size, alignment)
+
+    memory.allocate = waiting  # type: ignore[method-assign]
+    exe = compile(chain(4), table=memory.table())
+    with ThreadPoolExecutor(count) as pool:
+        x = np.ones(50, np.float32)
+        results = list(pool.map(lambda _: exe(x), range(count)))
+    assert all(r.tolist() == [5.0] * 50 for r in results)
+    del results
+    exe.trim()
+    assert not memory.live
+
+
+def test_a_parallel_kernel_from_many_threads_makes_few_threads() -> None:
+    exe = compile(Module().with_functions(parallel_kernel()), Target("cpu", threads=2))
+    x = np.random.default_rng(0).random((512, 512), np.float32)
+    before = len(os.listdir("/proc/self/task"))
+    peak = before
+
+    def work(_: int) -> bool:
+        nonlocal peak
+        ok = all(np.array_equal(exe(x), x * x) for _ in range(20))
+        peak = max(peak, len(os.listdir("/proc/self/task")))
+        return ok
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert peak - before <= 8 + 3
+
+
+def test_providers_are_chosen_by_name() -> None:
+    assert RuntimeTable(threads=4, parallel="serial").threads == 1
+    assert RuntimeTable(threads=3, parallel="openmp").threads == 3
+    assert RuntimeTable().threads == available_threads()
+    assert openmp_runtime() is not None
+
+
+def test_without_an_openmp_runtime_asking_for_one_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tilewright.codegen.runtime import table
+
+    monkeypatch.setattr(table, "openmp_runtime", lambda: None)
+    with pytest.raises(ProviderError, match="no OpenMP runtime"):
+        RuntimeTable(parallel="openmp")
+    assert RuntimeTable(threads=4).threads == 1
+
+
+def test_a_provider_of_the_users_own() -> None:
+    import ctypes
+
+    calls: list[int] = []
+    body_type = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+    )
+    entry_type = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+    )
+
+    def backwards(_context: int, body: int, stop: int, environment: int) -> int:
+        calls.append(stop)
+        run = body_type(body)
+        return max((run(environment, k, k + 1, 0) for k in reversed(range(stop))), default=0)
+
+    native = entry_type(backwards)
+    address = ctypes.cast(native, ctypes.c_void_p).value or 0
+    table = RuntimeTable(threads=2, parallel=address)
+    exe = compile(Module().with_functions(parallel_kernel()), Target("cpu", threads=2), table=table)
+    x = np.random.default_rng(0).random((300, 999), np.float32)
+    assert np.array_equal(exe(x), x * x)
+    assert calls == [300]
+
+
+def test_a_child_forked_after_a_parallel_call_works_serially() -> None:
+    script = textwrap.dedent("""
+        import os, signal
+        import numpy as np
+        from tests.codegen.runtime.test_concurrency import parallel_kernel
+        from tests.codegen.runtime.helpers import chain
+        from tilewright.codegen import compile
+        from tilewright.ir.module import Module
+        from tilewright.ir.target import Target
+
+        exe = compile(Module().with_functions(parallel_kernel()), Target("cpu", threads=2))
+        x = np.random.default_rng(0).random((600, 600), np.float32)
+        assert np.array_equal(exe(x), x * x)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            same = all(np.array_equal(exe(x), x * x) for _ in range(3))
+            again = compile(chain(3))(np.ones(4, np.float32)).tolist() == [4.0] * 4
+            os._exit(0 if same and again else 1)
+        _, status = os.waitpid(child, 0)
+        assert np.array_equal(exe(x), x * x)
+        raise SystemExit(os.waitstatus_to_exitcode(status))
+    """)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, timeout=60, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr[-2000:]) == (0, "")
+
+
+def test_calls_let_other_threads_run() -> None:
+    exe = compile(Module().with_functions(matmul_kernel()))
+    x = np.ones((300, 300), np.float32)
+    ticks, stop = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal ticks
+        while not stop.is_set():
+            ticks += 1
+            stop.wait(0.0005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    for _ in range(10):
+        exe(x, x)
+    stop.set()
+    thread.join()
+    assert ticks > 5
