@@ -56,7 +56,10 @@ def to_text(
 class _Printer:
     """Prints every subterm, children first."""
 
-    def __init__(self, names: Mapping[Var, str], order: Mapping[Var, int]) -> None:
+    def __init__(
+        self, names: Mapping[Var, str], order: Mapping[Var, int], limit: int | None = None
+    ) -> None:
+        self.limit = limit
         self.names = names
         self.order = order
         self.pieces: dict[Term, _Piece] = {}
@@ -64,6 +67,8 @@ class _Printer:
     def text(self, e: Term) -> str:
         for term in postorder(e):
             text, binding = self.write(term)
+            if self.limit is not None and len(text) > self.limit:
+                text = text[: self.limit] + "..."
             self.pieces[term] = _Piece(text, binding, self.key(term))
         return self.pieces[e].text
 
@@ -240,8 +245,12 @@ def _minus(text: str) -> str:
     return f"-{text}" if text.isidentifier() or text.isdecimal() else f"-({text})"
 
 
-def _any_text(term: Term) -> str:
-    return _Printer({}, {}).text(term)
+_SHOWN = 2000
 
 
-ALGEBRA.text = _any_text
+def _shown(term: Term) -> str:
+    """Text for a message: a term that shares subterms may be exponentially long written out."""
+    return _Printer({}, {}, _SHOWN).text(term)
+
+
+ALGEBRA.text = _shown
