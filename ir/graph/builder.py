@@ -8,6 +8,7 @@ from typing import TypeAlias
 from ..dtype import bool_, f32, i64
 from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
 from ..loop.nodes import Access, Attribute
+from ..naming import writable
 from ..symbolic import And, Bool, Discharge, Eq, Expr, Facts, Le, Lt, SymInt, as_expr, minimum
 from .nodes import (
     Binding,
@@ -95,7 +96,7 @@ class GraphBuilder:
         self.facts = Facts() if facts is None else facts
 
     def _value(self, name: str, info: Info) -> Value:
-        chosen = fresh_name(name, self._names)
+        chosen = fresh_name(writable(name), self._names)
         self._names.add(chosen)
         return Value(self._mint(), chosen, info)
 

@@ -15,6 +15,7 @@ from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, TensorInfo
 from ..identity import fresh_name
 from ..module import Module
+from ..naming import writable
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
 from . import onnx_compound, onnx_elementwise, onnx_shaping
 from .cleanup import constants_of, without_dead_code
@@ -83,7 +84,7 @@ def identifier(name: str, default: str) -> str:
     ('past_key_values_0_key', 'x_0')
     """
     clean = re.sub(r"\W+", "_", name).strip("_")
-    return clean if clean.isidentifier() else f"{default}_{clean}".rstrip("_")
+    return writable(clean if clean[:1].isalpha() else f"{default}_{clean}".rstrip("_"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,6 +129,21 @@ def reduction(
     op = {"amax": "max", "amin": "min"}.get(name, name)
     wide = convert(t, x, t.result_dtype())
     return t.apply(op, t.plain(wide), axes=_axes(dims), keepdims=keepdim)
+
+
+@aten("linalg_vector_norm")
+def vector_norm(
+    t: TorchContext, x: Imported, order: float = 2, dims: int | Sequence[int] | None = None,
+    keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """The Euclidean length, the sum of magnitudes, or the greatest magnitude."""
+    wide = convert(t, x, t.result_dtype())
+    size = elementwise(t, "multiply", [wide, wide]) if order == 2 else elementwise(t, "abs", [wide])
+    if order not in (1, 2, math.inf):
+        raise UnsupportedFormError(f"norm of order {order}")
+    op = "max" if order == math.inf else "sum"
+    found = t.apply(op, t.plain(size), axes=_axes(dims), keepdims=keepdim)
+    return elementwise(t, "sqrt", [found]) if order == 2 else found
 
 
 @aten("any", "all")

@@ -81,7 +81,7 @@ def from_exported_program(program: Any) -> Module:
     >>> [p.value.info.shape[0].name for p in from_exported_program(program).graph().params]
     ['batch']
     """
-    functional = program.run_decompositions({})
+    functional = program if _is_mapped(program) else program.run_decompositions({})
     _refuse_mutation(functional)
     inputs = read_symbols(functional)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
@@ -94,6 +94,29 @@ def from_exported_program(program: Any) -> Module:
         MappingProxyType(constants),
         MappingProxyType({"source": "torch.export"}),
     )
+
+
+def _is_mapped(program: Any) -> bool:
+    """Whether every operator of a program, as it is traced, can be imported and changes nothing.
+
+    Otherwise PyTorch makes it functional first, which costs seconds.
+    """
+    graphs = [m.graph for m in program.graph_module.modules() if hasattr(m, "graph")]
+    nodes = [n for g in graphs for n in g.nodes if n.op == "call_function"]
+    return all(_is_known(n) and not _changes_operand(n) for n in nodes)
+
+
+def _is_known(node: Any) -> bool:
+    name = str(node.target)
+    if name.startswith("aten."):
+        return name.split(".")[1] in HANDLERS
+    return getattr(node.target, "__name__", name) in {*SIZE_FUNCTIONS, *_WRAPPERS}
+
+
+def _changes_operand(node: Any) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    changes = schema is not None and schema.is_mutable
+    return changes and str(node.target) != "aten.detach_.default"
 
 
 def _refuse_mutation(program: Any) -> None:
@@ -118,14 +141,19 @@ class _Translator:
     def translate(self) -> GraphFunc:
         """Translate all nodes in order, and collect what is not supported."""
         self._inputs()
-        for node in self.program.graph.nodes:
+        self._nodes(self.program.graph_module)
+        if self.missing:
+            raise _unsupported(self.missing)
+        return self._finish()
+
+    def _nodes(self, module: Any) -> None:
+        for node in module.graph.nodes:
+            if node.op == "get_attr":
+                self.values[node] = getattr(module, node.target)
             if node.op == "call_function":
                 self.context.node = node
                 self.context.origins = frozenset({module_path(node) or node.name})
                 self.values[node] = self._call(node)
-        if self.missing:
-            raise _unsupported(self.missing)
-        return self._finish()
 
     # ---------------------------------------------------------------- inputs and outputs
 
@@ -175,7 +203,22 @@ class _Translator:
             handler = HANDLERS.get(name.split(".")[1])
             return self._handled(node, handler, (self.context,))
         function = getattr(node.target, "__name__", name)
+        if function in _WRAPPERS:
+            return self._handled(node, self._wrapped, ())
         return self._handled(node, SIZE_FUNCTIONS.get(function), ())
+
+    def _wrapped(self, *args: Any) -> Any:
+        """Translate a sub-graph that PyTorch runs under another mode, which changes no result."""
+        at = next(k for k, a in enumerate(args) if hasattr(a, "graph"))
+        module, given = args[at], iter(args[at + 1 :])
+        if any(a is True for a in args[2:at]):
+            raise UnsupportedFormError("automatic mixed precision", hint="export without autocast")
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                self.values[node] = next(given)
+        self._nodes(module)
+        output = next(n for n in module.graph.nodes if n.op == "output")
+        return self._argument(output.args[0])
 
     def _handled(self, node: Any, handler: Any, first: tuple[Any, ...]) -> Any:
         name = str(node.target)
@@ -205,6 +248,10 @@ class _Translator:
         if type(value).__name__ == "Node":
             return self.values[value]
         return value
+
+
+_WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+"""Operators that run a sub-graph under another mode."""
 
 
 class _Missing:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import TilewrightError
 from ..identity import fresh_name
+from ..naming import writable
 from ..symbolic import (
     Bool,
     Discharge,
@@ -62,7 +63,7 @@ class TorchSymbols:
     def declare(self, symbol: str, name: str) -> Var:
         """Make the variable of a symbol, under a name that is free."""
         if symbol not in self.vars:
-            chosen = fresh_name(re.sub(r"\W", "_", name), self._taken)
+            chosen = fresh_name(writable(name), self._taken)
             self._taken.add(chosen)
             self.vars[symbol] = var(chosen, lower=0)
         return self.vars[symbol]

@@ -12,7 +12,11 @@ from tilewright.ir.graph.builder import GraphBuilder, operand
 from tilewright.ir.graph.nodes import Call, TensorInfo, TupleInfo, Value
 from tilewright.ir.graph.operators import OPERATORS, get_operator, lower_call
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.module import Module
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.structural import explain_difference
 from tilewright.ir.symbolic import Expr, Var, as_expr, evaluate, parse_expr, var
+from tilewright.ir.verify import verify
 
 from tests.ir.graph.cases import CASES, Case, T
 
@@ -94,6 +98,16 @@ def test_inference_reference_and_loops_agree(case: Case) -> None:
         run_prim(lowered.function, [*tensors, *found], scalars)
         for have, want in zip(found, expected, strict=True):
             np.testing.assert_allclose(have, want, rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_loops_are_well_formed_and_read_back(case: Case) -> None:
+    program = Program(case)
+    assert isinstance(program.call, Call)
+    function = lower_call(program.call, program.value.info, "f").function
+    verify(function)
+    module = Module().with_functions(function)
+    assert not explain_difference(module, parse(to_text(module)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -65,8 +65,8 @@ ONE_NODE = [
     ("y = Gemm <transB = 1, alpha = 0.5> (x, x)", {}),
     (
         (
-            "a = Constant <value_ints = [1]> () b = Constant <value_ints = [9223372036854775807]> () "
-            "y = Slice(x, a, b, a)"
+            "a = Constant <value_ints = [1]> () "
+            "b = Constant <value_ints = [9223372036854775807]> () y = Slice(x, a, b, a)"
         ),
         {},
     ),

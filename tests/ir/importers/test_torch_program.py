@@ -17,7 +17,10 @@ from tilewright.ir.importers import from_exported_program
 from tilewright.ir.importers.torch_program import UnsupportedInputError
 from tilewright.ir.interpreter.graph import GraphCheckError, run_graph
 from tilewright.ir.module import Module
+from tilewright.ir.script import parse, to_text as to_script
+from tilewright.ir.structural import explain_difference
 from tilewright.ir.symbolic import Discharge, Expr, evaluate, to_text
+from tilewright.ir.verify import verify
 
 from tests.ir.importers.models import (
     PAIRS,
@@ -304,6 +307,48 @@ def test_all_unsupported_operators_are_listed_with_their_place() -> None:
     assert any("inv" in n for n in names)
     assert "pool (" in str(caught.value)
     assert "test_torch_program.py" in str(caught.value)
+
+
+def test_automatic_mixed_precision_is_refused() -> None:
+    import torch
+
+    def forward(_: Any, x: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return x @ x
+
+    with pytest.raises(UnsupportedOperatorsError, match="mixed precision"):
+        from_exported_program(export(small(forward), torch.ones(2, 2)))
+
+
+def test_operators_that_write_in_place_are_made_functional_first() -> None:
+    import torch
+
+    def forward(_: Any, x: Any) -> Any:
+        y = x * 2
+        y.add_(1)
+        return y
+
+    module = from_exported_program(export(small(forward), torch.ones(3)))
+    np.testing.assert_array_equal(run_graph(module, [np.ones(3, np.float32)])[0], [3, 3, 3])
+
+
+def test_a_sentence_embedding_is_normalised() -> None:
+    import torch
+
+    def forward(_: Any, x: Any) -> Any:
+        return torch.nn.functional.normalize(x, dim=-1)
+
+    module = from_exported_program(export(small(forward), torch.ones(2, 3)))
+    x = np.array([[3, 0, 4], [0, 0, 2]], np.float32)
+    expected = torch.nn.functional.normalize(torch.from_numpy(x), dim=-1).numpy()
+    np.testing.assert_allclose(run_graph(module, [x])[0], expected, rtol=1e-6)
+
+
+def test_imported_programs_are_well_formed_and_read_back(attention: str) -> None:
+    for program in (exported_bert(attention), exported_llama(attention)):
+        module = from_exported_program(program)
+        verify(module)
+        assert not explain_difference(module, parse(to_script(module)))
 
 
 def test_state_that_changes_is_refused() -> None:
