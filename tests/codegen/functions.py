@@ -7,7 +7,7 @@ import functools
 import numpy as np
 from scipy import special
 
-from tilewright.ir.dtype import DType, bool_, f32
+from tilewright.ir.dtype import DType
 from tilewright.ir.identity import UidSource
 from tilewright.ir.loop.nodes import (
     Binary,
@@ -20,9 +20,11 @@ from tilewright.ir.loop.nodes import (
     If,
     Load,
     PrimFunc,
+    Stmt,
     Store,
     Unary,
 )
+from tilewright.ir.loop.visit import seq
 from tilewright.ir.symbolic import as_expr, ceildiv, var
 
 from tests.codegen.kernels import Kernel, build
@@ -30,31 +32,34 @@ from tests.codegen.kernels import Kernel, build
 UNARY = ("exp", "expm1", "log", "log1p", "sigmoid", "tanh", "erf", "sin", "cos", "rsqrt", "sqrt")
 
 
-def elementwise(
-    op: str, dtype: DType, level: str = "avx512", *, arity: int = 1, out: DType | None = None
-) -> Kernel:
-    """Compile ``y[i] = op(x[i], ...)`` over 16 lanes with a tail; ``cast`` converts to ``out``."""
-    return _elementwise(op, dtype, level, arity, out)
+def elementwise(op: str, dtype: DType, level: str = "avx512", *, arity: int = 1) -> Kernel:
+    """Compile ``y[i] = op(x[i], ...)`` over 16 lanes with a tail."""
+    return several(((op, dtype),), dtype, level, arity)
 
 
 @functools.cache
-def _elementwise(op: str, dtype: DType, level: str, arity: int, out: DType | None) -> Kernel:
+def several(ops: tuple[tuple[str, DType], ...], dtype: DType, level: str, arity: int = 1) -> Kernel:
+    """Compile many functions of the same operands; ``cast`` converts to the dtype beside it."""
     mint, n = UidSource(), var("n", lower=0)
     inputs = [Buffer(mint(), f"x{k}", (n,), dtype) for k in range(arity)]
-    outer, lane = var("i", lower=0), var("lane", lower=0, upper=15)
-    index = (outer * 16 + lane,)
-    value = _element(op, [Load(x, index) for x in inputs], out)
-    y = Buffer(mint(), "y", (n,), value.dtype)
-    store = If(index[0] < n, Store(y, index, value))
-    inner = For(mint(), lane, as_expr(16), store, "vectorized")
-    body = For(mint(), outer, ceildiv(n, 16), inner)
-    params = [BufferParam(x, "in") for x in inputs]
-    return build(PrimFunc("f", (*params, BufferParam(y, "out")), body), level)
+    outputs: list[Buffer] = []
+    loops: list[Stmt] = []
+    for k, (op, out) in enumerate(ops):
+        outer, lane = var(f"i{k}", lower=0), var(f"lane{k}", lower=0, upper=15)
+        index = (outer * 16 + lane,)
+        value = _element(op, [Load(x, index) for x in inputs], out)
+        y = Buffer(mint(), f"y{k}", (n,), value.dtype)
+        store = If(index[0] < n, Store(y, index, value))
+        inner = For(mint(), lane, as_expr(16), store, "vectorized")
+        loops.append(For(mint(), outer, ceildiv(n, 16), inner))
+        outputs.append(y)
+    params = [*(BufferParam(x, "in") for x in inputs), *(BufferParam(y, "out") for y in outputs)]
+    return build(PrimFunc("f", tuple(params), seq(*loops)), level)
 
 
-def _element(op: str, operands: list[Element], out: DType | None) -> Element:
+def _element(op: str, operands: list[Element], out: DType) -> Element:
     if op == "cast":
-        return Cast(out or bool_, operands[0])
+        return Cast(out, operands[0])
     if op in ("lt", "le", "gt", "ge", "eq", "ne"):
         return Compare(op, *operands)
     return Unary(op, operands[0]) if len(operands) == 1 else Binary(op, *operands)
@@ -62,9 +67,15 @@ def _element(op: str, operands: list[Element], out: DType | None) -> Element:
 
 def apply(kernel: Kernel, *arrays: np.ndarray) -> np.ndarray:
     """Call a kernel of :func:`elementwise`."""
-    out = np.empty(arrays[0].shape, kernel.artifact.buffers[-1].dtype.numpy)
-    assert kernel(*arrays, out) == 0
-    return out
+    return apply_all(kernel, *arrays)[0]
+
+
+def apply_all(kernel: Kernel, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Call a kernel of :func:`several`."""
+    types = [b.dtype.numpy for b in kernel.artifact.buffers[len(arrays) :]]
+    outs = [np.empty(arrays[0].shape, t) for t in types]
+    assert kernel(*arrays, *outs) == 0
+    return outs
 
 
 def reference(op: str, x: np.ndarray) -> np.ndarray:
@@ -99,5 +110,3 @@ SPECIAL = np.array(
      3.4028235e38, -3.4028235e38, 88.72283, 88.72284, -87.33655, -103.97, -104.0, -1e30, 1e4, -1e4],
     np.float32,
 )  # fmt: skip
-
-SINGLE = f32

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from ....ir.loop import nodes as loop
-from ....ir.symbolic import all_of, negate
+from ....ir.symbolic import all_of, negate, var
 from ....ir.thread.nodes import Binary, If, Index, Let, Predicate, Reg, Stmt
 from ....ir.thread.table import CODE_RANGE
 from .bounds import fail
+from .context import Context
 from .elements import Elements, as_index
 
 
-def bind_integer(let: loop.Let, elements: Elements, table: Reg) -> list[Stmt]:
-    """Read the integer, bring it into its range or check it, and bind the symbol."""
+def bind_integer(let: loop.Let, elements: Elements, table: Reg) -> tuple[list[Stmt], Context]:
+    """Read the integer, bring it into its range or check it, and bind the symbol.
+
+    A loop that is unrolled binds the symbol once a copy, so each copy gets a symbol of its own.
+    """
     context = elements.context
-    raw = as_index(elements.value(let.load))
+    value = as_index(elements.value(let.load))
     lower, upper = context.term(let.lower), context.term(let.upper)
-    source = context.source
+    source, name = context.source, let.var.name
+    bound = var(name, lower=let.var.lower, upper=let.var.upper)
+    inner = context.binding(let.var, bound)
     if let.mode == "clamped":
-        raw = Binary("max", Binary("min", raw, Index(upper - 1)), Index(lower))
-    bound: list[Stmt] = [Let(let.var, raw, source)]
-    if let.mode == "checked":
-        inside = context.known.decide(all_of(lower <= let.var, let.var < upper))
-        name = f"{let.load.buffer.name}: integer read from memory outside its range"
-        failing = fail(table, CODE_RANGE, name, (Index(let.var), Index(upper)), context)
-        bound.append(If(Predicate(negate(inside)), failing, (), source))
-    return bound
+        value = Binary("max", Binary("min", value, Index(upper - 1)), Index(lower))
+    if let.mode != "checked":
+        return [Let(bound, value, source)], inner
+    # The symbol's own bounds are what is to be checked: the raw integer must not have them.
+    raw = var(name)
+    inside = context.known.decide(all_of(lower <= raw, raw < upper))
+    text = f"{let.load.buffer.name}: integer read from memory is outside of its range"
+    failing = fail(table, CODE_RANGE, text, (Index(raw), Index(upper)), context)
+    check = If(Predicate(negate(inside)), failing, (), source)
+    return [Let(raw, value, source), check, Let(bound, Index(raw), source)], inner

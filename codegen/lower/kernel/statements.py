@@ -202,8 +202,9 @@ class StatementLowering:
 
     def _let(self, let: loop.Let, context: Context) -> None:
         elements = self._elements(context)
-        self.out.extend(bind_integer(let, elements, self.table))
-        self.statement(let.body, context)
+        bound, inner = bind_integer(let, elements, self.table)
+        self.out.extend(bound)
+        self.statement(let.body, inner)
 
     def _store(self, store: loop.Store, context: Context) -> None:
         target = self.memory.access(store.buffer, store.indices, context)

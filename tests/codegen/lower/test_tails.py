@@ -1,0 +1,201 @@
+"""Tiles with symbolic extents: guards lifted, tails right at every size, and no stack traffic."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.cpu import resolve
+from tilewright.codegen.llvm import assembly
+from tilewright.codegen.lower.pipeline import PASSES
+from tilewright.ir.loop.nodes import For, If
+from tilewright.ir.loop.visit import walk
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.target import Target
+
+from tests.codegen.kernels import LEVELS, build
+
+MATMUL = """
+m, k = symbols("m k", lower=1)
+
+@prim_func
+def matmul(
+    a: Buffer[(m, k), f32], b: Buffer[({panels}, k, {lanes}), f32], c: Out[(m, {columns}), f32]
+):
+    c_local = alloc((m, {columns}), f32, scope="local")
+    for j0 in parallel({panels}):
+        for i0 in range(ceildiv(m, {rows})):
+            for i_init in unrolled({rows}):
+                for j_init in vectorized({lanes}):
+                    with block("init"):
+                        vi = spatial(m, i0 * {rows} + i_init)
+                        vj = spatial({columns}, j0 * {lanes} + j_init)
+                        guard(i0 * {rows} + i_init < m)
+                        c_local[vi, vj] = 0.0
+            for r in range(k):
+                for i1 in unrolled({rows}):
+                    for j1 in vectorized({lanes}):
+                        with block("update"):
+                            vi = spatial(m, i0 * {rows} + i1)
+                            vj = spatial({columns}, j0 * {lanes} + j1)
+                            vr = reduce(r)
+                            guard(i0 * {rows} + i1 < m)
+                            c_local[vi, vj] += a[vi, vr] * b[vj // {lanes}, vr, vj % {lanes}]
+            for i2 in unrolled({rows}):
+                for j2 in vectorized({lanes}):
+                    with block("write"):
+                        vi = spatial(m, i0 * {rows} + i2)
+                        vj = spatial({columns}, j0 * {lanes} + j2)
+                        guard(i0 * {rows} + i2 < m)
+                        c[vi, vj] = c_local[vi, vj]
+"""
+TILES = {"avx512": {"rows": 14, "lanes": 32}, "avx2": {"rows": 6, "lanes": 16}}
+
+
+def matmul(level: str, panels: int = 3):
+    tile = TILES[level]
+    text = MATMUL.format(**tile, panels=panels, columns=panels * tile["lanes"])
+    return parse(text).functions["matmul"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_number_of_rows(level: str) -> None:
+    kernel, lanes = build(matmul(level)), TILES[level]["lanes"]
+    rng = np.random.default_rng(0)
+    for rows in range(1, 31):
+        a = rng.integers(-4, 5, (rows, 17)).astype(np.float32)
+        b = rng.integers(-4, 5, (17, 3 * lanes)).astype(np.float32)
+        packed = np.ascontiguousarray(b.reshape(17, 3, lanes).transpose(1, 0, 2))
+        c = np.full((rows + 1, 3 * lanes), np.nan, np.float32)
+        assert kernel(a, packed, c[:rows]) == 0
+        np.testing.assert_array_equal(c[:rows], a @ b)
+        assert np.isnan(c[rows]).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_accumulators_live_in_registers(level: str) -> None:
+    kernel = build(matmul(level), level)
+    text = assembly(kernel.text, kernel.target)
+    loops = innermost_loops(text)
+    full = max(loops, key=len)
+    tile, cpu = TILES[level], resolve(kernel.target)
+    expected = tile["rows"] * tile["lanes"] * 32 // cpu.vector_bits
+    products = [line for line in full if "vfmadd" in line]
+    assert len(products) % expected == 0
+    assert products
+    assert not [line for line in full if "(%rsp" in line]
+
+
+def innermost_loops(text: str) -> list[list[str]]:
+    """Instructions between a label and the jump back to it, without labels in between."""
+    found: list[list[str]] = []
+    label, lines = "", []
+    for line in text.splitlines():
+        name = re.match(r"(\.LBB\w+):", line)
+        if name:
+            label, lines = name.group(1), []
+        elif label:
+            lines.append(line.strip())
+            if re.match(rf"\s*j\w+\s+{re.escape(label)}\b", line):
+                found.append(lines)
+    return found
+
+
+def test_the_main_tile_has_no_guards() -> None:
+    func = matmul("avx512")
+    cpu = resolve(Target("cpu", features=("avx512",)))
+    for _, step in PASSES:
+        func = step(func, cpu)
+    inner = [s for s in walk(func.body) if isinstance(s, For) and s.var.name == "r"]
+    assert len(inner) == 14
+    whole = max(inner, key=lambda s: not any(isinstance(x, If) for x in walk(s)))
+    assert not [s for s in walk(whole) if isinstance(s, If)]
+
+
+COLUMNS = """
+n = symbols("n", lower=1)
+
+@prim_func
+def scale(x: Buffer[(3, n), {dtype}], y: Out[(3, n), {dtype}]):
+    for i in range(3):
+        for j0 in range(ceildiv(n, 48)):
+            for j1 in vectorized(48):
+                with block("scale"):
+                    vi, vj = spatial(i), spatial(n, j0 * 48 + j1)
+                    guard(j0 * 48 + j1 < n)
+                    y[vi, vj] = x[vi, vj] + x[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i8", "f16", "u16"])
+def test_columns_of_every_remainder(level: str, dtype: str) -> None:
+    kernel = build(parse(COLUMNS.format(dtype=dtype)).functions["scale"], level)
+    element = kernel.artifact.buffers[0].dtype.numpy
+    for n in [*range(1, 50), 95, 96, 97]:
+        x = (np.arange(3 * n) % 50).astype(element).reshape(3, n)
+        y = np.zeros((4, n), element)
+        assert kernel(x, y[:3]) == 0
+        np.testing.assert_array_equal(y[:3], x + x)
+        assert not y[3].any()
+
+
+SUMS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def sums(x: Buffer[(5, n), {dtype}], total: Out[(5,), {dtype}], top: Out[(5,), {dtype}]):
+    for i in range(5):
+        with block("start"):
+            vi = spatial(i)
+            total[vi] = {zero}
+        for j0 in range(ceildiv(n, {lanes})):
+            for j1 in vectorized({lanes}):
+                with block("sum"):
+                    vi, vj = spatial(i), reduce(n, j0 * {lanes} + j1)
+                    guard(j0 * {lanes} + j1 < n)
+                    total[vi] += x[vi, vj]
+        for j2 in vectorized(n):
+            with block("top"):
+                vi, vj = spatial(i), reduce(j2)
+                with init(): top[vi] = {low}
+                top[vi] = max(top[vi], x[vi, vj])
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("lanes", [16, 64])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "i8"])
+def test_reductions_over_lanes(level: str, lanes: int, dtype: str) -> None:
+    integer = dtype.startswith("i")
+    text = SUMS.format(
+        dtype=dtype, lanes=lanes, zero=0 if integer else 0.0, low=-100 if integer else -100.0
+    )
+    kernel = build(parse(text).functions["sums"], level)
+    element = kernel.artifact.buffers[0].dtype.numpy
+    for n in [0, 1, 2, 15, 16, 17, 63, 64, 65, 200]:
+        x = np.random.default_rng(n).integers(-9, 10, (5, n)).astype(element)
+        total, top = np.empty(5, element), np.empty(5, element)
+        assert kernel(x, total, top) == 0
+        np.testing.assert_array_equal(total, x.sum(axis=1, dtype=element))
+        np.testing.assert_array_equal(top, x.max(axis=1, initial=-100))
+
+
+def test_sums_of_rows_accumulate_in_a_vector() -> None:
+    text = SUMS.format(dtype="f32", lanes=16, zero=0.0, low=-100.0)
+    kernel = build(parse(text).functions["sums"])
+    lines = [
+        line for loop in innermost_loops(assembly(kernel.text, kernel.target)) for line in loop
+    ]
+    assert [line for line in lines if "vaddps" in line and "%zmm" in line]
+    assert not [line for line in lines if "vaddss" in line or "vhaddps" in line]
+
+
+def test_passes_keep_programs_printable() -> None:
+    func = matmul("avx512")
+    cpu = resolve(Target("cpu", features=("avx512",)))
+    for _, step in PASSES[:1]:
+        func = step(func, cpu)
+    assert "if i0 * 14 + i1 < m" in to_text(func)
