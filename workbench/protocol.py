@@ -427,10 +427,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Start a job: compile and check, or compile and time."""
+    """Start a job: compile and check, or compile and time.
+
+    ``function`` is one kernel, timed by itself; empty means the whole program.
+    """
 
     type: Literal["run"]
     what: Literal["compile", "time"]
+    function: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from ..ir.graph.nodes import GraphFunc
 from ..ir.interpreter import call_prim, run_graph
 from ..ir.loop.nodes import PrimFunc
-from ..ir.module import Array, Module
+from ..ir.module import Array, Function, Module
 from ..ir.target import Target
 from ..schedules import State
 from ..schedules.history import Node
@@ -127,15 +127,28 @@ class Bench:
     def time(self, node: Node, name: str, samples: Samples, progress: Progress) -> Timing:
         """Time the compiled version as a whole, then its kernels."""
         compiled = self.compiled(node, progress)
-        inputs = sample_inputs(node.state.module.functions[name], samples)
-        call = compiled.executable[name]
+        return self._measured(compiled, node.state.module.functions[name], samples, progress)
+
+    def time_kernel(self, node: Node, name: str, samples: Samples, progress: Progress) -> Timing:
+        """Time one kernel of a version, compiled by itself."""
+        function = node.state.module.prim(name)
+        started = time.perf_counter()
+        executable = self._compile(Module().with_functions(function), progress)
+        compiled = Compiled(node.id, executable, (time.perf_counter() - started) * 1e3)
+        return self._measured(compiled, function, samples, progress)
+
+    def _measured(
+        self, compiled: Compiled, function: Function, samples: Samples, progress: Progress
+    ) -> Timing:
+        inputs = sample_inputs(function, samples)
+        call = compiled.executable[function.name]
         taken = _timed(lambda: call(*inputs), progress)
         progress(0.9, "timing the kernels")
-        kernels = self._kernels(compiled.executable, name, inputs)
+        kernels = self._kernels(compiled.executable, function.name, inputs)
         low, high = confidence(taken)
         return Timing(
-            state=node.id,
-            function=name,
+            state=compiled.node,
+            function=function.name,
             shapes=shapes_text(samples),
             samples=[round(x, 3) for x in taken],
             median=statistics.median(taken),

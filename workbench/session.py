@@ -176,6 +176,8 @@ class Session:
                 self._travel(request)
             case Sample(symbol=name, value=value):
                 self._sample(name, value)
+            case Run(what="time", function=name) if name:
+                self._time_kernel(name)
             case Run(what=what):
                 self._run(what)
             case Cancel(job=job):
@@ -375,8 +377,7 @@ class Session:
     # ------------------------------------------------------------ running
 
     def _run(self, what: str) -> None:
-        if self.jobs.busy:
-            raise ProtocolError("a job is under way", hint="wait for it, or cancel it")
+        self._check_idle()
         head, function = self.schedule.head, self._runnable()
         samples = self.samples(function)
         root = next(n for n in self.schedule.history if n.parent is None).state.module
@@ -392,6 +393,21 @@ class Session:
                 self.shown.timing = timing
 
         self.jobs.start("Time" if what == "time" else "Compile", work)
+
+    def _time_kernel(self, name: str) -> None:
+        """Time one kernel by itself, at the sizes its caller gives it."""
+        self._check_idle()
+        head, function = self.schedule.head, self.state.module.prim(name)
+        samples = self.samples(function)
+
+        def work(progress: Progress) -> None:
+            self.shown.timing = self._bench.time_kernel(head, name, samples, progress)
+
+        self.jobs.start(f"Time {name}", work)
+
+    def _check_idle(self) -> None:
+        if self.jobs.busy:
+            raise ProtocolError("a job is under way", hint="wait for it, or cancel it")
 
     def _runnable(self) -> Function:
         """What is run: the graph of the diagram, else the open loop-level function."""

@@ -392,10 +392,13 @@ export interface Sample {
 
 /**
  * Start a job: compile and check, or compile and time.
+ *
+ * `function` is one kernel, timed by itself; empty means the whole program.
  */
 export interface Run {
   readonly type: "run";
   readonly what: "compile" | "time";
+  readonly function: string;
 }
 
 /**

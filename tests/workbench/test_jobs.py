@@ -19,7 +19,7 @@ def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
     matmul.select_loop("j")
     matmul.apply("split", "(None, 8)")
     matmul.apply("vectorize")
-    matmul.send("run", what="compile")
+    matmul.send("run", what="compile", function="")
     matmul.session.jobs.wait()
     verdict = matmul.session.shown.verdict
     assert verdict is not None
@@ -31,7 +31,7 @@ def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
 
 
 def test_time_lists_the_kernels(network: Client) -> None:
-    network.send("run", what="time")
+    network.send("run", what="time", function="")
     network.session.jobs.wait()
     timing = network.session.shown.timing
     assert timing is not None
@@ -42,6 +42,16 @@ def test_time_lists_the_kernels(network: Client) -> None:
     states = [job.state for u, _ in network.heard for job in u.jobs or ()]
     assert states[0] == "running"
     assert states[-1] == "done"
+
+
+def test_a_kernel_is_timed_by_itself_at_its_callers_sizes(network: Client) -> None:
+    network.send("open", function="twice")
+    network.send("run", what="time", function="twice")
+    network.session.jobs.wait()
+    timing = network.session.shown.timing
+    assert timing is not None
+    assert (timing.function, timing.shapes) == ("twice", "n = 6")
+    assert [k.function for k in timing.kernels] == ["twice"]
 
 
 def test_lower_texts_are_of_the_open_function(matmul: Client) -> None:
@@ -91,7 +101,7 @@ def test_a_failing_job_reports_its_error() -> None:
 def test_a_second_job_waits_for_the_first(matmul: Client) -> None:
     release = threading.Event()
     matmul.session.jobs.start("slow", lambda _progress: release.wait(5) or None)
-    update = matmul.send("run", what="time")
+    update = matmul.send("run", what="time", function="")
     release.set()
     matmul.session.jobs.wait()
     assert update.reports is not None
