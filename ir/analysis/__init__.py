@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .accesses import Access, accesses, bindings_of, is_plain, reads, writes
+from .cost import flops, footprint, live_ranges, peak_bytes, size_in_bytes
 from .dataflow import consumers, producers, read_buffers, written_buffers
 from .dependences import (
     Conflict,
@@ -48,17 +49,22 @@ __all__ = [
     "feeds",
     "feeds_kind",
     "finished_inside",
+    "flops",
+    "footprint",
     "implied_by_domain",
     "is_plain",
     "is_private",
     "is_reduction",
+    "live_ranges",
     "loops_inside",
     "pattern_kind",
+    "peak_bytes",
     "producers",
     "read_buffers",
     "reads",
     "reduction_update",
     "region_at",
+    "size_in_bytes",
     "span_of",
     "tree_of",
     "union",

@@ -1,0 +1,113 @@
+"""What a function does and touches, as symbolic counts."""
+
+from __future__ import annotations
+
+from ..loop.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    BufferParam,
+    Compare,
+    Element,
+    If,
+    PrimFunc,
+    Store,
+    Unary,
+    Where,
+)
+from ..loop.visit import walk, walk_element
+from ..symbolic import Expr, as_expr, ceildiv, maximum, product, total
+from .accesses import accesses
+from .digits import determined
+from .places import within_loops
+from .tree import Tree, tree_of
+
+_ZERO = as_expr(0)
+
+
+def flops(function: PrimFunc) -> Expr:
+    """Count the arithmetic operations on elements: one for each operator that runs.
+
+    Iterations that guards cut off do not count; iterations that run twice, as where tiles of a
+    producer overlap, count twice. A function such as ``exp`` counts one.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..loop.builder import Builder
+    >>> from ..symbolic import var
+    >>> n, b = var("n", lower=1), Builder("dot")
+    >>> x, y = b.param("x", (n, 8), f32), b.param("y", (n,), f32, "out")
+    >>> b.reduce(y, (8,), lambda i, k: Binary("mul", b.load(x, i, k), b.load(x, i, k)))
+    >>> flops(b.finish())
+    n * 16
+    """
+    tree = tree_of(function)
+    return total(tuple(_iterations(tree, b) * _operations(b) for b in tree.leaf_blocks()))
+
+
+def _iterations(tree: Tree, block: Block) -> Expr:
+    """How often a block's body runs."""
+    loops = tree.loops_above(block)
+    ranges = {loop.var: loop.extent for loop in loops}
+    facts = within_loops(tree.function.facts, loops)
+    once = len(determined((v.binding for v in block.iters), ranges, facts)) == len(ranges)
+    if once and not any(isinstance(s, If) for s in tree.ancestors(block)):
+        return product(tuple(v.extent for v in block.iters))
+    return product(tuple(loop.extent for loop in loops))
+
+
+def _operations(block: Block) -> int:
+    return sum(_element(s.value) for s in walk(block.body) if isinstance(s, Store))
+
+
+def _element(element: Element) -> int:
+    kinds = (Binary, Unary, Compare, Where)
+    return sum(isinstance(inner, kinds) for inner in walk_element(element))
+
+
+def size_in_bytes(buffer: Buffer) -> Expr:
+    """Give the bytes of a buffer's elements, rounded up to whole bytes."""
+    return ceildiv(product(buffer.shape) * buffer.dtype.bits, 8)
+
+
+def footprint(function: PrimFunc) -> Expr:
+    """Give the bytes of all parameters that a function touches: what it has to move at least.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..loop.builder import Builder
+    >>> b = Builder("copy")
+    >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
+    >>> b.compute(y, lambda i: b.load(x, i))
+    >>> footprint(b.finish())
+    64
+    """
+    touched = {a.buffer for b in tree_of(function).leaf_blocks() for a in accesses(b)}
+    buffers = (p.buffer for p in function.params if isinstance(p, BufferParam))
+    return total(tuple(size_in_bytes(b) for b in buffers if b in touched))
+
+
+def live_ranges(function: PrimFunc) -> dict[Buffer, tuple[int, int]]:
+    """Give the first and last block, by number in program order, that touches each temporary."""
+    tree = tree_of(function)
+    numbers = {block: k for k, block in enumerate(tree.leaf_blocks())}
+    found: dict[Buffer, tuple[int, int]] = {}
+    for buffer in function.buffers:
+        users = [b for b in numbers if any(a.buffer is buffer for a in accesses(b))]
+        if users:
+            covered = [numbers[b] for b in users]
+            found[buffer] = (min(covered), max(covered))
+    return found
+
+
+def peak_bytes(function: PrimFunc) -> Expr:
+    """Give the most bytes that temporaries need at one time, at their full shapes."""
+    ranges = live_ranges(function)
+    count = len(tree_of(function).leaf_blocks())
+    at_once = [
+        total(tuple(size_in_bytes(b) for b, (first, last) in ranges.items() if first <= k <= last))
+        for k in range(count)
+    ]
+    return maximum(_ZERO, *at_once)
