@@ -8,7 +8,7 @@ equal text.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ...ir.symbolic import (
     Add,
@@ -66,21 +66,23 @@ def _shape(em: Emitter, term: Term, ranks: dict[Var, int]) -> tuple[int, ...]:
     return (*head, *(n for part in below for n in part))
 
 
+_T = TypeVar("_T", bound=Term)
+
 _KINDS = (Mul, FloorDiv, Mod, Min, Max, Select, Add, Eq, Ne, Le, Lt, And, Or, BoolConst)
 _TAGS: dict[type[Term], int] = {kind: k for k, kind in enumerate(_KINDS)}
 
 
+def _rank(em: Emitter, term: Term) -> tuple[int, tuple[int, ...]]:
+    innermost = max((em.ranks.get(v, -1) for v in term.free), default=-1)
+    return innermost, _shape(em, term, em.ranks)
+
+
 def _outer_first(em: Emitter, terms: tuple[tuple[Expr, int], ...]) -> list[tuple[Expr, int]]:
-    if len(terms) == 1:
-        return list(terms)
-    ranks = em.ranks
+    return sorted(terms, key=lambda item: (_rank(em, item[0]), item[1]))
 
-    def key(item: tuple[Expr, int]) -> tuple[int, tuple[int, ...], int]:
-        term, coefficient = item
-        innermost = max((ranks.get(v, -1) for v in term.free), default=-1)
-        return innermost, _shape(em, term, ranks), coefficient
 
-    return sorted(terms, key=key)
+def _ordered(em: Emitter, terms: tuple[_T, ...]) -> list[_T]:
+    return sorted(terms, key=lambda term: _rank(em, term))
 
 
 # ---------------------------------------------------------------- scalars
@@ -170,15 +172,17 @@ def _compute(em: Emitter, e: Expr, w: _Writer) -> str:
 
 
 def _fold(em: Emitter, args: tuple[Expr, ...], w: _Writer, instruction: str) -> str:
-    total = w.term(args[0])
-    for arg in args[1:]:
+    first, *others = _ordered(em, args)
+    total = w.term(first)
+    for arg in others:
         total = em.op(f"{instruction} {w.type} {total}, {w.term(arg)}")
     return total
 
 
 def _extreme(em: Emitter, name: str, args: tuple[Expr, ...], w: _Writer) -> str:
-    total = w.term(args[0])
-    for arg in args[1:]:
+    first, *others = _ordered(em, args)
+    total = w.term(first)
+    for arg in others:
         pair = ((w.type, total), (w.type, w.term(arg)))
         total = em.call(w.intrinsic(name), w.type, pair)
     return total
@@ -288,8 +292,9 @@ def _decide(em: Emitter, b: Bool, w: _Writer) -> str:
 def _join(
     em: Emitter, instruction: str, args: tuple[Bool, ...], each: Callable[[Bool], str]
 ) -> str:
-    total = each(args[0])
-    for arg in args[1:]:
+    first, *others = _ordered(em, args)
+    total = each(first)
+    for arg in others:
         total = em.op(f"{instruction} {total}, {each(arg)}")
     return total
 
