@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,17 +57,15 @@ def minilm_folder() -> Path:
 def load_minilm() -> Any:
     """Load the PyTorch model, in evaluation mode."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from transformers import AutoModel
-
-    return AutoModel.from_pretrained(minilm_folder()).eval()
+    loader: Any = import_module("transformers").AutoModel
+    return loader.from_pretrained(minilm_folder()).eval()
 
 
 def load_tokenizer() -> Any:
     """Load the model's tokenizer."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(minilm_folder())
+    loader: Any = import_module("transformers").AutoTokenizer
+    return loader.from_pretrained(minilm_folder())
 
 
 def export_minilm(model: Any) -> ExportedProgram:

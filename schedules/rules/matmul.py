@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...ir.graph.nodes import CallTIR, ConstantRef
 from ...ir.loop.nodes import Buffer, IndexMap
-from ...ir.symbolic import const_value, var
+from ...ir.symbolic import Var, const_value, var
 from ..refs import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
@@ -88,12 +88,9 @@ def panel_map(pattern: Matmul, columns: int) -> IndexMap:
 def _versions(schedule: Schedule, function: str, pattern: Matmul) -> list[str]:
     """Make the one-row version where rows are symbolic and nothing is batched."""
     extent = pattern.row.extent
-    if const_value(extent) is not None or len(pattern.block.iters) != 3:
+    if not isinstance(extent, Var) or len(pattern.block.iters) != 3:
         return []
-    name = next((v.name for v in (extent,) if hasattr(v, "name")), None)
-    if name is None:
-        return []
-    made = schedule.specialise(FunctionRef(function), symbol=name, lower=1, upper=1)
+    made = schedule.specialise(FunctionRef(function), symbol=extent.name, lower=1, upper=1)
     return [made.function]
 
 
