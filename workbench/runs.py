@@ -84,18 +84,13 @@ class Bench:
             return self._last
 
     def _compile(self, program: Module | State, progress: Progress) -> Executable:
-        """Compile, telling of every object; a job that is cancelled stops the workers' work."""
+        """Compile, telling of every stage; a job that is cancelled stops the workers' work."""
         from ..codegen import compile
         from ..codegen.runtime.workers import Cancellation
 
         cancel = Cancellation()
-        progress(-1.0, "lowering")
         progress.on_cancel(cancel.cancel)
-
-        def told(name: str, ready: int, total: int) -> None:
-            progress.tell(ready / max(total, 1), f"compiled {name} ({ready} of {total})")
-
-        executable = compile(program, self.target, progress=told, cancel=cancel)
+        executable = compile(program, self.target, progress=progress.tell, cancel=cancel)
         progress(-1.0, "loading")
         return executable
 
