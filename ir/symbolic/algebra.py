@@ -7,7 +7,7 @@ from typing import Any
 
 from .base import Bool, Expr, Term
 from .errors import UnsolvableEquationError
-from .predicates import And, BoolConst, Cmp, Eq, Ne, Or
+from .predicates import And, BoolConst, Cmp, Eq, Or
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, factors_of, linear_terms
 from .traverse import postorder
 
@@ -69,16 +69,22 @@ def _condition(term: Term, done: Mapping[Term, Any]) -> Any:
         case BoolConst(value):
             return sympy.true if value else sympy.false
         case Cmp():
-            kind: Callable[[Any, int], Any] = sympy.Le
-            if isinstance(term, (Eq, Ne)):
-                kind = sympy.Eq if isinstance(term, Eq) else sympy.Ne
-            return kind(done[term.delta], 0)
+            kind: Callable[[Any, Any], Any] = getattr(sympy, type(term).__name__)
+            return kind(_side(term.left, done), _side(term.right, done))
         case And(args):
             return sympy.And(*[done[arg] for arg in args])
         case Or(args):
             return sympy.Or(*[done[arg] for arg in args])
         case _:
             raise TypeError(f"unknown kind of term: {type(term).__name__}")
+
+
+def _side(e: Expr, done: Mapping[Term, Any]) -> Any:
+    """One side of a comparison, of which the terms are written."""
+    import sympy
+
+    terms, constant = linear_terms(e)
+    return sympy.Add(*[c * done[t] for t, c in terms], constant)
 
 
 def latex(e: Expr | Bool) -> str:

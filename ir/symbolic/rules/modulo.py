@@ -17,6 +17,11 @@ def _by_one(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
     return Const(0) if isinstance(d, Const) and d.value == 1 else None
 
 
+def _zero(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
+    del d, know
+    return a if isinstance(a, Const) and a.value == 0 else None
+
+
 def _negative_divisor(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
     return -(-a % -d) if negative(d, know) else None
 
@@ -82,6 +87,7 @@ def _multiples(a: Expr, d: Expr, know: Knowledge) -> Expr | None:
 
 MODULO: tuple[ModuloRule, ...] = (
     Rule("remainder by one", "a % 1 == 0", "True", _by_one),
+    Rule("remainder of zero", "0 % d == 0", "d != 0", _zero),
     Rule("negative divisor", "a % d == -((-a) % (-d))", "d < 0", _negative_divisor),
     Rule(
         "remainder by congruence",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -230,7 +231,9 @@ class Numbers:
                 return self.operate(op, self.read(a), self.read(b))
             case ast.Compare(left=first, ops=ops, comparators=rest):
                 sides = [self.read(side) for side in (first, *rest)]
-                parts = [COMPARE[type(o)](a, b) for o, a, b in zip(ops, sides, sides[1:])]
+                parts = [
+                    COMPARE[type(o)](a, b) for o, a, b in zip(ops, sides, sides[1:], strict=False)
+                ]
                 return np.logical_and.reduce(parts)
             case ast.BoolOp(op=op, values=values):
                 join = np.logical_and if isinstance(op, ast.And) else np.logical_or
@@ -266,6 +269,11 @@ COMPARE: dict[type[ast.cmpop], Callable] = {
 }
 
 
+def compared(ops: list[ast.cmpop], sides: list) -> list:
+    """Each comparison of a chain."""
+    return [COMPARE[type(op)](a, b) for op, (a, b) in zip(ops, pairwise(sides), strict=True)]
+
+
 class Formulas:
     """Meaning of text as z3 formulas; ``side`` says that no divisor is zero."""
 
@@ -293,7 +301,12 @@ class Formulas:
                 return self.operate(op, self.read(a), self.read(b))
             case ast.Compare(left=first, ops=ops, comparators=rest):
                 sides = [self.read(side) for side in (first, *rest)]
-                return z3.And(*[COMPARE[type(o)](a, b) for o, a, b in zip(ops, sides, sides[1:])])
+                return z3.And(
+                    *[
+                        COMPARE[type(o)](a, b)
+                        for o, a, b in zip(ops, sides, sides[1:], strict=False)
+                    ]
+                )
             case ast.BoolOp(op=op, values=values):
                 join = z3.And if isinstance(op, ast.And) else z3.Or
                 return join(*[self.read(v) for v in values])

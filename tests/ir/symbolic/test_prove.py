@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.ir.symbolic.oracle import Sampler, value_of
 from tilewright.ir.symbolic import (
     TRUE,
     Bool,
@@ -34,6 +33,8 @@ from tilewright.ir.symbolic import (
 )
 from tilewright.ir.symbolic.proof import ladder, polyhedra, smt
 from tilewright.ir.symbolic.proof.question import Question
+
+from tests.ir.symbolic.oracle import Sampler, value_of
 
 x, y, f, i, j, b, t, c = (var(name) for name in ("x", "y", "f", "i", "j", "b", "t", "c"))
 n, h = var("n", lower=0), var("h", lower=0)
@@ -176,9 +177,8 @@ def test_simplify_with_facts_keeps_values_where_they_hold(seed: int) -> None:
         except ContradictoryFactsError:
             continue
         e, expected = sampler.integer(2)
-        sampler.defined &= np.logical_and.reduce(
-            [np.ones(sampler.count, bool), *[value_of(fact.predicate, sampler.values) for fact in facts]]
-        )
+        for fact in facts:
+            sampler.defined &= value_of(fact.predicate, sampler.values)
         if sampler.large or not sampler.defined.any():
             continue
         simpler = simplify(e, facts)

@@ -20,7 +20,7 @@ from tilewright.ir.symbolic.terms import FloorDiv, Mod, linear_terms
 
 from tests.ir.symbolic.oracle import Array, Sampler, safe, value_of
 
-ROUNDS = 4000
+ROUNDS = 2000
 LEAST_USES = 8
 
 

@@ -10,7 +10,6 @@ from threading import Barrier
 
 import pytest
 
-from tests.ir.symbolic.oracle import Sampler
 from tilewright.ir.symbolic import (
     FALSE,
     TRUE,
@@ -56,6 +55,8 @@ from tilewright.ir.symbolic import (
     var,
 )
 from tilewright.ir.symbolic.build import _sums
+
+from tests.ir.symbolic.oracle import Sampler
 
 x, n, m = var("x"), var("n", lower=0), var("m", lower=1)
 
@@ -202,7 +203,7 @@ def test_copies_are_the_term_itself() -> None:
 def test_large_products_stay_small() -> None:
     parts = [total([var(f"a{i}_{j}") for j in range(8)]) for i in range(6)]
     e = product(parts)
-    values = {v: 1 for v in free_vars(e)}
+    values = dict.fromkeys(free_vars(e), 1)
     assert evaluate(e, values) == 8**6
     assert isinstance(e, Mul)
 
@@ -298,7 +299,9 @@ def test_threads_prove_alike() -> None:
 
     def ask(shift: int) -> list[bool]:
         gate.wait()
-        found = {k: is_proved(claims[k], facts) for k in sorted(range(6), key=lambda k: (k + shift) % 6)}
+        found = {
+            k: is_proved(claims[k], facts) for k in sorted(range(6), key=lambda k: (k + shift) % 6)
+        }
         return [found[k] for k in range(6)]
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -308,6 +311,7 @@ def test_threads_prove_alike() -> None:
 
 def test_threads_use_z3_and_isl_on_their_own_contexts() -> None:
     from tilewright.ir.symbolic.proof import polyhedra, smt
+
     from tests.ir.symbolic.test_prove import as_asked
 
     sampler = Sampler(9)

@@ -6,7 +6,6 @@ import ast
 
 import pytest
 
-from tests.ir.symbolic.oracle import Sampler
 from tilewright.ir.symbolic import (
     TRUE,
     Expr,
@@ -23,6 +22,8 @@ from tilewright.ir.symbolic import (
     to_text,
     var,
 )
+
+from tests.ir.symbolic.oracle import Sampler
 
 i, j, x = var("i"), var("j"), var("x")
 n, m = var("n", lower=0), var("m", lower=1)

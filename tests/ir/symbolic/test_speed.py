@@ -1,0 +1,41 @@
+"""A gate against slow construction and proofs, loose enough for a busy machine.
+
+``python -m tests.benchmarks.symbolic`` measures properly.
+"""
+
+from __future__ import annotations
+
+from time import process_time, thread_time_ns
+
+from tilewright.ir.symbolic import Proved, Refuted, Unknown, ne, prove, var
+
+from tests.benchmarks.symbolic import measure_again, measure_building, measure_proving
+
+SLACK = 5
+
+
+def test_building_from_cold_tables() -> None:
+    times = measure_building(thread_time_ns)
+    assert times["count"] == 1000
+    assert times["median"] <= 100 * SLACK
+    assert times["p99"] <= 1000 * SLACK
+
+
+def test_building_again_is_a_lookup() -> None:
+    assert measure_again()["median"] <= 10 * SLACK
+
+
+def test_typical_proofs_are_fast() -> None:
+    times = measure_proving(thread_time_ns)
+    assert times["median"] <= 1000 * SLACK
+    assert times["p99"] <= 50_000
+
+
+def test_the_hardest_question_ends_within_its_budget() -> None:
+    a, b, c, d, e = (var(name, lower=1) for name in "abcde")
+    assert isinstance(prove(ne(a, a + 1)), Proved)
+    start = process_time()
+    answer = prove(ne(a * a * a * b + 7, c * c * c * c + d * d * d * d + e * e * e * e))
+    spent = process_time() - start
+    assert isinstance(answer, (Unknown, Refuted))
+    assert spent <= 0.05 * SLACK
