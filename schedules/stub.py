@@ -50,7 +50,7 @@ def stub() -> str:
 
     Examples
     --------
-    >>> "def split(self, loop: LoopRef | str, factors: Sequence[" in stub()
+    >>> "def split(" in stub()
     True
     """
     steps = sorted(STEPS.values(), key=lambda s: (s.family != "queries", s.family, s.verb()))
