@@ -43,21 +43,21 @@ INNER = {A: as_expr(4), B: as_expr(3)}
 
 
 @st.composite
-def indices(draw):
+def indices(draw, depth=2):
     """Terms over an outer and two inner variables."""
-    kind = draw(st.integers(0, 4))
+    kind = draw(st.integers(0, 4)) if depth else 0
     if kind == 0:
         return draw(st.sampled_from([OUTER, A, B, as_expr(draw(st.integers(-3, 5)))]))
     if kind in (1, 2):
-        return draw(indices()) * draw(st.integers(-3, 4)) + draw(indices())
+        return draw(indices(depth - 1)) * draw(st.integers(-3, 4)) + draw(indices(depth - 1))
     if kind == 3:
         divisor = draw(st.integers(1, 6))
-        term = draw(indices())
+        term = draw(indices(depth - 1))
         return term // divisor if draw(st.booleans()) else term % divisor
-    return draw(st.sampled_from([minimum, maximum]))(draw(indices()), draw(indices()))
+    return draw(st.sampled_from([minimum, maximum]))(draw(indices(depth - 1)), draw(indices(depth - 1)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=200)
 @given(indices())
 def test_spans_hold_every_value_and_filled_ones_nothing_else(index):
     span = span_of(index, INNER, Facts())
@@ -116,7 +116,7 @@ def test_which_variables_can_be_told_from_indices(make, known):
     assert {v.name for v in found} == set(known)
 
 
-@settings(max_examples=60)
+@settings(max_examples=200)
 @given(indices(), indices())
 def test_determined_variables_really_are(first, second):
     found = determined((first, second), INNER, Facts())
