@@ -160,9 +160,19 @@ def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     )
 
 
-def _made_constants(before: Module, after: Module) -> Mapping[str, Constant]:
-    made = {k: c for k, c in after.constants.items() if before.constants.get(k) is not c}
-    return MappingProxyType(made)
+def _made_constants(
+    before: Module, after: Module, artifact: Artifact
+) -> Mapping[str, Constant]:
+    """Give the constants that compiling made, without those that are prepared at load time."""
+    used = {key for spec in artifact.functions for key in spec.constants}
+    prepared = {r.name for s in artifact.functions if s.prepares for r in s.results}
+    return MappingProxyType(
+        {
+            key: after.constants[key]
+            for key in sorted((used - prepared) & after.constants.keys())
+            if before.constants.get(key) is not after.constants[key]
+        }
+    )
 
 
 def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
@@ -176,7 +186,7 @@ def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifac
     options.tell(0.0, "scheduling")
     ready = with_in_place(module, finished(with_entries(module), target))
     artifact, compiled = build(ready, target, options)
-    artifact = replace(artifact, constants=_made_constants(module, ready))
+    artifact = replace(artifact, constants=_made_constants(module, ready, artifact))
     store.put(key, artifact.to_bytes())
     return artifact, compiled
 

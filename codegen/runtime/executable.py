@@ -62,7 +62,6 @@ class Executable:
         self._constants = {**constants, **artifact.constants}
         self._arrays: dict[str, Array] = {}
         self._lock = threading.RLock()
-        self._preparing = False
         host = Target("cpu", arch=artifact.target.arch, features=artifact.target.features)
         objects = [artifact.objects[name] for name in sorted(artifact.objects)]
         library = Library([support_object(host), *objects], artifact.target)
@@ -76,6 +75,12 @@ class Executable:
         }  # fmt: skip
         for name, function in self._functions.items():
             function.in_place = self._functions.get(public_name(name) + INTO)
+        self._preparing = {
+            result.name: function
+            for function in self._functions.values()
+            if function.spec.prepares
+            for result in function.spec.results
+        }
         self._main = self._functions.get("main")
 
     # ------------------------------------------------------------ calling
@@ -130,16 +135,12 @@ class Executable:
 
     def _fetch(self, keys: Sequence[str]) -> list[Array]:
         with self._lock:
-            missing = [k for k in keys if k not in self._arrays and k not in self._constants]
-            if missing and not self._preparing:
-                self._preparing = True
-                try:
-                    self._run_prepare()
-                finally:
-                    self._preparing = False
             return [self._array(key) for key in keys]
 
     def _array(self, key: str) -> Array:
+        """Give a constant: what ``prepare`` makes, where it does, else the module's."""
+        if key not in self._arrays and key in self._preparing:
+            self._run(self._preparing.pop(key))
         if key not in self._arrays:
             if key not in self._constants:
                 raise MissingConstantError(
@@ -148,14 +149,12 @@ class Executable:
             self._arrays[key] = _usable(self._constants[key])
         return self._arrays[key]
 
-    def _run_prepare(self) -> None:
-        """Run the weight transforms; their results are constants from then on."""
-        for function in self._functions.values():
-            names = [r.name for r in function.spec.results]
-            if function.spec.prepares and not all(n in self._arrays for n in names):
-                made = function()
-                arrays = made if isinstance(made, tuple) else (made,)
-                self._arrays.update(zip(names, arrays, strict=True))
+    def _run(self, prepare: NativeFunction) -> None:
+        """Run weight transforms, once; their results are constants from then on."""
+        made = prepare()
+        names = [r.name for r in prepare.spec.results]
+        arrays = made if isinstance(made, tuple) else (made,)
+        self._arrays.update(zip(names, arrays, strict=True))
 
     # ------------------------------------------------------------ questions
 
