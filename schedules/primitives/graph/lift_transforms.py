@@ -108,7 +108,10 @@ def liftable(graph: GraphFunc) -> dict[Value, Binding]:
         info = binding.value.info
         if not isinstance(right, Call | CallTIR) or not isinstance(info, TensorInfo):
             continue
-        sized = info.shape is not None and all(const_value(d) is not None for d in info.shape)
+        # A function of no tensor may still compute with the symbols it is passed.
+        passed = right.scalars if isinstance(right, CallTIR) else ()
+        dims = None if info.shape is None else (*info.shape, *passed)
+        sized = dims is not None and all(const_value(d) is not None for d in dims)
         if sized and all(_known(o, found) for o in operands_of(right)):
             found[binding.value] = binding
     return found

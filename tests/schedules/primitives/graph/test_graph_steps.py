@@ -122,6 +122,18 @@ def test_lift_transforms_moves_weights_to_prepare(schedule):
     assert same_results(schedule)
 
 
+def test_lift_transforms_leaves_what_depends_on_sizes():
+    n = var("n", lower=1)
+    g = GraphBuilder("main")
+    g.param("x", info(n))
+    schedule = Schedule(Module().with_functions(g.finish([g.emit("shape_to_tensor", (n, 4))])))
+    schedule.legalize(MAIN)
+    schedule.lift_transforms(MAIN)
+    assert "prepare" not in schedule.module.functions
+    found = run_graph(schedule.module, [np.ones(3, np.float32)])
+    assert found[0].tolist() == [3, 4]
+
+
 def fused(schedule):
     schedule.dead_code(MAIN)
     schedule.legalize(MAIN)
