@@ -136,7 +136,7 @@ def covered_inside(tree: Tree, loop: For, reader: Block, buffer: Buffer) -> bool
     if needed is None or not all(finished_inside(tree, loop, w) for w in writers):
         return False
     given = (written_at(tree, loop, w, buffer) for w in writers)
-    return any(g is not None and _covers_all(g, needed, facts) for g in given)
+    return any(g is not None and _covers_all(g, needed, buffer, facts) for g in given)
 
 
 def finished_inside(tree: Tree, loop: For, writer: Block) -> bool:
@@ -171,8 +171,11 @@ def _is_conditional(tree: Tree, loop: For, block: Block) -> bool:
     return any(isinstance(s, If) for s in between)
 
 
-def _covers_all(given: tuple[Span, ...], needed: tuple[Span, ...], facts: Facts) -> bool:
-    return all(covers(g, n, facts) for g, n in zip(given, needed, strict=True))
+def _covers_all(
+    given: tuple[Span, ...], needed: tuple[Span, ...], buffer: Buffer, facts: Facts
+) -> bool:
+    sides = zip(given, needed, buffer.shape, strict=True)
+    return all(covers(g, n, facts, size) for g, n, size in sides)
 
 
 # ---------------------------------------------------------------- conflicts

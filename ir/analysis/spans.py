@@ -235,12 +235,20 @@ def _join(a: Span, b: Span, facts: Facts) -> Span | None:
     return Span(first.start, stretch, first.filled and second.filled and touching)
 
 
-def covers(outer: Span, inner: Span, facts: Facts) -> bool:
-    """Whether one interval is provably inside another that is taken completely."""
+def covers(outer: Span, inner: Span, facts: Facts, size: Expr | None = None) -> bool:
+    """Whether one interval is provably inside another that is taken completely.
+
+    With the ``size`` of a dimension, what the inner one has outside of ``[0, size)`` does not
+    count: no access is there, and a tile may hang over the end.
+    """
     if not outer.filled:
         return False
-    return is_proved(outer.start <= inner.start, facts) and is_proved(
-        inner.stop <= outer.stop, facts
+    below = is_proved(outer.start <= inner.start, facts)
+    above = is_proved(inner.stop <= outer.stop, facts)
+    if size is None:
+        return below and above
+    return (below or is_proved(outer.start <= maximum(inner.start, 0), facts)) and (
+        above or is_proved(minimum(inner.stop, size) <= outer.stop, facts)
     )
 
 

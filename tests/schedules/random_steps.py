@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tilewright.schedules import Ref
 
 FUNCTION = "random"
+"""The name of the functions that `prim_funcs` and `chains` draw."""
 LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction")
 
 Maker = "Callable[[random.Random, State], Primitive | None]"
@@ -40,16 +41,21 @@ def loop_level() -> list[type[Primitive]]:
     return [cls for cls in primitives() if cls.family in LOOP_FAMILIES]
 
 
+def name(state: State) -> str:
+    """The only loop-level function of a state."""
+    return state.module.prims[0].name
+
+
 def loops(state: State) -> list[LoopRef]:
-    return [LoopRef(FUNCTION, u, x.var.name) for u, x in state.tree(FUNCTION).loops.items()]
+    return [LoopRef(name(state), u, x.var.name) for u, x in state.tree(name(state)).loops.items()]
 
 
 def blocks(state: State) -> list[BlockRef]:
-    return [BlockRef(FUNCTION, u, b.name) for u, b in state.tree(FUNCTION).blocks.items()]
+    return [BlockRef(name(state), u, b.name) for u, b in state.tree(name(state)).blocks.items()]
 
 
 def temporaries(state: State) -> list[BufferRef]:
-    return [BufferRef(FUNCTION, b.uid, b.name) for b in state.module.prim(FUNCTION).buffers]
+    return [BufferRef(name(state), b.uid, b.name) for b in state.module.prims[0].buffers]
 
 
 def selections(state: State) -> list[Ref]:
@@ -74,7 +80,7 @@ def _chains(state: State) -> Iterator[list[LoopRef]]:
         chain = [first]
         below = state.loop(first).body
         while isinstance(below, For):
-            chain.append(LoopRef(FUNCTION, below.uid, below.var.name))
+            chain.append(LoopRef(name(state), below.uid, below.var.name))
             below = below.body
         if len(chain) > 1:
             yield chain
@@ -126,11 +132,11 @@ def _decompose(rng: random.Random, state: State) -> Primitive | None:
     if not reducing:
         return None
     block = rng.choice(reducing)
-    above = state.tree(FUNCTION).loops_above(state.block(block))
+    above = state.tree(name(state)).loops_above(state.block(block))
     if not above:
         return None
     loop = rng.choice(above)
-    return _step("decompose_reduction", block, LoopRef(FUNCTION, loop.uid, loop.var.name))
+    return _step("decompose_reduction", block, LoopRef(name(state), loop.uid, loop.var.name))
 
 
 def _annotate(rng: random.Random, state: State) -> Primitive | None:

@@ -233,9 +233,9 @@ def _unmet(
     facts = tree.facts(loop.body)
     ranges = {v.var: spans[v.var].extent for v in block.iters} | dict(access.inner)
     shift: dict[Var, Expr] = {v.var: v.var + spans[v.var].start for v in block.iters}
-    for index, given in zip(access.indices, box, strict=True):
+    for index, given, size in zip(access.indices, box, access.buffer.shape, strict=True):
         needed = span_of(substitute(index, shift), ranges, facts)
-        if needed is None or not covers(given, needed, facts):
+        if needed is None or not covers(given, needed, facts, size):
             return (
                 f"index {to_text(index)} of {name!r} leaves what one iteration of loop "
                 f"{loop.var.name!r} has written"
