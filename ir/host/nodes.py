@@ -140,8 +140,21 @@ class Static:
 
 
 Value: TypeAlias = (
-    "Local | Integer | NullPointer | Term | Claim | Arithmetic | Comparison | Both | Either"
-    " | Negation | Read | Moved | Numeric | FunctionPointer | Static"
+    Local
+    | Integer
+    | NullPointer
+    | Term
+    | Claim
+    | Arithmetic
+    | Comparison
+    | Both
+    | Either
+    | Negation
+    | Read
+    | Moved
+    | Numeric
+    | FunctionPointer
+    | Static
 )
 
 
@@ -276,8 +289,19 @@ class Return:
 
 
 Statement: TypeAlias = (
-    "Assign | BindSymbol | Write | Invoke | Launch | Guard | When | While | Reserve | Exchange"
-    " | Publish | Observe | Return"
+    Assign
+    | BindSymbol
+    | Write
+    | Invoke
+    | Launch
+    | Guard
+    | When
+    | While
+    | Reserve
+    | Exchange
+    | Publish
+    | Observe
+    | Return
 )
 Body: TypeAlias = tuple[Statement, ...]
 
