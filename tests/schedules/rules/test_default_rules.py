@@ -1,0 +1,157 @@
+"""Default rules: shape-generic traces that keep results, in the form the generator is fast at."""
+
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import f32
+from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.nodes import CallTIR, TensorInfo
+from tilewright.ir.interpreter import run_graph
+from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.visit import walk
+from tilewright.ir.module import Constant, Module
+from tilewright.ir.symbolic import as_expr, const_value, var
+from tilewright.ir.target import Target
+from tilewright.schedules import Schedule
+from tilewright.schedules.rules import apply_defaults, finished
+from tilewright.schedules.rules.machine import machine_of
+from tilewright.schedules.rules.patterns import (
+    Elementwise,
+    Matmul,
+    Other,
+    Rows,
+    classify,
+)
+
+
+def info(*dims):
+    return TensorInfo(tuple(as_expr(d) for d in dims), f32, rank=len(dims))
+
+
+def weight(shape, seed=0):
+    array = np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
+    return Constant(shape, f32, lambda: array)
+
+
+def linear(k, n, *, constant=True, epilogue=()):
+    g, m = GraphBuilder("main"), var("m", lower=1)
+    x = g.param("x", info(m, k))
+    w = g.constant("w", info(k, n)) if constant else g.param("w", info(k, n))
+    y = g.emit("matmul", x, w)
+    for op in epilogue:
+        y = g.emit(op, y)
+    module = Module().with_functions(g.finish([y]))
+    return module.with_constants({"w": weight((k, n))}) if constant else module
+
+
+def batched():
+    g = GraphBuilder("main")
+    b, s, t = (var(n, lower=1) for n in "bst")
+    x, y = g.param("x", info(b, s, 8)), g.param("y", info(b, 8, t))
+    return Module().with_functions(g.finish([g.emit("matmul", x, y)]))
+
+
+def normalised(op, **attributes):
+    g, n, m = GraphBuilder("main"), var("n", lower=1), var("m", lower=1)
+    x = g.param("x", info(n, m))
+    y = g.emit(op, g.emit("multiply", g.emit("add", x, 1.0), 0.5), **attributes)
+    return Module().with_functions(g.finish([y]))
+
+
+def pointwise():
+    g, n, m = GraphBuilder("main"), var("n", lower=1), var("m", lower=1)
+    x, b = g.param("x", info(n, m)), g.param("b", info(m))
+    return Module().with_functions(g.finish([g.emit("relu", g.emit("add", x, b))]))
+
+
+CASES = {
+    "linear": (linear(20, 40, epilogue=("relu",)), lambda m: [(m, 20)]),
+    "narrow": (linear(5, 3), lambda m: [(m, 5)]),
+    "product": (linear(6, 33, constant=False), lambda m: [(m, 6), (6, 33)]),
+    "batched": (batched(), lambda m: [(2, m, 8), (2, 8, 2 * m + 1)]),
+    "softmax": (normalised("softmax", axis=-1), lambda m: [(3, m)]),
+    "mean": (normalised("mean", axes=(-1,), keepdims=True), lambda m: [(2, m)]),
+    "pointwise": (pointwise(), lambda m: [(2, m), (m,)]),
+}
+
+
+@pytest.mark.parametrize("features", [("avx512",), ("avx2",)])
+@pytest.mark.parametrize("name", CASES)
+def test_scheduled_kernels_compute_the_same(name, features):
+    module, shapes = CASES[name]
+    done = finished(module, Target("cpu", features=features))
+    for m in (1, 2, 7, 15, 17):
+        rng = np.random.default_rng(m)
+        given = [rng.integers(-3, 4, s).astype(np.float32) for s in shapes(m)]
+        expected, found = run_graph(module, given)[0], run_graph(done, given)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_trace_of_the_defaults_replays(name):
+    module, _ = CASES[name]
+    schedule = Schedule(module)
+    apply_defaults(schedule)
+    again = Schedule(module)
+    outcome = again.replay(schedule.trace)
+    assert not outcome.pending
+    assert str(again) == str(schedule)
+
+
+def loops(module, kernel):
+    return [s for s in walk(module.prim(kernel).body) if isinstance(s, For)]
+
+
+def kernels_of(module):
+    from tilewright.ir.graph.memory import Launch
+
+    bindings = module.graph().bindings
+    return [b.right for b in bindings if isinstance(b.right, CallTIR | Launch)]
+
+
+def test_a_weight_is_packed_at_load_time():
+    done = finished(linear(64, 96, epilogue=("relu",)))
+    assert len(kernels_of(done)) == 1
+    (key,) = done.graph("prepare").result_names
+    assert done.constants[key].shape == (3, 64, 32)
+
+
+def test_one_row_has_a_version_of_its_own():
+    (launch,) = kernels_of(finished(linear(64, 96)))
+    (version,) = launch.versions
+    assert str(version.guard) == "m == 1"
+
+
+def test_the_register_tile_fills_the_registers_of_the_target():
+    for features, tile in (("avx512",), (14, 32)), (("avx2",), (6, 16)):
+        assert machine_of(Target("cpu", features=features)).tile(f32) == tile
+        done = finished(linear(64, 96), Target("cpu", features=features))
+        kernel = kernels_of(done)[0].function
+        unrolled = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "unrolled"}
+        lanes = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "vectorized"}
+        assert (unrolled, lanes) == ({tile[0]}, {tile[1]})
+
+
+def test_kinds_are_recognised():
+    def kind(module):
+        schedule = Schedule(module)
+        from tilewright.schedules.rules.default import lower_graph
+
+        lower_graph(schedule, "main")
+        return {type(classify(f)) for f in schedule.module.prims}
+
+    assert kind(linear(8, 8)) == {Matmul}
+    assert kind(batched()) == {Matmul}
+    assert kind(normalised("softmax", axis=-1)) == {Rows}
+    assert kind(pointwise()) == {Elementwise}
+
+
+def test_what_a_person_scheduled_stays():
+    schedule = Schedule(pointwise())
+    schedule.legalize()
+    block = schedule.get_block("relu")
+    schedule.split(schedule.get_loops(block)[-1], factors=(None, 5))
+    before = schedule.module.prim("relu")
+    apply_defaults(schedule)
+    assert classify(before) == Other()
+    assert schedule.module.prim("relu") is before
