@@ -52,7 +52,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("strip_mine", lambda func, cpu: replace(func, body=strip_mine(func.body, cpu))),
     ("tighten_loops", _on_body(tighten_loops)),
     ("prune", _on_body(prune)),
-    ("accumulate", lambda func, _cpu: accumulate(func)),
+    ("accumulate", accumulate),
     ("lift_tails", _on_body(lift_tails)),
 )
 """Loop level to loop level, in order; each keeps what the program computes."""

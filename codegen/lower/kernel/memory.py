@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....ir.loop.nodes import Buffer
-from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute
+from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute, total
 from ....ir.thread.nodes import POINTER, Reg
 from .context import Context
 
@@ -18,8 +18,11 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def size_of(buffer: Buffer) -> Expr:
-    """Give the bytes of a compact buffer."""
-    return product(buffer.shape) * buffer.dtype.bytes
+    """Give the bytes from the first element to the end of the last."""
+    if buffer.strides is None:
+        return product(buffer.shape) * buffer.dtype.bytes
+    reach = total((d - 1) * s for d, s in zip(buffer.shape, buffer.strides, strict=True))
+    return (reach + 1) * buffer.dtype.bytes
 
 
 @dataclass(frozen=True, slots=True)

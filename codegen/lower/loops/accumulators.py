@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ....ir.dtype import DType
 from ....ir.identity import Uid
 from ....ir.loop.builder import Combiner, identity_of
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
-from ....ir.loop.visit import children, loads, seq, transform, walk, with_children
-from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, const_value
+from ....ir.loop.visit import (
+    children,
+    loads,
+    seq,
+    substitute_in,
+    transform,
+    walk,
+    with_children,
+)
+from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, const_value, var
+from ...cpu import Cpu
 from .folds import fold_of
 from .known import conjuncts
 
@@ -18,13 +28,18 @@ LARGEST = 4096
 """Bytes of accumulators above which partial sums would not stay in registers."""
 
 
+CHAINS: Final = 4
+"""Accumulators of one register each that a loop keeps: a sum waits this long for its last term."""
+
+
 class Accumulation:
     """Rewrites one function's body; :attr:`buffers` are the accumulators it adds."""
 
-    def __init__(self, next_uid: Uid) -> None:
-        """Start minting uids of buffers and loops at one that is free."""
+    def __init__(self, next_uid: Uid, register: int) -> None:
+        """Start minting uids at one that is free; ``register`` is the bytes of a register."""
         self.buffers: list[Buffer] = []
         self._next = next_uid
+        self._register = register
 
     def _mint(self) -> Uid:
         self._next += 1
@@ -35,15 +50,17 @@ class Accumulation:
 
         Before::
             for k0 in range(n):
-                for k1 in vectorized(16): C[i] = C[i] + A[i, k0 * 16 + k1]
+                for k1 in vectorized(64): C[i] = C[i] + A[i, k0 * 64 + k1]
         After::
-            for k1 in vectorized(16):
-                acc[k1] = 0
+            for k1 in vectorized(64):
+                acc[0, k1] = 0
             for k0 in range(n):
-                for k1 in vectorized(16):
-                    acc[k1] = acc[k1] + A[i, k0 * 16 + k1]
-            for k1 in vectorized(16):
-                C[i] = C[i] + acc[k1]
+                for k1 in vectorized(64):
+                    acc[0, k1] = acc[0, k1] + A[i, k0 * 64 + k1]
+            for k1 in vectorized(64):
+                C[i] = C[i] + acc[0, k1]
+
+        Where one register holds all lanes, four accumulators take turns.
         """
         if isinstance(statement, For) and statement.kind == "serial":
             found = _reductions(statement)
@@ -53,32 +70,60 @@ class Accumulation:
         return with_children(statement, below)
 
     def _accumulate(self, loop: For, found: list[_Reduction]) -> Stmt:
-        first: list[Stmt] = []
-        last: list[Stmt] = []
-        body: Stmt = loop
-        for one in found:
-            shape = tuple(t.extent for t in (*one.tiles, one.lanes))
-            partial = Buffer(self._mint(), f"{one.store.buffer.name}_partial", shape, one.dtype,
-                             "local")  # fmt: skip
-            self.buffers.append(partial)
-            first.append(self._nest(one, partial, start=True))
-            last.append(self._nest(one, partial, start=False))
-            body = _redirect(body, one, partial)
-        return seq(*first, body, *last)
+        chains = CHAINS if self._in_turns(loop, found) else 1
+        partials = [self._partial(one, chains) for one in found]
+        pairs = list(zip(found, partials, strict=True))
+        first = [self._start(one, partial, chains) for one, partial in pairs]
+        last = [s for one, partial in pairs for s in self._fold(one, partial, chains)]
+        if chains == 1:
+            return seq(*first, _redirect(loop, pairs, as_expr(0)), *last)
+        return seq(*first, *self._turns(loop, pairs), *last)
 
-    def _nest(self, one: _Reduction, partial: Buffer, *, start: bool) -> Stmt:
-        loops = (*one.tiles, one.lanes)
-        index = tuple(t.var for t in loops)
-        if start:
-            neutral = identity_of(one.op, one.dtype)
-            body: Stmt = Store(partial, index, neutral, one.store.origins)
-        else:
-            own = Load(one.store.buffer, one.store.indices)
-            value = Binary(one.step.op, own, Load(partial, index))
-            body = replace(one.store, value=value)
-            body = body if one.guard is TRUE else If(one.guard, body)
-        for around in reversed(loops):
-            body = replace(around, uid=self._mint(), body=body)
+    def _in_turns(self, loop: For, found: list[_Reduction]) -> bool:
+        count = const_value(loop.extent)
+        simple = all(not one.tiles and one.size <= self._register for one in found)
+        nested = any(isinstance(s, For) and s.kind == "serial" for s in walk(loop.body))
+        return simple and not nested and (count is None or count >= CHAINS)
+
+    def _turns(self, loop: For, pairs: list[tuple[_Reduction, Buffer]]) -> tuple[Stmt, ...]:
+        """Run the loop in groups of iterations, each with an accumulator of its own."""
+        groups = loop.extent // CHAINS
+        group = var(loop.var.name, lower=0)
+        turn = var(f"{loop.var.name}_turn", lower=0, upper=CHAINS - 1)
+        body = substitute_in(_redirect(loop.body, pairs, turn), {loop.var: group * CHAINS + turn})
+        unrolled = For(self._mint(), turn, as_expr(CHAINS), body, "unrolled")
+        main = replace(loop, uid=self._mint(), var=group, extent=groups, body=unrolled)
+        rest = substitute_in(
+            _redirect(loop.body, pairs, as_expr(0)), {loop.var: groups * CHAINS + loop.var}
+        )
+        return main, replace(loop, extent=loop.extent - groups * CHAINS, body=rest)
+
+    def _partial(self, one: _Reduction, chains: int) -> Buffer:
+        shape = (as_expr(chains), *(t.extent for t in (*one.tiles, one.lanes)))
+        name = f"{one.store.buffer.name}_partial"
+        self.buffers.append(Buffer(self._mint(), name, shape, one.dtype, "local"))
+        return self.buffers[-1]
+
+    def _start(self, one: _Reduction, partial: Buffer, chains: int) -> Stmt:
+        neutral = identity_of(one.op, one.dtype)
+        bodies = [Store(partial, (as_expr(k), *one.index), neutral) for k in range(chains)]
+        return seq(*(self._around(one, body) for body in bodies))
+
+    def _fold(self, one: _Reduction, partial: Buffer, chains: int) -> list[Stmt]:
+        """Fold the accumulators into the first, and its lanes into the element."""
+        head = (as_expr(0), *one.index)
+        bodies: list[Stmt] = []
+        for k in range(1, chains):
+            other = Load(partial, (as_expr(k), *one.index))
+            bodies.append(Store(partial, head, Binary(one.step.op, Load(partial, head), other)))
+        own = Load(one.store.buffer, one.store.indices)
+        final: Stmt = replace(one.store, value=Binary(one.step.op, own, Load(partial, head)))
+        bodies.append(final if one.guard is TRUE else If(one.guard, final))
+        return [self._around(one, body) for body in bodies]
+
+    def _around(self, one: _Reduction, body: Stmt) -> Stmt:
+        for loop in reversed((*one.tiles, one.lanes)):
+            body = replace(loop, uid=self._mint(), body=body)
         return body
 
 
@@ -92,6 +137,16 @@ class _Reduction:
     tiles: tuple[For, ...]
     lanes: For
     guard: Bool
+
+    @property
+    def index(self) -> tuple[Expr, ...]:
+        """Where an accumulator keeps the sum of a lane."""
+        return tuple(t.var for t in (*self.tiles, self.lanes))
+
+    @property
+    def size(self) -> int:
+        """Bytes that all lanes take."""
+        return self.dtype.bytes * (const_value(self.lanes.extent) or 0)
 
     @property
     def dtype(self) -> DType:
@@ -150,21 +205,26 @@ def _small(store: Store, loops: tuple[For, ...]) -> bool:
     return total <= LARGEST
 
 
-def _redirect(body: Stmt, one: _Reduction, partial: Buffer) -> Stmt:
-    index: tuple[Expr, ...] = tuple(t.var for t in (*one.tiles, one.lanes))
+def _redirect(body: Stmt, pairs: list[tuple[_Reduction, Buffer]], chain: Expr) -> Stmt:
+    """Let the stores add to accumulators."""
+    targets = {id(one.store): (one, partial) for one, partial in pairs}
 
     def change(statement: Stmt) -> Stmt:
-        if statement is not one.store:
+        if not isinstance(statement, Store) or id(statement) not in targets:
             return statement
+        one, partial = targets[id(statement)]
+        index = (chain, *one.index)
         value = Binary(one.step.op, Load(partial, index), one.step.right)
         return replace(one.store, buffer=partial, indices=index, value=value)
 
     return transform(body, change)
 
 
-def accumulate(func: PrimFunc) -> PrimFunc:
+def accumulate(func: PrimFunc, cpu: Cpu) -> PrimFunc:
     """Give every vectorized reduction of a function its accumulators."""
-    pass_ = Accumulation(largest_uid(func.body, (*func.buffers, *func.buffer_params)) + 1)
+    pass_ = Accumulation(
+        largest_uid(func.body, (*func.buffers, *func.buffer_params)) + 1, cpu.vector_bits // 8
+    )
     body = pass_.rewrite(func.body)
     return replace(func, body=body, buffers=(*func.buffers, *pass_.buffers))
 
