@@ -11,7 +11,7 @@ n
 """
 
 from .algebra import latex, solve_for, to_sympy
-from .base import Bool, Expr, SymInt
+from .base import Bool, Expr, SymInt, Term
 from .build import as_expr, ceildiv, clear_caches, const_value, product, total, var
 from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import (
@@ -35,7 +35,7 @@ from .prove import bounds, congruence, is_proved, prove, simplify
 from .ranges import Interval
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
 from .text import to_text
-from .traverse import evaluate, free_vars, substitute
+from .traverse import evaluate, free_vars, postorder, substitute
 
 __all__ = [
     "FALSE",
@@ -74,6 +74,7 @@ __all__ = [
     "SymInt",
     "SymbolicError",
     "SymbolicSyntaxError",
+    "Term",
     "UnboundSymbolError",
     "UndecidedConditionError",
     "Unknown",
@@ -99,6 +100,7 @@ __all__ = [
     "ne",
     "negate",
     "parse_expr",
+    "postorder",
     "product",
     "prove",
     "select",

@@ -160,6 +160,17 @@ def _new_sum(key: Hashable, terms: Mapping[Expr, int], constant: int) -> Expr:
     return _sums.add(key, Add(ordered, constant, known))
 
 
+def weighted_sum(parts: Iterable[tuple[Expr, int]], constant: int) -> Expr:
+    """Build ``sum(coefficient * part) + constant`` from any terms, in one go."""
+    merged: dict[Expr, int] = {}
+    for part, weight in parts:
+        terms, inner = linear_terms(part)
+        constant += weight * inner
+        for term, c in terms:
+            merged[term] = merged.get(term, 0) + weight * c
+    return sum_of({term: c for term, c in merged.items() if c}, constant)
+
+
 def _first_order(item: tuple[Expr, int]) -> int:
     return item[0].order
 
@@ -378,10 +389,7 @@ def total(xs: Iterable[SymInt]) -> Expr:
     >>> total((1, n, n))
     n * 2 + 1
     """
-    result: Expr = Const(0)
-    for x in xs:
-        result = result + x
-    return result
+    return weighted_sum([(as_expr(x), 1) for x in xs], 0)
 
 
 ALGEBRA.add = add

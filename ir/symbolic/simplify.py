@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 
 from .base import Bool, Expr, Term
+from .build import product, total
 from .conditions import choose, equality_of, negate, order_of
 from .knowledge import FactKnowledge
 from .predicates import Eq, Le, Lt, Ne
@@ -16,7 +17,7 @@ from .rules.modulo import MODULO
 from .rules.splits import divide_product, extract
 from .search import QUESTION_WORK
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Var, factors_of
-from .traverse import postorder, rebuild, substitute
+from .traverse import Replacement, postorder, rebuild, substitute
 
 _MEMORY = 20_000
 
@@ -24,12 +25,13 @@ _MEMORY = 20_000
 class Simplifier:
     """Simplifies terms under one set of facts and remembers the results."""
 
-    __slots__ = ("_done", "_lock", "know")
+    __slots__ = ("_by", "_done", "_lock", "know")
 
     def __init__(self, know: FactKnowledge) -> None:
         """Use compiled facts."""
         self.know = know
         self._done: dict[Term, Term] = {}
+        self._by = Replacement(self._done)
         self._lock = RLock()
 
     def simplify(self, e: Expr | Bool) -> Expr | Bool:
@@ -50,23 +52,11 @@ class Simplifier:
     def _reduce(self, e: Expr | Bool) -> Expr | Bool:
         for term in postorder(e, self._done.__contains__):
             if term not in self._done:
-                built = rebuild(term, self._integer, self._condition)
+                built = rebuild(term, self._by)
                 # A rule that leads back here finds this and stops.
                 self._done[term] = built
                 self._done[term] = self._settle(built)
-        found = self._done[e]
-        assert isinstance(found, (Expr, Bool))  # noqa: S101 - a term's kind never changes
-        return found
-
-    def _integer(self, child: Term) -> Expr:
-        found = self._done[child]
-        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
-        return found
-
-    def _condition(self, child: Term) -> Bool:
-        found = self._done[child]
-        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
-        return found
+        return self._by.integer(e) if isinstance(e, Expr) else self._by.condition(e)
 
     def _settle(self, term: Term) -> Term:
         """Apply the first rule that fits with facts, and simplify what it gives."""
@@ -115,43 +105,36 @@ def _first(
 
 def _undo(e: Expr | Bool, symbol: Var, origin: tuple[Expr, Expr, Expr]) -> Expr | Bool:
     """Replace ``q`` by ``(v - k) // d``, but ``d * q`` by ``v - k``."""
-    built: dict[Term, Term] = {}
-
-    def new(child: Term) -> Expr:
-        found = built.get(child, child)
-        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
-        return found
-
-    def condition(child: Term) -> Bool:
-        found = built.get(child, child)
-        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
-        return found
-
-    def scaled(term: Expr, c: int) -> Expr:
-        if symbol not in factors_of(term):
-            return c * new(term)
-        old, d, k = origin
-        rest: Expr = Const(c)
-        for factor in factors_of(divide_product(term, symbol) or Const(1)):
-            rest = rest * new(factor)
-        found = extract(rest, d)
-        if found is not None and found[1] == 0:
-            return found[0] * (old - k)
-        return rest * ((old - k) // d)
-
+    by = Replacement({})
     for term in postorder(e, lambda t: symbol not in t.free):
-        if symbol not in term.free:
-            continue
-        match term:
-            case Var() | Mul() if symbol in factors_of(term):
-                built[term] = scaled(term, 1)
-            case Add(terms, constant):
-                result: Expr = Const(constant)
-                for part, c in terms:
-                    result = result + scaled(part, c)
-                built[term] = result
-            case _:
-                built[term] = rebuild(term, new, condition)
-    found = built[e]
-    assert isinstance(found, (Expr, Bool))  # noqa: S101 - a term's kind never changes
-    return found
+        if symbol in term.free:
+            by.built[term] = _undo_term(term, symbol, origin, by)
+    return by.integer(e) if isinstance(e, Expr) else by.condition(e)
+
+
+def _undo_term(
+    term: Term, symbol: Var, origin: tuple[Expr, Expr, Expr], by: Replacement
+) -> Expr | Bool:
+    match term:
+        case Var() | Mul() if symbol in factors_of(term):
+            return _undo_product(term, 1, symbol, origin, by)
+        case Add(terms, constant):
+            parts = [_undo_product(part, c, symbol, origin, by) for part, c in terms]
+            return total([*parts, constant])
+        case _:
+            return rebuild(term, by)
+
+
+def _undo_product(
+    term: Expr, c: int, symbol: Var, origin: tuple[Expr, Expr, Expr], by: Replacement
+) -> Expr:
+    """Write ``c * term``; where the symbol is a factor, use up a factor ``d`` if there is one."""
+    if symbol not in factors_of(term):
+        return c * by.integer(term)
+    old, d, k = origin
+    cofactor = divide_product(term, symbol) or Const(1)
+    rest = c * product(map(by.integer, factors_of(cofactor)))
+    found = extract(rest, d)
+    if found is not None and found[1] == 0:
+        return found[0] * (old - k)
+    return rest * ((old - k) // d)

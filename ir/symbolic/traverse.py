@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar, overload
 
 from .base import Bool, Expr, SymInt, Term
-from .build import as_expr
+from .build import as_expr, product, weighted_sum
 from .conditions import all_of, any_of, equality_of, maximum, minimum, ne, order_of, select
 from .errors import UnboundSymbolError, ZeroDivisorError
 from .predicates import And, BoolConst, Eq, Le, Lt, Ne, Or
@@ -45,49 +45,63 @@ def free_vars(e: Term) -> frozenset[Var]:
     return e.free
 
 
-def rebuild(term: Term, new: Callable[[Term], Expr], condition: Callable[[Term], Bool]) -> Term:
-    """Build a term again from new children, given by two lookups: integers and conditions."""
+class Replacement:
+    """Which new term stands for which old one; what is not listed stays."""
+
+    __slots__ = ("built",)
+
+    def __init__(self, built: dict[Term, Term]) -> None:
+        """Look terms up in a table that the caller goes on filling."""
+        self.built = built
+
+    def integer(self, old: Expr) -> Expr:
+        """The new integer term."""
+        found = self.built.get(old, old)
+        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
+        return found
+
+    def condition(self, old: Bool) -> Bool:
+        """The new condition."""
+        found = self.built.get(old, old)
+        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
+        return found
+
+
+def rebuild(term: Term, by: Replacement) -> Expr | Bool:
+    """Build a term again from the replacements of its children."""
     match term:
+        case Add(terms, constant):
+            return weighted_sum([(by.integer(part), c) for part, c in terms], constant)
+        case Mul(factors):
+            return product(map(by.integer, factors))
+        case FloorDiv(a, d):
+            return by.integer(a) // by.integer(d)
+        case Mod(a, d):
+            return by.integer(a) % by.integer(d)
         case Var() | Const() | BoolConst():
             return term
-        case Add(terms, constant):
-            result: Expr = Const(constant)
-            for part, coefficient in terms:
-                result = result + coefficient * new(part)
-            return result
-        case Mul(factors):
-            result = Const(1)
-            for factor in factors:
-                result = result * new(factor)
-            return result
-        case FloorDiv(a, d):
-            return new(a) // new(d)
-        case Mod(a, d):
-            return new(a) % new(d)
         case Min(args):
-            return minimum(*[new(arg) for arg in args])
+            return minimum(*map(by.integer, args))
         case Max(args):
-            return maximum(*[new(arg) for arg in args])
+            return maximum(*map(by.integer, args))
         case Select(p, a, b):
-            return select(condition(p), new(a), new(b))
+            return select(by.condition(p), by.integer(a), by.integer(b))
         case _:
-            return _rebuild_condition(term, new, condition)
+            return _rebuild_condition(term, by)
 
 
-def _rebuild_condition(
-    term: Term, new: Callable[[Term], Expr], condition: Callable[[Term], Bool]
-) -> Bool:
+def _rebuild_condition(term: Term, by: Replacement) -> Bool:
     match term:
-        case Eq():
-            return equality_of(new(term.delta))
-        case Ne():
-            return ne(new(term.delta), 0)
         case Le() | Lt():
-            return order_of(new(term.delta))
+            return order_of(by.integer(term.delta))
+        case Eq():
+            return equality_of(by.integer(term.delta))
+        case Ne():
+            return ne(by.integer(term.delta), 0)
         case And(args):
-            return all_of(*[condition(arg) for arg in args])
+            return all_of(*map(by.condition, args))
         case Or(args):
-            return any_of(*[condition(arg) for arg in args])
+            return any_of(*map(by.condition, args))
         case _:
             raise TypeError(f"unknown kind of term: {type(term).__name__}")
 
@@ -111,27 +125,22 @@ def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool:
     if not values or e.free.isdisjoint(values):
         return e
     built: dict[Term, Term] = {v: as_expr(value) for v, value in values.items()}
-    for term in postorder(e, lambda t: t.free.isdisjoint(values)):
-        if term not in built:
-            untouched = term.free.isdisjoint(values)
-            built[term] = term if untouched else _rebuilt(term, built)
-    result = built[e]
-    assert isinstance(result, (Expr, Bool))  # noqa: S101 - a term's kind never changes
-    return result
-
-
-def _rebuilt(term: Term, built: Mapping[Term, Term]) -> Term:
-    def new(child: Term) -> Expr:
-        found = built[child]
-        assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
-        return found
-
-    def condition(child: Term) -> Bool:
-        found = built[child]
-        assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
-        return found
-
-    return rebuild(term, new, condition)
+    by = Replacement(built)
+    stack: list[Term] = [e]
+    while stack:
+        term = stack[-1]
+        pending = [
+            child
+            for child in term.children
+            if child not in built and not child.free.isdisjoint(values)
+        ]
+        if pending:
+            stack.extend(pending)
+        else:
+            if term not in built:
+                built[term] = rebuild(term, by)
+            stack.pop()
+    return by.integer(e) if isinstance(e, Expr) else by.condition(e)
 
 
 @overload
