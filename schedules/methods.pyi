@@ -104,6 +104,8 @@ class ScheduleMethods:
         """Apply a consumer to its producer's value at once, and drop the consumer and the temporary."""
     def decompose_reduction(self, block: BlockRef | str, loop: LoopRef | str) -> BlockRef:
         """Initialise the results of a reduction in a block of their own, right before a loop."""
+    def rfactor(self, block: BlockRef | str, loop: LoopRef | str) -> BlockRef:
+        """Let each iteration of a reduction loop keep a partial result, and combine those after."""
     def clone_function(
         self, function: FunctionRef | str, call_sites: Sequence[BindingRef]
     ) -> FunctionRef:

@@ -1,0 +1,279 @@
+"""Rfactor: a reduction loop becomes a spatial one of partial results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import cast, get_args
+
+from ....ir.analysis import (
+    Span,
+    Tree,
+    accesses,
+    conjuncts,
+    determined,
+    feeds_kind,
+    reduction_update,
+    with_regions,
+    within_loops,
+)
+from ....ir.loop.builder import Combiner, identity_of
+from ....ir.loop.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    Condition,
+    For,
+    IterVar,
+    Load,
+    Number,
+    Stmt,
+    Store,
+    Where,
+)
+from ....ir.loop.visit import replace_statement, substitute_in, substitute_in_element
+from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, free_vars, substitute
+from ...edit import Edit
+from ...nests import after, buffer_span, nest, outermost_without, whole
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import BlockRef, LoopRef, Ref, loop_ref
+from ...state import State
+
+
+@primitive(family="reduction", returns=BlockRef)
+@dataclass(frozen=True, slots=True)
+class Rfactor(Primitive):
+    """Let each iteration of a reduction loop keep a partial result, and combine those after.
+
+    Before::
+
+        for i in range(n):
+            for k0 in range(m // 8):
+                for k1 in range(8):
+                    with init:
+                        C[i] = 0
+                    C[i] += A[i, k0 * 8 + k1]
+
+    After (``loop=k1``)::
+
+        for i in range(n):
+            for k0 in range(m // 8):
+                for k1 in range(8):
+                    with init:
+                        C_rf[i, k1] = 0
+                    C_rf[i, k1] += A[i, k0 * 8 + k1]
+        for i in range(n):
+            for r in range(8):
+                with init:
+                    C[i] = 0
+                C[i] += C_rf[i, r]
+
+    Parameters
+    ----------
+    block : BlockRef
+        The reduction block. It keeps its handle and makes the partial results.
+    loop : LoopRef
+        The reduction loop that becomes spatial.
+
+    Requires
+    --------
+    1. The block is a reduction with an initialisation, and its update ``C = C op value`` combines
+       by an operation that commutes; it is the only one to write C.
+    2. The loop is around the block and feeds reduction iterations only; no other loop feeds both
+       kinds.
+    3. C is indexed by the spatial iteration variables, each once; the iterations of the block are
+       told apart by its loops, and fill the box of C that they touch.
+    4. The extent of the loop does not depend on another loop.
+
+    Notes
+    -----
+    The reduction is summed in another order; what a guard cuts off contributes the neutral element.
+    Gives the block that combines the partial results,
+    which has loops of its own. Source: TensorIR §3.2.
+    """
+
+    block: BlockRef
+    loop: LoopRef
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the block, and what the loop feeds."""
+        tree, block = state.tree(self.block.function), state.block(self.block)
+        loop, where = state.loop(self.loop), (self.block, self.loop)
+        update = reduction_update(block)
+        simple = isinstance(block.init, Store) and update is not None
+        if not simple or update is None or update[1].op not in get_args(Combiner):
+            yield Problem(
+                1,
+                f"block {block.name!r} is no reduction C = C op value with its initialisation",
+                (self.block,),
+            )
+            return
+        buffer = update[0].buffer
+        if len(tree.writers(buffer)) > 1:
+            yield Problem(1, f"{buffer.name!r} is written by other blocks too", (self.block,))
+        above = tree.loops_above(block)
+        mixed = any(feeds_kind(x, block) == frozenset({"reduce", "spatial"}) for x in above)
+        if loop not in above or mixed or feeds_kind(loop, block) != frozenset({"reduce"}):
+            yield Problem(
+                2,
+                f"loop {loop.var.name!r} does not feed reduction iterations of block "
+                f"{block.name!r} alone",
+                where,
+                fixes=() if mixed else tuple(self._places(tree, block)),
+            )
+            return
+        spatial = {v.var for v in block.iters if v.kind == "spatial"}
+        indices = update[0].indices
+        if {i for i in indices if isinstance(i, Var)} != spatial or len(indices) != len(spatial):
+            yield Problem(
+                3,
+                f"{buffer.name!r} is indexed by ({', '.join(map(str, indices))}), not by the "
+                "spatial iteration variables, each once",
+                (self.block,),
+            )
+        if not free_vars(loop.extent).isdisjoint({x.var for x in above}):
+            yield Problem(
+                4, f"extent {loop.extent} of loop {loop.var.name!r} depends on a loop", where
+            )
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that no iteration of the block runs twice."""
+        tree, block = state.tree(self.block.function), state.block(self.block)
+        loops = tree.loops_above(block)
+        ranges = {x.var: x.extent for x in loops}
+        facts = within_loops(tree.function.facts, loops)
+        known = determined((v.binding for v in block.iters), ranges, facts)
+        lost = [x.var.name for x in loops if x.var not in known]
+        if lost:
+            yield Problem(
+                3,
+                f"loops {', '.join(lost)} cannot be told from the iterations of block "
+                f"{block.name!r}, which may run twice",
+                (self.block,),
+                {"loops": ", ".join(lost)},
+            )
+        update = reduction_update(block)
+        box = () if update is None else _box(tree, block, update[0].buffer)
+        if not all(span.filled for span in box):
+            yield Problem(
+                3, f"block {block.name!r} leaves holes in the box it touches", (self.block,)
+            )
+
+    def _places(self, tree: Tree, block: Block) -> Iterator[Rfactor]:
+        for loop in tree.loops_above(block):
+            if feeds_kind(loop, block) == frozenset({"reduce"}):
+                yield replace(self, loop=loop_ref(self.block.function, loop))
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Give the update a dimension for the loop, and combine over it afterwards."""
+        edit = Edit(state, self.block.function)
+        tree, block, loop = edit.tree, state.block(self.block), state.loop(self.loop)
+        update = reduction_update(block)
+        if update is None:
+            raise TypeError(f"block {block.name!r} is no reduction")
+        buffer = update[0].buffer
+        shape = (*buffer.shape, loop.extent)
+        partial = edit.buffer(f"{buffer.name}_rf", shape, buffer.dtype, "global")
+        combine = _combining(edit, block, partial, loop.extent)
+        spans = whole(combine)
+        indices = zip(combine.iters, _box(tree, block, buffer), strict=False)
+        spans |= {item.var: span for item, span in indices}
+        site = _site(tree, block, buffer)
+        body = after(tree.function.body, site, nest(edit, combine, spans, tree.facts(site)))
+        return edit.finish(
+            replace_statement(body, block, _factored(edit, block, loop, partial)),
+            results=(edit.block_ref(combine),),
+            buffers=(*tree.function.buffers, partial),
+        )
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """The selected reduction block at each of its reduction loops."""
+        if isinstance(selection, BlockRef):
+            tree, block = state.tree(selection.function), state.block(selection)
+            for loop in tree.loops_above(block):
+                if feeds_kind(loop, block) == frozenset({"reduce"}):
+                    yield cls(selection, loop_ref(selection.function, loop))
+
+
+def _site(tree: Tree, block: Block, buffer: Buffer) -> Stmt:
+    """The outermost statement around a block in which nobody else uses its result."""
+    blocks = (b for b in tree.leaf_blocks() if b is not block)
+    others = [b for b in blocks if any(a.buffer is buffer for a in accesses(b))]
+    return outermost_without(tree, block, others)
+
+
+def _box(tree: Tree, block: Block, buffer: Buffer) -> tuple[Span, ...]:
+    return buffer_span(tree, _site(tree, block, buffer), (block,), buffer)
+
+
+def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
+    """The block that keeps a partial result for each iteration of the loop."""
+    reducing = [x for x in edit.tree.loops_above(block) if "reduce" in feeds_kind(x, block)]
+    fresh = {x.var: edit.loop_var(f"v{x.var.name}", x.extent) for x in reducing}
+    iters = [v for v in block.iters if v.kind == "spatial"]
+    for outer in reducing:
+        kind = "spatial" if outer is loop else "reduce"
+        iters.append(IterVar(fresh[outer.var], outer.extent, kind, outer.var))
+    old = {v.var: substitute(v.binding, fresh) for v in block.iters if v.kind == "reduce"}
+    kept = [p for p in conjuncts(block.predicate) if free_vars(p).isdisjoint(fresh)]
+    cut = [p for p in conjuncts(block.predicate) if not free_vars(p).isdisjoint(fresh)]
+    body = _partial_update(block, partial, fresh[loop.var], old, substitute(all_of(*cut), fresh))
+    start = replace(body, value=_neutral(block))
+    return with_regions(
+        replace(block, iters=tuple(iters), predicate=all_of(*kept), body=body, init=start)
+    )
+
+
+def _partial_update(
+    block: Block, partial: Buffer, place: Var, old: Mapping[Var, Expr], guard: Bool
+) -> Store:
+    update = reduction_update(block)
+    if update is None:
+        raise TypeError(f"block {block.name!r} is no reduction")
+    store, value = update
+    indices = (*store.indices, place)
+    new = substitute_in_element(value.right, old)
+    if guard != TRUE:
+        new = Where(Condition(guard), new, _neutral(block))
+    return Store(partial, indices, Binary(value.op, Load(partial, indices), new), store.origins)
+
+
+def _neutral(block: Block) -> Number:
+    update = reduction_update(block)
+    if update is None:
+        raise TypeError(f"block {block.name!r} is no reduction")
+    return identity_of(cast("Combiner", update[1].op), update[0].buffer.dtype)
+
+
+def _combining(edit: Edit, block: Block, partial: Buffer, extent: Expr) -> Block:
+    """The block that combines the partial results, with the initialisation of the old one."""
+    update = reduction_update(block)
+    if update is None or block.init is None:
+        raise TypeError(f"block {block.name!r} is no reduction")
+    store, value = update
+    extents = {v.var: v.extent for v in block.iters}
+    renamed: dict[Var, Expr] = {}
+    iters: list[IterVar] = []
+    for index in store.indices:
+        if isinstance(index, Var):
+            variable = edit.loop_var(f"{index.name}_all", extents[index])
+            renamed[index] = variable
+            iters.append(IterVar(variable, extents[index], "spatial", variable))
+    part = edit.loop_var("vpart", extent)
+    iters.append(IterVar(part, extent, "reduce", part))
+    indices = tuple(substitute(i, renamed) for i in store.indices)
+    both = Binary(value.op, Load(store.buffer, indices), Load(partial, (*indices, part)))
+    return with_regions(
+        Block(
+            edit.mint(),
+            edit.fresh(f"{block.name}_combine"),
+            tuple(iters),
+            (),
+            (),
+            Store(store.buffer, indices, both, store.origins),
+            substitute_in(block.init, renamed),
+            origins=block.origins,
+        )
+    )

@@ -1,0 +1,115 @@
+from tilewright.schedules.primitives.reduction.rfactor import Rfactor
+
+from tests.schedules.helpers import MATMUL, rejected, schedule
+
+ROW_MAX = """
+M, N = symbols("M, N", lower=1)
+
+@prim_func
+def row_max(x: Buffer[(M, N), i32], y: Out[(M,), i32]):
+    for i in range(M):
+        for k in range(N):
+            with block("max"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = x[vi, 0]
+                y[vi] = max(y[vi], x[vi, vk])
+"""
+
+HORNER = """
+@prim_func
+def horner(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
+    for i in range(8):
+        for k in range(4):
+            with block("horner"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] = y[vi] * 2 + x[vi, vk]
+"""
+
+TWICE = """
+@prim_func
+def twice(x: Buffer[(8,), i32], y: Out[(4,), i32]):
+    for again in range(2):
+        for i in range(4):
+            for k in range(8):
+                with block("sum"):
+                    vi, vk = spatial(i), reduce(k)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vk]
+"""
+
+BOTH = """
+@prim_func
+def both(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
+    for f in range(32):
+        with block("sum"):
+            vi, vk = spatial(4, f // 8), reduce(8, f % 8)
+            with init(): y[vi] = 0
+            y[vi] += x[vi, vk]
+"""
+
+TRIANGLE = """
+@prim_func
+def triangle(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    for i in range(8):
+        for k in range(i + 1):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(8, k)
+                with init(): y[vi] = 0
+                y[vi] += x[vk]
+"""
+
+CORNER = """
+@prim_func
+def corner(x: Buffer[(8, 4), i32], y: Out[(8, 8), i32]):
+    for i in range(8):
+        for k in range(4):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi, 0] = 0
+                y[vi, 0] += x[vi, vk]
+"""
+
+
+def test_lanes_of_a_guarded_reduction(golden):
+    sch = schedule(ROW_MAX)
+    block = sch.get_block("max")
+    _, k = sch.get_loops(block)
+    _, lane = sch.split(k, factors=(None, 4))
+    sch.rfactor(block, lane)
+    golden("rfactor.txt", str(sch))
+    assert sch.verify().required().compared[0].exact
+
+
+def test_the_inner_loop_of_a_matmul():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    *_, k = sch.get_loops(mm)
+    k0, _ = sch.split(k, factors=(None, 5))
+    combine = sch.rfactor(mm, k0)
+    assert combine.name == "mm_combine"
+    sch.parallel(k0)
+    assert sch.verify().required().compared[0].exact
+
+
+def test_requirements():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    i, _, k = sch.get_loops(mm)
+    problem = rejected(sch, Rfactor(mm, i), 2, "'i' does not feed reduction")
+    assert problem.fixes == (Rfactor(mm, k),)
+    horner = schedule(HORNER)
+    block = horner.get_block("horner")
+    rejected(horner, Rfactor(block, horner.get_loops(block)[1]), 1, "no reduction C = C op value")
+    both = schedule(BOTH)
+    block = both.get_block("sum")
+    rejected(both, Rfactor(block, both.get_loops(block)[0]), 2)
+    twice = schedule(TWICE)
+    block = twice.get_block("sum")
+    rejected(twice, Rfactor(block, twice.get_loops(block)[2]), 3, "loops again cannot be told")
+    corner = schedule(CORNER)
+    block = corner.get_block("sum")
+    rejected(corner, Rfactor(block, corner.get_loops(block)[1]), 3, "indexed by (vi, 0)")
+    triangle = schedule(TRIANGLE)
+    block = triangle.get_block("sum")
+    rejected(triangle, Rfactor(block, triangle.get_loops(block)[1]), 4, "depends on a loop")
