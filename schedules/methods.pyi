@@ -80,6 +80,8 @@ class ScheduleMethods:
         """Put a loop of one iteration around a loop or a block."""
     def fuse(self, loops: Sequence[LoopRef]) -> LoopRef:
         """Make one loop of loops that are directly inside each other."""
+    def loop_partition(self, loop: LoopRef | str, point: SymInt | str) -> tuple[LoopRef, LoopRef]:
+        """Run a loop in two parts, so that what holds in one of them need not be checked there."""
     def parallel(self, loop: LoopRef | str) -> None:
         """Let the iterations of a loop run at the same time, on several threads."""
     def reorder(self, loops: Sequence[LoopRef]) -> None:

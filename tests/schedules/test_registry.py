@@ -36,7 +36,7 @@ def test_every_requirement_has_a_rejecting_test(cls, root):
         return
     folder = root / "tests" / "schedules" / "primitives" / cls.family
     text = "\n".join(path.read_text() for path in folder.glob("test_*.py"))
-    text = text.replace("map_step", "TransformLayout")
+    text = text.replace("map_step(", "TransformLayout(").replace(" step(sch", " LoopPartition(sch")
     calls = re.findall(rf"rejected\(\s*\w+, {cls.__name__}\(.*?\), (\d+)", text, re.DOTALL)
     tested = {int(n) for n in calls}
     assert set(cls.requirements()) <= tested
