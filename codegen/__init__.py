@@ -20,9 +20,12 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: workers import this package too."""
     match name:
         case "compile":
-            from .compiler import compile as found
+            from .compiler import compile
+
+            return compile
         case "Executable":
-            from .runtime.executable import Executable as found
+            from .runtime.executable import Executable
+
+            return Executable
         case _:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    return found

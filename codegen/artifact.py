@@ -28,8 +28,6 @@ class ArtifactError(TilewrightError):
     title = "Unreadable artefact"
 
 
-
-
 def _no_constants() -> Mapping[str, Constant]:
     return MappingProxyType({})
 
@@ -73,8 +71,8 @@ class Artifact:
             for name in sorted(content):
                 index[section].append(name)
                 parts.append(content[name])
-        for name in sorted(self.constants):
-            parts.append(np.ascontiguousarray(self.constants[name].load()).tobytes())
+        kept = (self.constants[name].load() for name in sorted(self.constants))
+        parts.extend(np.ascontiguousarray(array).tobytes() for array in kept)
         target = self.target
         header: dict[str, Any] = {
             "schema": SCHEMA,

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..ir.errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc
@@ -14,6 +14,7 @@ from ..ir.graph.plan import plan_memory
 from ..ir.module import Constant, Module
 from ..ir.structural import structural_hash
 from ..ir.target import Target, as_target
+from ..schedules import Schedule, State
 from ..schedules.rules import finished
 from .artifact import Artifact
 from .llvm import emit_module
@@ -26,9 +27,6 @@ from .runtime.cache import DiskCache, default_cache
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable, available_threads
 from .runtime.workers import DEFAULT_TIMEOUT, Cancellation, Pool, default_pool
-
-if TYPE_CHECKING:
-    from ..schedules import Schedule, State
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Told how far a compilation is (0 to 1) and what it does, on its thread; may raise to stop it."""
@@ -160,9 +158,7 @@ def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     )
 
 
-def _made_constants(
-    before: Module, after: Module, artifact: Artifact
-) -> Mapping[str, Constant]:
+def _made_constants(before: Module, after: Module, artifact: Artifact) -> Mapping[str, Constant]:
     """Give the constants that compiling made, without those that are prepared at load time."""
     used = {key for spec in artifact.functions for key in spec.constants}
     prepared = {r.name for s in artifact.functions if s.prepares for r in s.results}
@@ -191,7 +187,13 @@ def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifac
     return artifact, compiled
 
 
-def compile(  # noqa: A001  # the public face names it so
+def _own_target(program: Module | Schedule | State) -> Target | None:
+    if isinstance(program, Module):
+        return None
+    return program.state.target if isinstance(program, Schedule) else program.target
+
+
+def compile(
     program: Module | Schedule | State,
     target: str | Target | None = None,
     *,
@@ -249,12 +251,10 @@ def compile(  # noqa: A001  # the public face names it so
     array([0., 2., 4.], dtype=float32)
     """
     module = program if isinstance(program, Module) else program.module
-    if target is None and not isinstance(program, Module):
-        target = getattr(program, "state", program).target
+    if target is None:
+        target = _own_target(program)
     options = BuildOptions(
         debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel
     )
     artifact, compiled = make(module, as_target(target), options)
     return Executable(artifact, module.constants, table=table, compiled=compiled)
-
-

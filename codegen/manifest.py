@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ..ir.errors import Json
 
@@ -105,9 +105,8 @@ def to_json(value: Any) -> Json:
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         return {f.name: to_json(getattr(value, f.name)) for f in fields}
-    if isinstance(value, tuple | list):
-        items: Sequence[Any] = value
-        return [to_json(v) for v in items]
+    if isinstance(value, tuple):
+        return [to_json(v) for v in cast("tuple[Any, ...]", value)]
     return value
 
 

@@ -1,6 +1,7 @@
 """The registry: names of library functions, and the addresses behind them.
 
-A library function is ``i32 f(user, operands, count)``; ``user`` is what it was registered with. An operand is four words: data, rank, address of
+A library function is ``i32 f(user, operands, count)``; ``user`` is what it was registered with. An
+operand is four words: data, rank, address of
 the dimensions, dtype (DLPack code * 256 + bits); inputs come first, then outputs.
 """
 
@@ -73,7 +74,7 @@ def _array(operand: int) -> Operand:
     shape = tuple((ctypes.c_int64 * rank).from_address(dims)) if rank else ()
     wanted = np.dtype(f"{_KINDS.get(dtype // 256, 'u')}{dtype % 256 // 8}")
     size = int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
-    memory = (ctypes.c_char * size).from_address(data)
+    memory = memoryview((ctypes.c_char * size).from_address(data)).cast("B")
     return np.frombuffer(memory, wanted).reshape(shape)
 
 

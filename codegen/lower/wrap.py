@@ -137,9 +137,7 @@ def wrap_functional(func: PrimFunc) -> GraphFunc | None:
         for p in func.params
         if isinstance(p, BufferParam) and p.access != "in"
     )
-    return GraphFunc(
-        func.name + CALL, tuple(params.values()), tuple(bindings), results, func.facts
-    )
+    return GraphFunc(func.name + CALL, tuple(params.values()), tuple(bindings), results, func.facts)
 
 
 def _made(param: BufferParam | ScalarParam) -> bool:

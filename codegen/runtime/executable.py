@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -153,7 +153,7 @@ class Executable:
         """Run weight transforms, once; their results are constants from then on."""
         made = prepare()
         names = [r.name for r in prepare.spec.results]
-        arrays = made if isinstance(made, tuple) else (made,)
+        arrays = cast("tuple[Array, ...]", made if isinstance(made, tuple) else (made,))
         self._arrays.update(zip(names, arrays, strict=True))
 
     # ------------------------------------------------------------ questions

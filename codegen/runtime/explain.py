@@ -53,9 +53,7 @@ def explain(
     return _program(spec, site, numbers)
 
 
-def _kernel(
-    spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int
-) -> TilewrightError:
+def _kernel(spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int) -> TilewrightError:
     launch = spec.launches[ordinal] if 0 <= ordinal < len(spec.launches) else None
     text, a, b = (record[o // 8] for o in (layout.CALL_TEXT, layout.CALL_A, layout.CALL_B))
     words = ctypes.string_at(text).decode(errors="replace") if text else f"code {code}"
@@ -79,9 +77,7 @@ def _described(argument: Any) -> tuple[str, str, str]:
     return str(dtype), str(tuple(shape)), str(strides)
 
 
-def _argument(
-    spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any
-) -> TilewrightError:
+def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any) -> TilewrightError:
     dtype, shape, strides = _described(argument)
     where = place(spec.name, param)
     details: dict[str, Json] = {

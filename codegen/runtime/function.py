@@ -21,7 +21,7 @@ from .explain import explain
 from .loader import Library
 from .support import support_address
 from .table import RuntimeTable
-from .tensors import as_result, pass_bfloat, pass_integer, pass_tensor, refuse, taker
+from .tensors import Words, as_result, pass_bfloat, pass_integer, pass_tensor, refuse, taker
 
 Array = NDArray[Any]
 Constants = Callable[[Sequence[str]], list[Array]]
@@ -82,9 +82,10 @@ class NativeFunction:
         CallError
             If an argument does not fit; the class says how.
         """
-        return self._call(arguments, 0)
+        return self.invoke(arguments, 0)
 
-    def _call(self, arguments: Sequence[Any], sink: int) -> Any:
+    def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
+        """Call; ``sink`` is the address where the times of launches are collected, or 0."""
         if not self._ready:
             self._prepare()
         if len(arguments) != len(self._passers):
@@ -104,12 +105,14 @@ class NativeFunction:
             at += 2
         code = self._entry(self._address, words)
         if code:
-            raise explain(self.spec, code, words, arguments)
+            raise explain(self.spec, code, list(words), arguments)
         return self._take(words, arguments)
 
-    def _take(self, words: Sequence[int], arguments: Sequence[Any]) -> Any:
+    def _take(self, words: Words, arguments: Sequence[Any]) -> Any:
         taken = tuple(
-            take(words[self._results + k]) if self._returned[k] < 0 else as_result(arguments[self._returned[k]])
+            take(words[self._results + k])
+            if self._returned[k] < 0
+            else as_result(arguments[self._returned[k]])
             for k, take in enumerate(self._takers)
         )
         if len(taken) == 1:
@@ -121,12 +124,12 @@ class NativeFunction:
 
         A graph function has no such form: all it writes is a result, or a parameter already.
         """
-        (self.in_place or self)._call(arguments, 0)
+        (self.in_place or self).invoke(arguments, 0)
 
     def timed(self, arguments: Sequence[Any]) -> list[int]:
         """Call once, and give the nanoseconds of every launch."""
         sink = (ctypes.c_int64 * max(3 * len(self.spec.launches), 1))()
-        self._call(arguments, ctypes.addressof(sink))
+        self.invoke(arguments, ctypes.addressof(sink))
         return [sink[3 * k + 1] for k in range(len(self.spec.launches))]
 
     def trim(self) -> None:
@@ -168,5 +171,3 @@ def _drop(instance: Any, table: RuntimeTable, slot: int) -> None:
     words[0] = table.address
     _OPEN(support_address(calls.open_call))(words)
     _DROP(support_address(workspaces.drop_workspaces))(words, instance, slot)
-
-

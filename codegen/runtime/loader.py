@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from llvmlite import binding
 
+from ...ir.target import Target
 from ..cpu import resolve
 from ..llvm.compile import target_machine
-from ...ir.target import Target
 from .errors import CompileError
 
 

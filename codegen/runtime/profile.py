@@ -56,7 +56,12 @@ class Profile:
     def to_json(self) -> dict[str, Json]:
         """Give plain data."""
         launches: list[Json] = [
-            {"kernel": t.kernel, "binding": t.binding, "origins": list(t.origins), "us": t.microseconds}
+            {
+                "kernel": t.kernel,
+                "binding": t.binding,
+                "origins": list(t.origins),
+                "us": t.microseconds,
+            }
             for t in self.launches
         ]
         return {"launches": launches, "total_us": self.total, "repeats": self.repeats}

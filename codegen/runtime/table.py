@@ -150,8 +150,14 @@ class RuntimeTable:
             self._put(slots.ALLOC, support_address(providers.provide_memory))
             self._put(slots.FREE, support_address(providers.take_memory))
             return
-        allocate = _ALLOC(lambda _, size, alignment: memory.allocate(size, alignment) or None)
-        free = _FREE(lambda _, address: memory.free(address))
+
+        def give(_context: int, size: int, alignment: int) -> int | None:
+            return memory.allocate(size, alignment) or None
+
+        def take(_context: int, address: int) -> None:
+            memory.free(address)
+
+        allocate, free = _ALLOC(give), _FREE(take)
         self._callbacks += [allocate, free]
         self._put(slots.ALLOC, ctypes.cast(allocate, ctypes.c_void_p).value or 0)
         self._put(slots.FREE, ctypes.cast(free, ctypes.c_void_p).value or 0)

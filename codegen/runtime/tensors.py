@@ -48,17 +48,21 @@ def pass_tensor(words: Words, at: int, argument: Any) -> object:
 
 def pass_bfloat(words: Words, at: int, argument: Any) -> object:
     """Describe a tensor to a parameter of bfloat16, which NumPy knows by an extension type."""
-    if isinstance(argument, np.ndarray) and argument.dtype == bf16.numpy:
+    if isinstance(argument, np.ndarray) and (array := _array(argument)).dtype == bf16.numpy:
         words[at] = layout.FORM_BFLOAT
-        capsule = argument.__array_struct__
+        capsule = array.__array_struct__
         words[at + 1] = _get_pointer(capsule, None)
         return capsule
     return pass_tensor(words, at, argument)
 
 
+def _array(argument: Any) -> NDArray[Any]:
+    return np.asarray(argument)
+
+
 def _pass_other(words: Words, at: int, argument: Any) -> object:
     if isinstance(argument, np.ndarray | np.generic):
-        array: NDArray[Any] = np.asarray(argument)
+        array = _array(argument)
         return pass_tensor(words, at, array), array
     export = getattr(argument, "__dlpack__", None)
     if export is None:
@@ -113,7 +117,8 @@ class _Managed:
 
 def take_result(address: int) -> NDArray[Any]:
     """Give a managed tensor to NumPy, which frees it when the array goes."""
-    return np.from_dlpack(_Managed(address))
+    managed: Any = _Managed(address)
+    return np.from_dlpack(managed)
 
 
 def take_bfloat(address: int) -> NDArray[Any]:
@@ -123,7 +128,9 @@ def take_bfloat(address: int) -> NDArray[Any]:
 
 def as_result(argument: Any) -> Any:
     """Give back an argument that was written in place, as an array over the same memory."""
-    return argument if isinstance(argument, np.ndarray) else np.from_dlpack(argument)
+    if isinstance(argument, np.ndarray):
+        return _array(argument)
+    return np.from_dlpack(argument)
 
 
 def taker(result: ResultSpec) -> Any:

@@ -97,7 +97,7 @@ class Worker:
             return self._process
         self.stop()
         path = os.pathsep.join(p for p in sys.path if p)
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
             [sys.executable, "-P", "-m", f"{__package__}.worker"],
             stdin=subprocess.PIPE,
@@ -323,13 +323,13 @@ def _ending(code: int | None) -> str:
 
 
 _POOL: dict[int, Pool] = {}
-_POOL_LOCK = threading.Lock()
+_pool_lock = threading.Lock()
 
 
 def default_pool() -> Pool:
     """Give this process's workers; a forked child gets its own."""
     pid = os.getpid()
-    with _POOL_LOCK:
+    with _pool_lock:
         if pid not in _POOL:
             _POOL.clear()
             _POOL[pid] = Pool()
@@ -337,8 +337,8 @@ def default_pool() -> Pool:
 
 
 def _forget_lock() -> None:
-    global _POOL_LOCK  # noqa: PLW0603  # the parent's may be held by a thread that is not here
-    _POOL_LOCK = threading.Lock()
+    global _pool_lock  # noqa: PLW0603  # the parent's may be held by a thread that is not here
+    _pool_lock = threading.Lock()
 
 
 @atexit.register

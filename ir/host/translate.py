@@ -93,9 +93,12 @@ class _Translator:
         self.returns: host.Kind | None = None
         self.fresh = 0
 
-    def fail(self, node: ast.AST, why: str) -> NoReturn:
+    def wrong(self, node: ast.AST, why: str) -> HostSyntaxError:
         line = getattr(node, "lineno", 0)
-        raise HostSyntaxError(f"{why}: {ast.unparse(node)}", where=f"{self.name}, line {line}")
+        return HostSyntaxError(f"{why}: {ast.unparse(node)}", where=f"{self.name}, line {line}")
+
+    def fail(self, node: ast.AST, why: str) -> NoReturn:
+        raise self.wrong(node, why)
 
     def function(self, tree: ast.FunctionDef, hints: Mapping[str, Any]) -> host.HostFunc:
         params: list[host.Local] = []
@@ -109,9 +112,7 @@ class _Translator:
     def local(self, name: str, kind: host.Kind) -> host.Local:
         found = self.locals.setdefault(name, host.Local(name, kind))
         if found.kind != kind:
-            raise HostSyntaxError(
-                f"{name!r} is {found.kind} and becomes {kind}", where=self.name
-            )
+            raise HostSyntaxError(f"{name!r} is {found.kind} and becomes {kind}", where=self.name)
         return found
 
     def temporary(self, kind: host.Kind) -> host.Local:
@@ -148,7 +149,7 @@ class _Translator:
             case ast.Return(value=value):
                 self.out.append(host.Return(None if value is None else self.value(value)))
             case _:
-                self.fail(node, "not in the subset")
+                raise self.wrong(node, "not in the subset")
 
     def assign(self, name: str, value: host.Value) -> None:
         self.out.append(host.Assign(self.local(name, kind_of(value)), value))
@@ -160,7 +161,7 @@ class _Translator:
             case ast.Call(func=ast.Name(id="range"), args=[first, stop]):
                 start = self.value(first)
             case _:
-                self.fail(span, "loops run over range(stop) or range(start, stop)")
+                raise self.wrong(span, "loops run over range(stop) or range(start, stop)")
         bound = self.temporary("int")
         self.out.append(host.Assign(bound, self.value(stop)))
         index = self.local(name, "int")
@@ -175,7 +176,7 @@ class _Translator:
         before = len(self.out)
         value = self.value(node)
         if len(self.out) != before:
-            self.fail(node, "a condition of `while` makes no calls")
+            raise self.wrong(node, "a condition of `while` makes no calls")
         return value
 
     def value(self, node: ast.expr) -> host.Value:
@@ -190,6 +191,8 @@ class _Translator:
                 return self.arithmetic(node, op, self.value(left), self.value(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return host.Arithmetic("sub", host.Integer(0), self.value(operand))
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                return host.Arithmetic("xor", self.value(operand), host.Integer(-1))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return host.Negation(self.value(operand))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -201,7 +204,7 @@ class _Translator:
                 found = self.call(node, wanted=True)
                 return found if found is not None else self.fail(node, "gives no value")
             case _:
-                self.fail(node, "not in the subset")
+                raise self.wrong(node, "not in the subset")
 
     @staticmethod
     def connective(op: ast.boolop, values: list[host.Value]) -> host.Value:
@@ -215,7 +218,7 @@ class _Translator:
         self, node: ast.AST, op: ast.operator, left: host.Value, right: host.Value
     ) -> host.Value:
         if "ptr" in (kind_of(left), kind_of(right)):
-            self.fail(node, "addresses move with move()")
+            raise self.wrong(node, "addresses move with move()")
         return host.Arithmetic(_ARITHMETIC[type(op)], left, right)
 
     def name_value(self, node: ast.expr, name: str) -> host.Value:
@@ -234,14 +237,14 @@ class _Translator:
             case _:
                 found = None
         if not isinstance(found, int):
-            self.fail(node, "not a variable nor an integer constant of the module")
+            raise self.wrong(node, "not a variable nor an integer constant of the module")
         return host.Integer(found)
 
     # ------------------------------------------------------------ calls
 
     def call(self, node: ast.Call, *, wanted: bool) -> host.Value | None:
         if not isinstance(node.func, ast.Name):
-            self.fail(node, "calls are by name")
+            raise self.wrong(node, "calls are by name")
         name = node.func.id
         if name == "function":
             return self.address(node)
@@ -301,7 +304,7 @@ class _Translator:
             case [ast.Name(id=name)] if f"tw_{name}" in SUPPORT:
                 return host.FunctionPointer(f"tw_{name}")
             case _:
-                self.fail(node, "function() takes a support function")
+                raise self.wrong(node, "function() takes a support function")
 
     def invoke(
         self, callee: str | host.Value, args: tuple[host.Value, ...], returns: host.Kind | None

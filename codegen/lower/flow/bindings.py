@@ -50,7 +50,6 @@ from .context import (
     Context,
     dtype_code,
     integer,
-    term,
 )
 from .entry import rank_of, read_element, view_of
 from .results import Results
@@ -193,9 +192,7 @@ class Bindings:
         """Run a kernel: the first version whose guard holds, else the general one."""
         self.versions(binding, launch, launch.versions)
 
-    def versions(
-        self, binding: Binding, launch: Launch, versions: Sequence[KernelVersion]
-    ) -> None:
+    def versions(self, binding: Binding, launch: Launch, versions: Sequence[KernelVersion]) -> None:
         """Emit a chain of guarded alternatives."""
         if not versions:
             self.start(binding, launch, launch.function, launch.scalars)
@@ -208,9 +205,7 @@ class Bindings:
             self.versions(binding, launch, versions[1:])
         context.emit(host.When(host.Claim(first.guard), tuple(then), tuple(otherwise)))
 
-    def start(
-        self, binding: Binding, launch: Launch, name: str, scalars: Sequence[Expr]
-    ) -> None:
+    def start(self, binding: Binding, launch: Launch, name: str, scalars: Sequence[Expr]) -> None:
         """Call one kernel."""
         context = self.context
         func, kernel = context.module.prim(name), context.kernels[name]
@@ -370,5 +365,3 @@ def _info_dims(info: Info) -> tuple[Expr, ...] | None:
             return dims
         case _:
             return None
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -94,7 +94,7 @@ class Context:
         return made
 
     @contextmanager
-    def nested(self) -> Iterator[list[host.Statement]]:
+    def nested(self) -> Generator[list[host.Statement], None, None]:
         """Collect the statements of an inner list; what it binds is forgotten behind it."""
         outer, bound, nonzero = self.out, set(self.bound), set(self.nonzero)
         self.out = []

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....ir.errors import MalformedProgramError
+from ....ir.graph.lives import tensor_bytes
 from ....ir.graph.memory import Launch
 from ....ir.graph.nodes import (
     Binding,
     GraphFunc,
+    MakeTuple,
     MatchCast,
     Operand,
     TensorInfo,
     TupleItem,
-    MakeTuple,
     Value,
 )
-from ....ir.graph.lives import tensor_bytes
 from ....ir.host import layout, nodes as host
 from ....ir.identity import fresh_name
 from ....ir.module import Module
@@ -151,7 +151,9 @@ def _body(context: Context, places: _Layout) -> tuple[Results, host.HostFunc]:
         _plan(context, places, sizes)
         offsets = {
             s.slot: context.assign(
-                s.name, host.Moved(_ARENA, host.Read("i64", _PLAN, places.offset_place(s.slot))), "ptr"
+                s.name,
+                host.Moved(_ARENA, host.Read("i64", _PLAN, places.offset_place(s.slot))),
+                "ptr",
             )
             for s in places.storages.arena
         }
@@ -201,7 +203,7 @@ def _plan(context: Context, places: _Layout, sizes: Sizes) -> None:
         entry = [s.size for s in arena]
         for operand in context.function.results:
             shape = context.tensor(operand).shape or ()
-            entry += [e for e in (*shape, tensor_bytes(context.tensor(operand)))]
+            entry += (*shape, tensor_bytes(context.tensor(operand)))
         known = [e for e in entry if e.free <= context.bound]
         sizes.check(known)
         _make_plan(context, places)
@@ -257,7 +259,9 @@ def _entry(context: Context, places: _Layout, checks: host.Body) -> host.HostFun
         drop = host.Invoke("tw_drop_results", (CALL, integer(first), integer(len(func.results))))
         context.emit(host.When(host.Comparison("ne", code, integer(0)), (drop,)))
         context.emit(host.Return(code))
-    return host.HostFunc(entry_symbol(func.name), (INSTANCE, CALL), tuple(body), "code", exported=True)
+    return host.HostFunc(
+        entry_symbol(func.name), (INSTANCE, CALL), tuple(body), "code", exported=True
+    )
 
 
 def entry_symbol(name: str) -> str:
@@ -278,10 +282,11 @@ def _spec(context: Context, places: _Layout, results: Results) -> FunctionSpec:
         constants=tuple(context.constants),
         libraries=tuple(context.libraries),
         symbols=tuple(names.values()),
-        storages=tuple(StorageSpec(s.name, to_text(s.size, names), s.first, s.last) for s in places.storages.arena),
+        storages=tuple(
+            StorageSpec(s.name, to_text(s.size, names), s.first, s.last)
+            for s in places.storages.arena
+        ),
         slot=places.slot_bytes,
         plan=places.plan_bytes,
         prepares=str(dict(func.attributes).get("prepare_for", "")),
     )
-
-

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
+from ....ir.errors import MalformedProgramError
 from ....ir.host import nodes as host
 from ....ir.symbolic import (
     Add,
@@ -82,8 +82,8 @@ class Sizes:
                 return self.joined([self.magnitude(a, known) for a in args])
             case Select(_, then, otherwise):
                 return self.joined([self.magnitude(e, known) for e in (then, otherwise)])
-            case _:
-                assert_never(expr)
+            case _:  # `Expr` is an open base class; every kind of term is above
+                raise MalformedProgramError(f"no bound for the size {expr}")
 
     def times(self, a: host.Value, b: host.Value) -> host.Value:
         """Multiply, noticing overflow."""

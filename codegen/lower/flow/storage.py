@@ -64,9 +64,7 @@ def direct_results(func: GraphFunc, lives: Lives) -> dict[Value, int]:
     return chosen
 
 
-def assign_storages(
-    func: GraphFunc, entry: set[Var], scratch: dict[Binding, Expr]
-) -> Storages:
+def assign_storages(func: GraphFunc, entry: set[Var], scratch: dict[Binding, Expr]) -> Storages:
     """Decide for every storage who provides it: the caller's result, the arena, or the heap.
 
     The arena takes those whose size is known at entry; the others are allocated on the way.
@@ -94,5 +92,3 @@ def _place(made: Storages, storage: Storage, entry: set[Var]) -> None:
     else:
         storage.late = len(made.late)
         made.late.append(storage)
-
-

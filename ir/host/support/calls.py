@@ -69,7 +69,7 @@ def magnitude(a: int) -> int:
 
 
 @support
-def call_library(call: Ptr, entry: Ptr, operands: Ptr, count: int) -> Code:
+def call_library(_call: Ptr, entry: Ptr, operands: Ptr, count: int) -> Code:
     """Call a library function: its address, then what it is handed; ``library`` of the table."""
     return call_code(load_ptr(entry, 0), load_ptr(entry, 8), operands, count)
 

@@ -39,7 +39,9 @@ def live_together(lives: Ptr, a: int, b: int) -> int:
 
 
 @support
-def find_gap(placed: int, item: int, sizes: Ptr, lives: Ptr, offsets: Ptr, by_offset: Ptr) -> int:
+def find_gap(  # noqa: PLR0917  # native functions have no keywords
+    placed: int, item: int, sizes: Ptr, lives: Ptr, offsets: Ptr, by_offset: Ptr
+) -> int:
     """Find the tightest gap for ``item`` among the storages placed already, else their end."""
     size = load_i64(sizes, 8 * item)
     end = 0

@@ -73,7 +73,7 @@ def take_time(call: Ptr, launch: int, phase: int) -> None:
 
 
 @support
-def run_serial(context: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
+def run_serial(_context: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
     """Run all iterations on the calling thread; ``parallel`` of the table."""
     return call_code(body, environment, 0, stop, 0)
 
@@ -137,4 +137,3 @@ def run_openmp(context: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
         publish(base, layout.SYSTEM_BUSY, 0)
         code = widen(call_code(body, environment, 0, stop, 0))
     return Code(code)
-

@@ -109,9 +109,8 @@ def is_compact(view: Ptr, size: int) -> int:
         extent = load_i64(shape, d)
         if extent == 0:
             return 1
-        if extent != 1:
-            if load_i64(strides, d) * unit != step:
-                compact = 0
+        if extent != 1 and load_i64(strides, d) * unit != step:
+            compact = 0
         step = step * extent
     return compact
 
@@ -119,8 +118,7 @@ def is_compact(view: Ptr, size: int) -> int:
 @support
 def check_argument(view: Ptr, dtype: int, rank: int, alignment: int, written: int) -> int:
     """Give the number of the first problem of an argument, 0 for none; -1 is any rank."""
-    device = load_i64(view, layout.VIEW_DEVICE)
-    if device != 1 and device != 3:
+    if load_i64(view, layout.VIEW_DEVICE) & ~2 != 1:  # the CPU is 1, its pinned memory 3
         return layout.PROBLEM_DEVICE
     if load_i64(view, layout.VIEW_DTYPE) != dtype:
         return layout.PROBLEM_DTYPE

@@ -52,8 +52,10 @@ def take_workspace(call: Ptr, instance: Ptr, size: int) -> Ptr:
     """Take a free workspace, or make one for this call where all are taken; null: no memory."""
     for k in range(layout.SLOT_COUNT):
         slot = move(instance, layout.INSTANCE_SLOTS + size * k)
-        if observe(slot, layout.SLOT_BUSY) == 0:
-            if exchange(slot, layout.SLOT_BUSY, 0, 1) == 0:
+        seen = observe(slot, layout.SLOT_BUSY)
+        if seen == 0:
+            seen = exchange(slot, layout.SLOT_BUSY, 0, 1)
+            if seen == 0:
                 return slot
     extra = allocate(call, size)
     if extra != NULL:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,13 +84,13 @@ def test_more_callers_at_once_than_workspaces() -> None:
 def test_a_parallel_kernel_from_many_threads_makes_few_threads() -> None:
     exe = compile(Module().with_functions(parallel_kernel()), Target("cpu", threads=2))
     x = np.random.default_rng(0).random((512, 512), np.float32)
-    before = len(os.listdir("/proc/self/task"))
+    before = len(list(Path("/proc/self/task").iterdir()))
     peak = before
 
     def work(_: int) -> bool:
         nonlocal peak
         ok = all(np.array_equal(exe(x), x * x) for _ in range(20))
-        peak = max(peak, len(os.listdir("/proc/self/task")))
+        peak = max(peak, len(list(Path("/proc/self/task").iterdir())))
         return ok
 
     with ThreadPoolExecutor(8) as pool:
@@ -164,7 +164,7 @@ def test_a_child_forked_after_a_parallel_call_works_serially() -> None:
         assert np.array_equal(exe(x), x * x)
         raise SystemExit(os.waitstatus_to_exitcode(status))
     """)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=root, timeout=60, capture_output=True, text=True,
         check=False,

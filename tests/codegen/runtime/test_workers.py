@@ -36,9 +36,13 @@ def slow(size: int = 6000) -> str:
     """A function that LLVM takes its time for: a long chain of branches on one value."""
     lines = ["define i64 @f(i64 %x) {", "b0:", "  br label %b1"]
     for k in range(1, size):
+        before = k - 1
+        came = (
+            f"[ %q{before}, %b{before} ], [ %r{before}, %t{before} ]" if before else "[ %x, %b0 ]"
+        )
         lines += [
             f"b{k}:",
-            f"  %p{k} = phi i64 [ %x, %b0 ]" if k == 1 else f"  %p{k} = phi i64 [ %q{k - 1}, %b{k - 1} ], [ %r{k - 1}, %t{k - 1} ]",
+            f"  %p{k} = phi i64 {came}",
             f"  %q{k} = mul i64 %p{k}, %x",
             f"  %c{k} = icmp slt i64 %q{k}, {k}",
             f"  br i1 %c{k}, label %t{k}, label %b{k + 1}",
