@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .elementwise import elementwise
-from .onnx_context import OnnxContext, UnsupportedOnnxFormError, onnx_op
+from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported
+from .unsupported import UnsupportedFormError
 
 _REDUCTIONS = {
     "ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min",
@@ -48,7 +49,7 @@ def softmax(c: OnnxContext) -> Imported:
     x = c.input(0)
     axis = axis_of(c.integer("axis", -1 if c.opset >= 13 else 1), x.rank)
     if c.opset < 13 and axis != x.rank - 1:
-        raise UnsupportedOnnxFormError("softmax over several dimensions")
+        raise UnsupportedFormError("softmax over several dimensions")
     op = "softmax" if c.node.op_type == "Softmax" else "log_softmax"
     return c.apply(op, c.plain(x), axis=axis)
 
@@ -96,7 +97,7 @@ def reduction(c: OnnxContext) -> Imported:
 def arg_extreme(c: OnnxContext) -> Imported:
     """Find the first extreme element."""
     if c.integer("select_last_index", 0):
-        raise UnsupportedOnnxFormError("the last extreme element")
+        raise UnsupportedFormError("the last extreme element")
     x = c.input(0)
     op = "argmax" if c.node.op_type == "ArgMax" else "argmin"
     keepdims = bool(c.integer("keepdims", 1))
@@ -107,7 +108,7 @@ def arg_extreme(c: OnnxContext) -> Imported:
 def cumsum(c: OnnxContext) -> Imported:
     """Running sum."""
     if c.integer("exclusive", 0) or c.integer("reverse", 0):
-        raise UnsupportedOnnxFormError("exclusive or reverse running sums")
+        raise UnsupportedFormError("exclusive or reverse running sums")
     x = c.input(0)
     (axis,) = c.fixed(c.input(1))
     return c.apply("cumsum", c.plain(x), axis=axis_of(axis, x.rank))

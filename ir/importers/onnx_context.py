@@ -8,19 +8,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from ..dtype import from_numpy
-from ..errors import TilewrightError
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import ConstantRef
 from ..module import Array
 from ..symbolic import Expr, const_value
 from .emitter import Emitter
 from .tensors import Imported
-
-
-class UnsupportedOnnxFormError(TilewrightError):
-    """An operator is supported, but not used like this."""
-
-    title = "Unsupported form of an operator"
+from .unsupported import UnsupportedFormError
 
 
 class OnnxContext(Emitter):
@@ -38,7 +32,7 @@ class OnnxContext(Emitter):
         """Give an input that has to be there."""
         found = self.optional(position)
         if found is None:
-            raise UnsupportedOnnxFormError(f"input {position} is missing")
+            raise UnsupportedFormError(f"input {position} is missing")
         return found
 
     def optional(self, position: int) -> Imported | None:
@@ -53,14 +47,14 @@ class OnnxContext(Emitter):
         """Read an integer attribute."""
         found = self.attributes.get(name, default)
         if not isinstance(found, int):
-            raise UnsupportedOnnxFormError(f"attribute {name} is missing")
+            raise UnsupportedFormError(f"attribute {name} is missing")
         return found
 
     def values(self, x: Imported) -> tuple[Expr, ...]:
         """Give the integers that a tensor holds, which have to be known from the shapes."""
         found = self.elements(x)
         if found is None:
-            raise UnsupportedOnnxFormError(
+            raise UnsupportedFormError(
                 "a shape or position depends on data",
                 hint="only what follows from the inputs' shapes can be a shape",
             )
@@ -70,7 +64,7 @@ class OnnxContext(Emitter):
         """Give the integers that a tensor holds, which have to be constant."""
         found = [const_value(v) for v in self.values(x)]
         if None in found:
-            raise UnsupportedOnnxFormError("axes, steps or counts depend on the inputs' shapes")
+            raise UnsupportedFormError("axes, steps or counts depend on the inputs' shapes")
         return tuple(v for v in found if v is not None)
 
     def leaf(self, *weights: Imported) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .elementwise import convert, elementwise, where
-from .onnx_context import OnnxContext, UnsupportedOnnxFormError, onnx_op
+from .onnx_context import OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
 from .tensors import Imported
+from .unsupported import UnsupportedFormError
 
 _UNARY = {
     "Neg": "negative", "Abs": "abs", "Sign": "sign", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
@@ -50,7 +51,7 @@ def divide(c: OnnxContext) -> Imported:
     if x.dtype.is_float:
         return elementwise(c, "divide", [x, y])
     if any(v.lower is None or v.lower < 0 for v in (*c.values(x), *c.values(y))):
-        raise UnsupportedOnnxFormError("division of integers that may be negative")
+        raise UnsupportedFormError("division of integers that may be negative")
     return elementwise(c, "floor_divide", [x, y])
 
 
@@ -58,7 +59,7 @@ def divide(c: OnnxContext) -> Imported:
 def modulo(c: OnnxContext) -> Imported:
     """The remainder with the divisor's sign."""
     if c.integer("fmod", 0):
-        raise UnsupportedOnnxFormError("Mod with fmod=1")
+        raise UnsupportedFormError("Mod with fmod=1")
     return elementwise(c, "mod", [c.input(0), c.input(1)])
 
 
@@ -118,5 +119,5 @@ def identity(c: OnnxContext) -> Imported:
     """Nothing; dropout is only left out in inference."""
     training = c.optional(2)
     if c.node.op_type == "Dropout" and training is not None and c.fixed(training) != (0,):
-        raise UnsupportedOnnxFormError("dropout in training mode")
+        raise UnsupportedFormError("dropout in training mode")
     return c.input(0)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedOperatorsError
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, TensorInfo
 from ..identity import fresh_name
@@ -19,9 +17,10 @@ from ..naming import writable
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
 from . import onnx_compound, onnx_elementwise, onnx_shaping
 from .cleanup import constants_of, without_dead_code
-from .onnx_context import HANDLERS, OnnxContext, UnsupportedOnnxFormError, scope_of
+from .onnx_context import HANDLERS, OnnxContext, scope_of
 from .onnx_file import MalformedModelError, OnnxFile, initializer, onnx_dtype, read_model
 from .tensors import Imported
+from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_shaping)
 """The modules that register handlers when they are imported."""
@@ -87,16 +86,6 @@ def identifier(name: str, default: str) -> str:
     return writable(clean if clean[:1].isalpha() else f"{default}_{clean}".rstrip("_"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Unsupported:
-    operator: str
-    reason: str
-    place: str
-
-    def __str__(self) -> str:
-        return f"{self.operator}{f' ({self.reason})' if self.reason else ''} at {self.place}"
-
-
 class _Translator:
     def __init__(self, file: OnnxFile, context: OnnxContext) -> None:
         self.file = file
@@ -104,7 +93,7 @@ class _Translator:
         self.context = context
         self.symbols: dict[str, Var] = {}
         self.values: dict[str, Imported | None] = {}
-        self.missing: list[_Unsupported] = []
+        self.missing: list[Unsupported] = []
 
     def translate(self) -> GraphFunc:
         """Translate inputs, constants and all nodes in order."""
@@ -113,7 +102,7 @@ class _Translator:
         for node in self.graph.node:
             self._node(node)
         if self.missing:
-            raise _unsupported(self.missing)
+            raise unsupported_error(self.missing)
         results = [self.context.plain(self._value(o.name, "an output")) for o in self.graph.output]
         names = tuple(identifier(o.name, "output") for o in self.graph.output)
         return self.context.builder.finish(results, result_names=names)
@@ -204,7 +193,7 @@ class _Translator:
         try:
             context.attributes = {a.name: _attribute(a) for a in node.attribute}
             found = handler(context)
-        except UnsupportedOnnxFormError as error:
+        except UnsupportedFormError as error:
             self._refuse(node, error.message)
             return []
         except (ValueError, IndexError, KeyError) as error:
@@ -217,7 +206,7 @@ class _Translator:
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         scope = scope_of(node)
         label = node.name or node.output[0]
-        self.missing.append(_Unsupported(name, reason, f"{scope} ({label})" if scope else label))
+        self.missing.append(Unsupported(name, reason, f"{scope} ({label})" if scope else label))
 
 
 def _attribute(attribute: Any) -> Any:
@@ -225,22 +214,8 @@ def _attribute(attribute: Any) -> Any:
 
     value = helper.get_attribute_value(attribute)
     if attribute.type in _GRAPH_TYPES:
-        raise UnsupportedOnnxFormError("a sub-graph")
+        raise UnsupportedFormError("a sub-graph")
     if attribute.type == 4:
         found = initializer(value, attribute.name, None)
         return np.asarray(numpy_helper.to_array(found.tensor))
     return value
-
-
-def _unsupported(missing: list[_Unsupported]) -> UnsupportedOperatorsError:
-    names = sorted({m.operator for m in missing})
-    return UnsupportedOperatorsError(
-        f"{len(names)} operators of the model are not supported: {', '.join(names)}",
-        where="\n     ".join(str(m) for m in missing),
-        hint="replace them in the model, or open an issue naming them",
-        details={
-            "operators": [
-                {"operator": m.operator, "reason": m.reason, "place": m.place} for m in missing
-            ]
-        },
-    )

@@ -12,7 +12,7 @@ from ..dtype import from_numpy, i64
 from ..symbolic import Expr, as_expr, const_value, is_proved, maximum, product
 from .elementwise import convert
 from .lookup import gather, index, take
-from .onnx_context import OnnxContext, UnsupportedOnnxFormError, onnx_op
+from .onnx_context import OnnxContext, onnx_op
 from .shaping import (
     axis_of,
     concat,
@@ -25,6 +25,7 @@ from .shaping import (
     squeeze,
 )
 from .tensors import Imported, Iota, Stacked
+from .unsupported import UnsupportedFormError
 
 _FAR = 1 << 31
 """ONNX writes the greatest integers for a slice to the end."""
@@ -139,7 +140,7 @@ def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
     count = len(c.node.output)
     known = const_value(whole)
     if known is None or known % count:
-        raise UnsupportedOnnxFormError(f"{whole} elements in {count} equal pieces")
+        raise UnsupportedFormError(f"{whole} elements in {count} equal pieces")
     return [as_expr(known // count)] * count
 
 
@@ -153,7 +154,7 @@ def slice_(c: OnnxContext) -> Imported:
     steps = [1] * len(begins) if steps_given is None else c.fixed(steps_given)
     for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
         if step < 1:
-            raise UnsupportedOnnxFormError(f"slice with step {step}")
+            raise UnsupportedFormError(f"slice with step {step}")
         far = const_value(end)
         last = found.shape[axis_of(axis, found.rank)] if far and far >= _FAR - 1 else end
         found = slice_axis(c, found, axis, (begin, last), step)
@@ -227,21 +228,21 @@ def gather_nd(c: OnnxContext) -> Imported:
     """Take slices by tuples of indices."""
     x, indices = c.input(0), c.input(1)
     if c.integer("batch_dims", 0):
-        raise UnsupportedOnnxFormError("GatherND with batch dimensions")
+        raise UnsupportedFormError("GatherND with batch dimensions")
     if isinstance(indices.known, Stacked):
         parts: Sequence[Imported] = indices.known.parts
     else:
         parts = _columns(c, indices)
     found = index(c, x, parts)
     if found is None:
-        raise UnsupportedOnnxFormError("GatherND with more indices than dimensions")
+        raise UnsupportedFormError("GatherND with more indices than dimensions")
     return found
 
 
 def _columns(c: OnnxContext, indices: Imported) -> list[Imported]:
     count, axis = const_value(indices.shape[-1]), indices.rank - 1
     if count is None:
-        raise UnsupportedOnnxFormError("GatherND with a symbolic number of indices")
+        raise UnsupportedFormError("GatherND with a symbolic number of indices")
     cut = [slice_exact(c, indices, axis, (as_expr(k), as_expr(k + 1))) for k in range(count)]
     return [squeeze(c, x, (axis,)) for x in cut]
 
@@ -250,7 +251,7 @@ def _columns(c: OnnxContext, indices: Imported) -> list[Imported]:
 def scatter_elements(c: OnnxContext) -> Imported:
     """Write elements."""
     if c.attributes.get("reduction", b"none") != b"none":
-        raise UnsupportedOnnxFormError("ScatterElements with a reduction")
+        raise UnsupportedFormError("ScatterElements with a reduction")
     x = c.input(0)
     args = [c.plain(v) for v in c.given()]
     return c.apply("scatter_elements", *args, axis=axis_of(c.integer("axis", 0), x.rank), wrap=True)

@@ -6,7 +6,8 @@ from ..dtype import DType, bool_, f32, i64
 from ..symbolic import Expr
 from .elementwise import convert, elementwise, where
 from .tensors import Imported
-from .torch_context import Operandish, TorchContext, UnsupportedFormError, aten
+from .torch_context import Operandish, TorchContext, aten
+from .unsupported import UnsupportedFormError
 
 _UNARY = {
     "neg": "negative", "abs": "abs", "sign": "sign", "exp": "exp", "expm1": "expm1", "log": "log",
@@ -93,7 +94,7 @@ def add(t: TorchContext, x: Operandish, y: Operandish, *, alpha: float = 1) -> I
     left, right = _operands(t, x, y)
     if alpha != 1:
         right = elementwise(t, "multiply", [right, t.uniform(alpha, (), right.dtype)])
-    op = "add" if "add" in str(t.node.target) else "subtract"
+    op = "add" if t.operator == "add" else "subtract"
     return elementwise(t, op, [left, right])
 
 
@@ -131,7 +132,7 @@ def square(t: TorchContext, x: Imported) -> Imported:
 @aten("logical_not", "bitwise_not")
 def invert(t: TorchContext, x: Imported) -> Imported:
     """Negate truth values, or all bits."""
-    if "logical" in str(t.node.target):
+    if t.operator == "logical_not":
         x = convert(t, x, bool_)
     return elementwise(t, "logical_not" if x.dtype == bool_ else "bitwise_not", [x])
 
@@ -149,7 +150,7 @@ def clamp(
     *, min: Operandish | None = None, max: Operandish | None = None,  # noqa: A002
 ) -> Imported:  # fmt: skip
     """Limit to a range."""
-    if "clamp_max" in str(t.node.target):
+    if t.operator == "clamp_max":
         low, high = None, low
     low, high = (min if low is None else low), (max if high is None else high)
     (found,) = _operands(t, x)

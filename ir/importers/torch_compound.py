@@ -12,8 +12,9 @@ from ..symbolic import SymInt, const_value
 from .elementwise import convert, elementwise
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported
-from .torch_context import TorchContext, UnsupportedFormError, aten
+from .torch_context import TorchContext, aten
 from .torch_shaping import repeat_interleave
+from .unsupported import UnsupportedFormError
 
 
 @aten("matmul", "mm", "bmm")
@@ -111,7 +112,7 @@ def rms_norm(
 @aten("softmax", "_softmax", "log_softmax", "_log_softmax")
 def softmax(t: TorchContext, x: Imported, dim: int, *_: Any, **__: Any) -> Imported:
     """Exponentials over their sum."""
-    op = "log_softmax" if "log" in str(t.node.target) else "softmax"
+    op = t.operator.removeprefix("_")
     return t.apply(op, t.plain(convert(t, x, t.result_dtype())), axis=axis_of(dim, x.rank))
 
 
@@ -125,8 +126,7 @@ def reduction(
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Reduce."""
-    name = str(t.node.target).split(".")[1]
-    op = {"amax": "max", "amin": "min"}.get(name, name)
+    op = {"amax": "max", "amin": "min"}.get(t.operator, t.operator)
     wide = convert(t, x, t.result_dtype())
     return t.apply(op, t.plain(wide), axes=_axes(dims), keepdims=keepdim)
 
@@ -152,8 +152,7 @@ def any_all(
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Reduce truth values."""
-    op = "any" if ".any" in str(t.node.target) else "all"
-    return t.apply(op, t.plain(convert(t, x, bool_)), axes=_axes(dims), keepdims=keepdim)
+    return t.apply(t.operator, t.plain(convert(t, x, bool_)), axes=_axes(dims), keepdims=keepdim)
 
 
 @aten("max", "min")
@@ -162,7 +161,7 @@ def extreme(
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported | list[Imported]:  # fmt: skip
     """Reduce to the extreme element, or take the extreme of two, or find values and places."""
-    op = "max" if ".max" in str(t.node.target) else "min"
+    op = t.operator
     if isinstance(dim, Imported):
         return elementwise(t, f"{op}imum", [x, dim])
     if dim is None:
@@ -177,10 +176,9 @@ def arg_extreme(
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Find the place of the extreme element."""
-    op = "argmax" if "argmax" in str(t.node.target) else "argmin"
     if dim is None:
-        raise UnsupportedFormError(f"{op} over all dimensions", hint="flatten first")
-    return t.apply(op, t.plain(x), axis=dim, keepdims=keepdim)
+        raise UnsupportedFormError(f"{t.operator} over all dimensions", hint="flatten first")
+    return t.apply(t.operator, t.plain(x), axis=dim, keepdims=keepdim)
 
 
 @aten("cumsum")

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from ..dtype import DType
-from ..errors import TilewrightError
 from ..graph.builder import GraphBuilder
 from ..symbolic import Expr, as_expr, const_value
 from .emitter import Emitter
@@ -22,12 +21,6 @@ Datum: TypeAlias = Any
 """What a node of the source program gives: a tensor, a size, a list of them, or nothing."""
 
 
-class UnsupportedFormError(TilewrightError):
-    """An operator is supported, but not called like this."""
-
-    title = "Unsupported form of an operator"
-
-
 class TorchContext(Emitter):
     """The emitter of one exported program, at one of its nodes."""
 
@@ -37,6 +30,11 @@ class TorchContext(Emitter):
         self.symbols = symbols
         self.tensors = TorchConstants(self)
         self.node: Any = None
+
+    @property
+    def operator(self) -> str:
+        """The name of the node's operator without its overload, such as ``add``."""
+        return str(self.node.target).split(".")[1]
 
     @property
     def leaf(self) -> str | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import TilewrightError, UnsupportedOperatorsError
+from ..errors import TilewrightError
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo
 from ..module import Module
@@ -15,9 +14,10 @@ from . import torch_arithmetic, torch_compound, torch_shaping, torch_sizes
 from .cleanup import constants_of, without_dead_code
 from .tensors import Imported
 from .torch_constants import torch_dtype
-from .torch_context import HANDLERS, TorchContext, UnsupportedFormError, module_path
+from .torch_context import HANDLERS, TorchContext, module_path
 from .torch_inputs import InputSymbols, read_symbols, torch_trees
 from .torch_sizes import SIZE_FUNCTIONS
+from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 HANDLER_MODULES = (torch_arithmetic, torch_compound, torch_shaping, torch_sizes)
 """The modules that register handlers when they are imported."""
@@ -27,19 +27,6 @@ class UnsupportedInputError(TilewrightError):
     """An exported program takes, gives or changes something that cannot be imported."""
 
     title = "Unsupported program"
-
-
-@dataclass(frozen=True, slots=True)
-class _Unsupported:
-    """One operator that cannot be imported, and where the model uses it."""
-
-    operator: str
-    reason: str
-    place: str
-
-    def __str__(self) -> str:
-        """Print operator, reason and place."""
-        return f"{self.operator}{f' ({self.reason})' if self.reason else ''} at {self.place}"
 
 
 def from_exported_program(program: Any) -> Module:
@@ -136,14 +123,14 @@ class _Translator:
         self.context = context
         self.inputs = inputs
         self.values: dict[Any, Any] = {}
-        self.missing: list[_Unsupported] = []
+        self.missing: list[Unsupported] = []
 
     def translate(self) -> GraphFunc:
         """Translate all nodes in order, and collect what is not supported."""
         self._inputs()
         self._nodes(self.program.graph_module)
         if self.missing:
-            raise _unsupported(self.missing)
+            raise unsupported_error(self.missing)
         return self._finish()
 
     def _nodes(self, module: Any) -> None:
@@ -200,8 +187,7 @@ class _Translator:
     def _call(self, node: Any) -> Any:
         name = str(node.target)
         if name.startswith("aten."):
-            handler = HANDLERS.get(name.split(".")[1])
-            return self._handled(node, handler, (self.context,))
+            return self._handled(node, HANDLERS.get(self.context.operator), (self.context,))
         function = getattr(node.target, "__name__", name)
         if function in _WRAPPERS:
             return self._handled(node, self._wrapped, ())
@@ -224,13 +210,13 @@ class _Translator:
         name = str(node.target)
         args, missing = self._arguments(node)
         if handler is None:
-            self.missing.append(_Unsupported(_plain_name(node.target), "", place_of(node)))
+            self.missing.append(Unsupported(_plain_name(node.target), "", place_of(node)))
         elif not missing:
             try:
                 return handler(*first, *args, **self._keywords(node))
             except (UnsupportedFormError, TypeError) as error:
                 reason = error.message if isinstance(error, TilewrightError) else str(error)
-                self.missing.append(_Unsupported(name, reason, place_of(node)))
+                self.missing.append(Unsupported(name, reason, place_of(node)))
         return _MISSING
 
     def _arguments(self, node: Any) -> tuple[list[Any], bool]:
@@ -272,20 +258,6 @@ def place_of(node: Any) -> str:
     lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     where = f"{lines[-1][0]}:{lines[-1][1]}" if lines else f"node {node.name}"
     return f"{path} ({where})" if path else where
-
-
-def _unsupported(missing: list[_Unsupported]) -> UnsupportedOperatorsError:
-    names = sorted({m.operator for m in missing})
-    return UnsupportedOperatorsError(
-        f"{len(names)} operators of the model are not supported: {', '.join(names)}",
-        where="\n     ".join(str(m) for m in missing),
-        hint="replace them in the model, or open an issue naming them",
-        details={
-            "operators": [
-                {"operator": m.operator, "reason": m.reason, "place": m.place} for m in missing
-            ]
-        },
-    )
 
 
 def result_names(program: Any, count: int) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from .shaping import (
     squeeze,
 )
 from .tensors import Imported, Iota
-from .torch_context import Operandish, TorchContext, UnsupportedFormError, aten
+from .torch_context import Operandish, TorchContext, aten
+from .unsupported import UnsupportedFormError
 
 _WHOLE = 1 << 62
 """PyTorch writes the greatest integer for a slice to the end."""
@@ -217,7 +218,7 @@ def stack(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
       "ones_like", "empty", "empty_like", "new_empty", "scalar_tensor")  # fmt: skip
 def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
     """Make a tensor of one number; one without defined content is made of zeros."""
-    name = str(t.node.target).split(".")[1]
+    name = t.operator
     numbers = [a for a in args if not isinstance(a, Imported | tuple | list)]
     value = 1 if "ones" in name else numbers[-1] if "full" in name or "scalar" in name else 0
     dtype = t.result_dtype()
@@ -246,7 +247,7 @@ def arange(t: TorchContext, *bounds: SymInt | float, **_: Any) -> Imported:
 @aten("tril", "triu")
 def triangle(t: TorchContext, x: Imported, k: int = 0) -> Imported:
     """Zero one triangle."""
-    return t.apply("tril" if "tril" in str(t.node.target) else "triu", t.plain(x), k=k)
+    return t.apply(t.operator, t.plain(x), k=k)
 
 
 # ---------------------------------------------------------------- indexing
