@@ -85,7 +85,18 @@ def explain_difference(left: Program, right: Program) -> str:
 
 def find_difference(left: Program, right: Program) -> Difference | None:
     """Give the first place where two programs differ, as data."""
-    return first_difference(lambda canon, k: _write(canon, right if k else left))
+    if not (isinstance(left, Module) and isinstance(right, Module)):
+        return first_difference(lambda canon, k: _write(canon, right if k else left))
+    found = first_difference(lambda canon, k: _write_head(canon, right if k else left))
+    if found is not None:
+        return found
+    # Each function is compared by itself: functions may share symbols.
+    for name, func in sorted(left.functions.items()):
+        inner = find_difference(func, right.functions[name])
+        if inner is not None:
+            place = ", ".join(filter(None, (f"function {name!r}", inner.place)))
+            return Difference(place, inner.left, inner.right)
+    return None
 
 
 def _digest(program: Program) -> str:
@@ -99,7 +110,7 @@ def _digest(program: Program) -> str:
 def _write(canon: Canon, program: Program) -> None:
     match program:
         case Module():
-            _write_module(canon, program)
+            _write_head(canon, program)
         case PrimFunc():
             write_prim_func(canon, program)
         case GraphFunc():
@@ -123,14 +134,12 @@ def _module_digest(module: Module) -> str:
     return hashlib.sha256("\n".join(_module_lines(module) + hashes).encode()).hexdigest()
 
 
-def _write_module(canon: Canon, module: Module) -> None:
+def _write_head(canon: Canon, module: Module) -> None:
+    """Add what a module has beside its functions, and their names."""
     with canon.inside("module"):
         for line in _module_lines(module):
             canon.emit(line)
         canon.emit(f"functions {', '.join(sorted(module.functions))}")
-    for name, func in sorted(module.functions.items()):
-        with canon.inside(f"function {name!r}"):
-            _write(canon, func)
 
 
 def content_digest(constant: Constant) -> str:

@@ -179,6 +179,14 @@ def test_functions_of_graphs() -> None:
         assert (old == new) or not structural_equal(whole, changed(old, new)), old
 
 
+def test_functions_that_share_symbols_are_compared_one_by_one() -> None:
+    func, other = (parse(LOOPS).prim("matmul") for _ in range(2))
+    shared = Module().with_functions(func, replace(func, name="again"))
+    apart = Module().with_functions(func, replace(other, name="again"))
+    assert structural_equal(shared, apart)
+    assert explain_difference(shared, apart) == ""
+
+
 def test_a_difference_tells_its_place() -> None:
     left, right = (program(v) for v in variants("for i in range(n, note={1|2}): y[i] = 0.0"))
     found = find_difference(left, right)
