@@ -51,7 +51,7 @@ class Scratch:
         """Give the temporaries of the whole kernel their memory."""
         return tuple(self._place(b, as_expr(0)) for b in self._shared)
 
-    def private(self, region: For, worker: Var) -> tuple[Stmt, ...]:
+    def private(self, region: For, worker: Expr) -> tuple[Stmt, ...]:
         """Give the temporaries of a parallel region's worker their memory."""
         used = _used(region.body)
         start = self._common + self._each * worker
@@ -76,8 +76,8 @@ def _used(statement: LoopStmt) -> frozenset[Buffer]:
 
 
 def _used_outside(statement: LoopStmt) -> frozenset[Buffer]:
-    """Give the buffers used outside every parallel region; one iteration alone is none."""
-    if isinstance(statement, For) and statement.kind == "parallel" and statement.extent != 1:
+    """Give the buffers used outside every parallel region."""
+    if isinstance(statement, For) and statement.kind == "parallel":
         return frozenset()
     below = children(statement)
     if not below:

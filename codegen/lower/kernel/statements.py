@@ -140,6 +140,18 @@ class StatementLowering:
     def _for(self, nest: loop.For, context: Context) -> None:
         extent = context.term(nest.extent)
         count = const_value(extent)
+        region = nest.kind == "parallel" and not context.parallel
+        if region and (count is None or count > 1) and context.lanes is None:
+            self._parallel(nest, extent, context)
+            return
+        if region:
+            # One iteration, or lanes around: no region, but the temporaries of one worker.
+            self.out.extend(self.scratch.private(nest, as_expr(0)))
+            context = replace(context, parallel=True)
+        self._for_here(nest, extent, context)
+
+    def _for_here(self, nest: loop.For, extent: Expr, context: Context) -> None:
+        count = const_value(extent)
         if count is not None and count <= 1:
             if count == 1:
                 self.statement(nest.body, context.binding(nest.var, as_expr(0)))
@@ -150,8 +162,6 @@ class StatementLowering:
             self._vectorized(nest, count, context)
         elif nest.kind == "unrolled" and count is not None and count <= UNROLL_LIMIT:
             self._unrolled(nest, range(count), context)
-        elif nest.kind == "parallel" and not context.parallel and context.lanes is None:
-            self._parallel(nest, extent, context)
         else:
             self._serial(nest, extent, context)
 
