@@ -41,5 +41,7 @@ def install(cls: type[Step]) -> None:
 def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
     missing = field.default is dataclasses.MISSING
     default: Any = inspect.Parameter.empty if missing else field.default
-    kind = inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kind = (
+        inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
     return inspect.Parameter(field.name, kind, default=default, annotation=field.type)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..ir.analysis import (
     Tree,
     conflicts,
+    determined,
     implied_by_domain,
     is_plain,
     read_buffers,
@@ -82,6 +83,23 @@ def plain_store_problems(state: State, ref: BlockRef, requirement: int) -> Itera
             (ref,),
             {"indices": ", ".join(map(str, indices))},
         )
+
+
+def told_apart_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem where two spatial iterations of a block may write the same element."""
+    tree, block = state.tree(ref.function), state.block(ref)
+    spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
+    for access in writes(block):
+        lost = set(spatial) - determined(access.indices, spatial, tree.facts(block.body))
+        if lost:
+            names = ", ".join(sorted(v.name for v in lost))
+            yield Problem(
+                requirement,
+                f"iterations {names} of block {block.name!r} cannot be told from the indices it "
+                f"writes at, ({', '.join(map(str, access.indices))})",
+                (ref,),
+                {"iterations": names},
+            )
 
 
 def between_problems(

@@ -30,7 +30,9 @@ class Change:
 
     def __str__(self) -> str:
         """One line for people."""
-        return f"step {self.step} ({self.op}) decided {dict(self.now)}, recorded {dict(self.recorded)}"
+        return (
+            f"step {self.step} ({self.op}) decided {dict(self.now)}, recorded {dict(self.recorded)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,9 +96,7 @@ def replay(state: State, trace: Trace) -> Replay:
     return Replay(state, len(trace), (), None, tuple(changes))
 
 
-def _decoded(
-    recorded: TraceStep, number: int, environment: list[tuple[Ref, ...]]
-) -> Step:
+def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Ref, ...]]) -> Step:
     cls = step_type(recorded.op)
     known = {p.name for p in cls.parameters()}
     extra = [name for name, _ in recorded.arguments if name not in known]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import Span, Tree, determined, reads, region_at, within_dimension, writes
+from ....ir.analysis import Span, Tree, reads, region_at, within_dimension, writes
 from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
 from ....ir.symbolic import FloorDiv, Var
 from ...edit import Edit
-from ...moving import between_problems, movable_problems, vector_problems
+from ...moving import between_problems, movable_problems, told_apart_problems, vector_problems
 from ...nests import ONE, before, loops_gone, nest, whole, without
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
@@ -102,19 +102,7 @@ class ComputeAt(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that iterations can be told from what they write."""
-        tree, block = state.tree(self.block.function), state.block(self.block)
-        spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
-        indices = writes(block)[0].indices
-        lost = set(spatial) - determined(indices, spatial, tree.facts(block.body))
-        if lost:
-            names = ", ".join(sorted(v.name for v in lost))
-            yield Problem(
-                3,
-                f"iterations {names} of block {block.name!r} cannot be told from the indices it "
-                f"writes at, ({', '.join(map(str, indices))})",
-                (self.block,),
-                {"iterations": names},
-            )
+        yield from told_apart_problems(state, self.block, 3)
 
     def _places(self, tree: Tree, block: Block, readers: list[Block]) -> Iterator[ComputeAt]:
         """The innermost loop that is around all consumers."""

@@ -24,6 +24,7 @@ from ...moving import (
     between_problems,
     movable_problems,
     parallel_problems,
+    told_apart_problems,
     vector_problems,
 )
 from ...nests import after, loops_between, loops_gone, nest, whole, without
@@ -75,6 +76,7 @@ class ReverseComputeAt(Primitive):
        and all iterations together write all of it; a reduction gets all it sums in one iteration.
     7. Neither the loop nor a loop around it is vectorized, and iterations of parallel loops
        around it would not write the same elements.
+    8. Different spatial iterations of the block write different elements.
 
     Notes
     -----
@@ -124,6 +126,7 @@ class ReverseComputeAt(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that an iteration has what the block will read, and that nothing is left out."""
+        yield from told_apart_problems(state, self.block, 8)
         tree, block, loop = self._parts(state)
         spans = _domain(tree, block, loop)
         where = (self.block, self.loop)

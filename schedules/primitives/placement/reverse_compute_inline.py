@@ -10,7 +10,7 @@ from ....ir.loop.nodes import Block, Buffer, Element, Load, Store
 from ....ir.loop.visit import Rebuilder, replace_statement, substitute_in_element
 from ....ir.symbolic import Expr, Var, eq, is_proved, substitute, to_text
 from ...edit import Edit
-from ...moving import between_problems, movable_problems
+from ...moving import between_problems, movable_problems, told_apart_problems
 from ...nests import ZERO, loops_gone, without
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
@@ -51,6 +51,7 @@ class ReverseComputeInline(Primitive):
     4. The indices that the block reads the temporary at are its iteration variables, each once, and
        these run through the whole temporary.
     5. Nobody between producer and block touches what the block writes, or writes what it reads.
+    6. Different iterations of the block write different elements.
 
     Notes
     -----
@@ -116,7 +117,8 @@ class ReverseComputeInline(Primitive):
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that the block reads the whole temporary."""
+        """Check that the block reads the whole temporary, and writes nothing twice."""
+        yield from told_apart_problems(state, self.block, 6)
         tree, block = state.tree(self.block.function), state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
         for number, user, indices in (

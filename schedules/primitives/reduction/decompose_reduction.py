@@ -10,6 +10,7 @@ from ....ir.loop.nodes import Block, IterVar, Stmt
 from ....ir.loop.visit import replace_statement, substitute_in
 from ....ir.symbolic import Expr, Var, all_of, free_vars, substitute
 from ...edit import Edit
+from ...moving import told_apart_problems
 from ...nests import before
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
@@ -50,6 +51,7 @@ class DecomposeReduction(Primitive):
     2. The loop is around the block.
     3. No loop outside of the given one feeds a reduction iteration of the block.
     4. No loop feeds both a spatial and a reduction iteration of the block.
+    5. Different spatial iterations of the block write different elements.
 
     Notes
     -----
@@ -98,6 +100,10 @@ class DecomposeReduction(Primitive):
                     f"{block.name!r}",
                     (self.block, loop_ref(self.loop.function, mixed)),
                 )
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that no result is initialised while another iteration still adds to it."""
+        yield from told_apart_problems(state, self.block, 5)
 
     def _places(self, tree: Tree, block: Block) -> Iterator[DecomposeReduction]:
         """The innermost loop before which initialising is right."""

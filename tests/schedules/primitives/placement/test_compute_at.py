@@ -214,6 +214,16 @@ def test_an_iteration_that_is_no_index_alone():
     rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 5, "no index alone")
 
 
+def test_the_last_one_to_write_stays_the_last():
+    sch = schedule(
+        ROW_SUMS.replace("reduce(k)", "spatial(k)")
+        .replace("+= t", "= t")
+        .replace("                with init(): y[va] = 0\n", "")
+    )
+    i, _ = sch.get_loops(sch.get_block("square"))
+    rejected(sch, ReverseComputeAt(sch.get_block("sum"), i), 8, "iterations vk of block 'sum'")
+
+
 def test_somebody_in_the_way():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "t[vk] = u[vk] - x[vk]")
     sch = schedule(text)

@@ -102,3 +102,8 @@ def test_requirements_of_reverse_compute_inline():
     rejected(part, ReverseComputeInline(part.get_block("second")), 4, "runs to 4")
     old = schedule(OVERWRITTEN)
     rejected(old, ReverseComputeInline(old.get_block("second")), 5, "uses 'x'")
+    text = TRANSPOSED.replace("y: Out[(8, 4), i32]", "y: Out[(8,), i32]").replace(
+        "y[va, vb]", "y[va]"
+    )
+    last = schedule(text)
+    rejected(last, ReverseComputeInline(last.get_block("double")), 6, "iterations vb of block")

@@ -55,6 +55,23 @@ def test_requirements():
     rejected(mixed, DecomposeReduction(block, mixed.get_loops(block)[0]), 4, "both")
 
 
+def test_results_that_several_iterations_write():
+    text = """
+@prim_func
+def last(x: Buffer[(4, 8, 3), i32], y: Out[(4,), i32]):
+    for i in range(4):
+        for k in range(8):
+            for j in range(3):
+                with block("sum"):
+                    vi, vk, vj = spatial(i), reduce(k), spatial(j)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vi, vk, vj]
+"""
+    sch = schedule(text)
+    block = sch.get_block("sum")
+    rejected(sch, DecomposeReduction(block, sch.get_loops(block)[1]), 5, "iterations vj of block")
+
+
 def test_a_loop_elsewhere_is_refused_and_the_right_one_named():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
