@@ -208,7 +208,8 @@ def cat(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
 def stack(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
     """Put tensors side by side along a new dimension."""
     axis = axis_of(dim, parts[0].rank + 1)
-    return concat(t, [expand_dims(t, p, (axis,)) for p in parts], axis)
+    dtype = t.result_dtype()
+    return concat(t, [expand_dims(t, convert(t, p, dtype), (axis,)) for p in parts], axis)
 
 
 # ---------------------------------------------------------------- making

@@ -1,0 +1,177 @@
+"""Each operator of PyTorch, alone, with both dimensions dynamic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from tilewright.ir.errors import UnsupportedOperatorsError
+from tilewright.ir.importers import from_exported_program
+from tilewright.ir.interpreter.graph import run_graph
+
+F: Any = functional
+
+
+def assigned(x: Any) -> Any:
+    """Write columns in place."""
+    y = x.clone()
+    y[:, torch.tensor([1, 0])] = x[:, 2:4]
+    return y
+
+
+# Functions of x (n, m) float and i (n, m) integers in [0, m).
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "abs": lambda x, _: x.abs(),
+    "erf and erfinv's friends": lambda x, _: torch.erf(x) + torch.expm1(x) + torch.log1p(x.abs()),
+    "rounding": lambda x, _: x.floor() + x.ceil() * 2 + x.round() * 3 + x.trunc() * 4,
+    "trigonometry": lambda x, _: x.sin() + x.cos(),
+    "sign": lambda x, i: x.sign() * i.sign(),
+    "integers become floats": lambda _, i: i.sqrt() + i / 2,
+    "add alpha": lambda x, _: torch.add(x, x, alpha=2.5),
+    "sub alpha": lambda x, _: torch.sub(x, x * 2, alpha=3),
+    "rsub": lambda x, _: 2 - x,
+    "rsub alpha": lambda x, _: torch.rsub(x, x * x, alpha=2),
+    "promotion": lambda x, i: x * i + i * 2 + True,
+    "double": lambda x, _: x.double() * x,
+    "floor division": lambda _, i: (i - 3) // 2,
+    "remainder": lambda x, i: torch.remainder(x, 0.7) + (i - 3) % 2,
+    "reciprocal": lambda x, _: (x.abs() + 1).reciprocal() + x.square(),
+    "power": lambda x, _: (x.abs() + 0.1) ** 1.5 + x**2 + x**3,
+    "comparison of kinds": lambda x, i: (x > 0.5) & (i <= 2) | (x == 1) ^ (i != 0),
+    "comparison with fractions": lambda _, i: i < 1.5,
+    "logic": lambda x, i: torch.logical_or(x > 0, torch.logical_and(i > 1, ~(x < 0))),
+    "logical not of numbers": lambda _, i: torch.logical_not(i),
+    "bitwise": lambda _, i: (i & 3) | (i ^ 1) | ~i,
+    "clamp": lambda x, _: x.clamp(-0.5, 0.5) + x.clamp(min=0) + x.clamp_max(0.2),
+    "clamp by tensors": lambda x, _: torch.clamp(x, -x.abs(), x.abs() / 2),
+    "extremes": lambda x, _: torch.maximum(x, -x) + torch.minimum(x, x * 2) + torch.max(x, -x),
+    "where": lambda x, _: torch.where(x > 0, x, 0.0) + torch.where(x > 0, 1.0, -math.inf).exp(),
+    "masked fill": lambda x, i: x.masked_fill(i > 1, -5.0).masked_fill(i == 0, x.new_zeros(())),
+    "activations": lambda x, _: F.silu(x) + F.relu(x) + F.gelu(x, approximate="tanh"),
+    "flatten": lambda x, _: x[None].flatten(0, 1).flatten(),
+    "transposes": lambda x, _: x.t() @ x + x.transpose(0, 1) @ x,
+    "permute": lambda x, _: x[:, None].permute(2, 0, 1),
+    "squeeze": lambda x, _: x[None, :, None].squeeze(0).squeeze(1) + x[None].squeeze(),
+    "expand": lambda x, _: x[:, None].expand(-1, 3, -1).contiguous(),
+    "expand as": lambda x, _: x[:1].expand_as(x) + x,
+    "repeat": lambda x, _: x.repeat(2, 1, 3),
+    "repeat interleave": lambda x, _: x.repeat_interleave(3, dim=1),
+    "slices": lambda x, _: x[1:, :-1] if x.shape[0] > 0 else x,
+    "step": lambda x, _: x[::2],
+    "narrow": lambda x, _: x.narrow(1, 1, 1),
+    "select": lambda x, _: x[-1] + x[0] + x.select(0, 1),
+    "unbind": lambda x, _: torch.stack([x, -x]).unbind(0)[1],
+    "split": lambda x, _: torch.cat([x, x, x], 1).view(-1, 3, x.shape[1]).split([1, 2], 1)[1],
+    "chunk": lambda x, _: sum(torch.stack([x, x * 2, x * 3, x * 4], 1).chunk(2, 1)),
+    "stack": lambda x, i: torch.stack([x, i], -1),
+    "cat of kinds": lambda x, i: torch.cat([x, i], 0),
+    "fills": lambda x, _: x + torch.ones_like(x) * torch.full_like(x, 3) + x.new_full((1,), 2.0),
+    "arange": lambda x, _: x + torch.arange(x.shape[1]) + torch.arange(2, x.shape[0] + 2)[:, None],
+    "arange with a step": lambda x, _: torch.arange(0, x.shape[1] * 2, 2) + x,
+    "fraction of positions": lambda x, _: x * (torch.arange(x.shape[1]).float() / x.shape[1]),
+    "triangles": lambda x, _: x.tril() + x.triu(1),
+    "causal": lambda x, _: torch.ones(x.shape[1], x.shape[1]).tril().bool(),
+    "gather": lambda x, i: x.gather(1, i),
+    "index select": lambda x, i: x.index_select(1, i[0]),
+    "index": lambda x, i: x[:, i[0]] + x[torch.arange(x.shape[0])[:, None], i],
+    "index from the end": lambda x, i: x[:, i[0] - 1],
+    "last of each row": lambda x, i: x[torch.arange(x.shape[0]), i[:, 0]],
+    "embedding": lambda x, i: F.embedding(i, x.t()),
+    "index copy": lambda x, _: x.index_copy(1, torch.tensor([1, 0]), x[:, 2:4]),
+    "index put": lambda x, _: assigned(x),
+    "scatter": lambda x, i: x.scatter(1, i[:, :1], x[:, :1] * 9),
+    "slice scatter": lambda x, _: torch.slice_scatter(x, x[:, 1:3], 1, 0, 2),
+    "sums": lambda x, _: x.sum() + x.sum(0) + x.sum(-1, keepdim=True) + x.sum((0, 1)),
+    "sum of integers": lambda _, i: i.int().sum(1) + (i > 1).sum(1),
+    "mean": lambda x, _: x.mean(-1, keepdim=True) + x.mean(),
+    "products": lambda x, _: x.prod(1),
+    "amax": lambda x, _: x.amax(1) - x.amin((0,), keepdim=True).sum(),
+    "max with places": lambda x, _: x.max(1)[0] + x.min(1, keepdim=True)[1].float().sum(1),
+    "extreme of all": lambda x, _: x.max() - x.min(),
+    "argmax": lambda x, _: x.argmax(1) + x.argmin(-1),
+    "any and all": lambda x, i: (x > 0).any(1) | (i >= 0).all(-1) | (x > 9).any(),
+    "cumsum": lambda x, i: x.cumsum(1) + i.cumsum(0),
+    "variance": lambda x, _: x.var(1, correction=0) + x[:, :3].var(1),
+    "norms": lambda x, _: F.normalize(x) + torch.linalg.vector_norm(x, ord=1),
+    "largest magnitude": lambda x, _: torch.linalg.vector_norm(x, ord=math.inf, dim=1),
+    "softmaxes": lambda x, _: x.softmax(1) + x.log_softmax(0) + x.softmax(-1, dtype=torch.float32),
+    "layer norm": lambda x, _: F.layer_norm(x[:, :3], (3,), bias=torch.ones(3)),
+    "rms norm": lambda x, _: F.rms_norm(x[:, :3], (3,), eps=1e-6),
+    "vectors": lambda x, _: (x @ x[0]) + (x[:, 0] @ x).sum() + x[0] @ x[1],
+    "batches": lambda x, _: torch.bmm(x[None], x.t()[None]) + torch.mm(x, x.t()),
+    "addmm": lambda x, _: torch.addmm(x, x @ x.t(), x, beta=0.5, alpha=2),
+    "linear": lambda x, _: F.linear(x, x[:2].contiguous()),
+    "causal attention": lambda x, _: F.scaled_dot_product_attention(
+        x[None], x[None], x[None], is_causal=True, scale=0.3
+    ),
+    "grouped attention": lambda x, _: F.scaled_dot_product_attention(
+        x.expand(1, 4, -1, -1),
+        x.expand(1, 2, -1, -1),
+        x.expand(1, 2, -1, -1),
+        scale=1.0,
+        enable_gqa=True,
+    ),
+    "sizes": lambda x, _: x * (x.shape[0] * 2 + x.shape[1] // 2 - x.numel() % 3),
+    "type as": lambda x, i: i.type_as(x) + x.to(torch.float32),
+    "log and exp": lambda x, _: x.exp().log() + (x.abs() + 1).rsqrt() + x.sigmoid() + x.tanh(),
+    "tests": lambda x, _: torch.isnan(x / 0 * 0) | torch.isinf(x / 0),
+}
+
+REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "mask": (lambda x, _: x[x[:, 0] > 0].sum(), "operators|only the data tell"),
+    "arange of fractions": (lambda x, _: torch.arange(0, 1.0, 0.25) + x[:, :4], "fractions"),
+    "dropout": (lambda x, _: F.dropout(x, 0.5, training=True), "training mode"),
+    "attention with dropout": (
+        lambda x, _: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
+        "attention with dropout",
+    ),
+    "argmax of all": (lambda x, _: x.argmax(), "all dimensions"),
+    "truncating division": (lambda x, _: torch.div(x, 2, rounding_mode="trunc"), "rounding"),
+    "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
+    "accumulating": (
+        lambda x, _: torch.index_put(x, (torch.tensor([0]),), x[:1], accumulate=True),
+        "index_put other than",
+    ),
+}
+
+
+def exported(function: Callable[[Any, Any], Any]) -> Any:
+    class One(torch.nn.Module):
+        def forward(self, x: Any, i: Any) -> Any:
+            return function(x, i)
+
+    axes = {0: torch.export.Dim("n", min=3), 1: torch.export.Dim("m", min=5)}
+    return torch.export.export(
+        One().eval(),
+        (torch.rand(4, 6), torch.zeros(4, 6, dtype=torch.long)),
+        dynamic_shapes={"x": axes, "i": axes},
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_operators_equal_pytorch(name: str) -> None:
+    function = FUNCTIONS[name]
+    module = from_exported_program(exported(function))
+    rng = np.random.default_rng(0)
+    for n, m in ((4, 6), (3, 5), (5, 8)):
+        x = rng.uniform(-2, 2, (n, m)).astype(np.float32)
+        i = np.argsort(rng.random((n, m)), axis=1)
+        expected = function(torch.from_numpy(x), torch.from_numpy(i)).numpy()
+        (found,) = run_graph(module, [x, i])
+        assert found.shape == expected.shape
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_forms_that_are_not_supported_are_named(name: str) -> None:
+    function, message = REFUSED[name]
+    with pytest.raises(UnsupportedOperatorsError) as caught:
+        from_exported_program(exported(function))
+    assert any(word in str(caught.value) for word in message.split("|"))
