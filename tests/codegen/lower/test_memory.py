@@ -119,12 +119,12 @@ def across(x: Buffer[(n, 64), f32], at: Buffer[(m,), i64], y: Out[(m, 64), f32])
 
 
 def test_an_error_inside_a_parallel_region_reaches_the_caller() -> None:
-    x, at = np.ones((4, 64), np.float32), np.zeros(20_000, np.int64)
-    y, runtime = np.empty((20_000, 64), np.float32), Runtime(threads=2)
+    x, at = np.ones((4, 64), np.float32), np.zeros(60_000, np.int64)
+    y, runtime = np.empty((60_000, 64), np.float32), Runtime(threads=2)
     kernel = build(function(ACROSS_THREADS))
     assert kernel(x, at, y, runtime=runtime) == 0
     assert runtime.regions == 1
-    at[17_000] = -1
+    at[47_000] = -1
     assert kernel(x, at, y, runtime=runtime) == CODE_RANGE
     assert [e[2] for e in runtime.errors] == [-1]
 
