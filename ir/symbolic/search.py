@@ -7,7 +7,9 @@ factor that is not negative; quotients, least and greatest values are opened. Ea
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import gcd
 from typing import NamedTuple
 
@@ -103,9 +105,9 @@ class _Attempt:
         for way in min(ways, key=len) if ways else ():
             yield (way.applied(e),)
         if not loose:
-            for term, c in terms:
-                for way in self.cancellations(term, c):
-                    yield (way.applied(e),)
+            ways = [way for term, c in terms for way in self.cancellations(term, c)]
+            for candidate in sorted(map(partial(_apply, e), ways), key=_promise):
+                yield (candidate,)
         for term, c in terms:
             yield from _openings(e, term, c)
 
@@ -130,6 +132,15 @@ class _Cancellation(NamedTuple):
 
     def applied(self, e: Expr) -> Expr:
         return self.scale * e + self.multiplier * self.delta
+
+
+def _apply(e: Expr, way: _Cancellation) -> Expr:
+    return way.applied(e)
+
+
+def _promise(e: Expr) -> tuple[int, int]:
+    """Sort key: fewer terms first, then the higher lower bound."""
+    return len(linear_terms(e)[0]), -(e.lower if e.lower is not None else -sys.maxsize)
 
 
 def _floor(e: Expr) -> Expr:

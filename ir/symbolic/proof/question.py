@@ -51,9 +51,9 @@ class Question:
     def refutes(self, values: Mapping[Var, int]) -> bool:
         """Whether values are as declared, make every fact true and the claim false."""
         return (
-            all(_declared(v, value) for v, value in values.items())
+            not evaluate(self.claim, values)
+            and all(_declared(v, value) for v, value in values.items())
             and all(evaluate(p, values) for p in self.facts)
-            and not evaluate(self.claim, values)
         )
 
 

@@ -5,29 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from ..terms import Var
+from ..predicates import Le, Lt
+from ..terms import Var, linear_terms
 from .question import Question
 
 _TRIES = 60
+_AHEAD = 12
 
 
 def refute(question: Question) -> dict[Var, int] | None:
     """A checked counter-example, or None."""
     unknowns = question.unknowns
-    for model in _models(unknowns):
+    bounding = _bounding(question)
+    for model in _models(unknowns, bounding):
         found = question.counterexample(model)
         if found is not None:
             return found
     return None
 
 
-def _models(unknowns: list[Var]) -> Iterator[dict[Var, int]]:
+def _bounding(question: Question) -> frozenset[Var]:
+    """Symbols that bound others, such as extents, and are bounded by none themselves."""
+    above, below = set[Var](), set[Var]()
+    for p in question.remaining:
+        if isinstance(p, (Le, Lt)):
+            for term, c in linear_terms(p.delta)[0]:
+                (below if c > 0 else above).update(term.free)
+    return frozenset(above - below)
+
+
+def _models(unknowns: list[Var], bounding: frozenset[Var]) -> Iterator[dict[Var, int]]:
     for offset in range(4):
         yield {v: _near(v, offset) for v in unknowns}
     random = Random(0)
     for attempt in range(_TRIES):
         spread = (3, 10, 40, 400)[attempt % 4]
-        yield {v: _near(v, random.randrange(spread)) for v in unknowns}
+        ahead = _AHEAD if attempt % 3 else 0
+        yield {
+            v: _near(v, random.randrange(spread) + (ahead if v in bounding else 0))
+            for v in unknowns
+        }
 
 
 def _near(symbol: Var, offset: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from tilewright.ir.symbolic import (
     ne,
     prove,
     select,
+    simplify,
     var,
 )
 from tilewright.ir.symbolic.proof import ladder, polyhedra, smt
@@ -151,8 +153,6 @@ def test_no_answer_is_wrong(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_simplify_with_facts_keeps_values_where_they_hold(seed: int) -> None:
-    from tilewright.ir.symbolic import simplify
-
     sampler = Sampler(700 + seed, count=300)
     v = sampler.symbols
     choices = (
@@ -287,3 +287,26 @@ def test_counterexample_prints() -> None:
     assert isinstance(answer, Refuted)
     assert str(answer).startswith("n = ")
     assert all(isinstance(v, Var) for v in answer.counterexample)
+
+
+def test_many_facts_do_not_hide_the_few_that_matter() -> None:
+    extents = [var(f"n{k}", lower=1) for k in range(8)]
+    loops = [var(f"i{k}") for k in range(8)]
+    facts = NONE
+    for extent in extents:
+        facts = facts.with_range(extent, 1, 2048).assume(eq(extent % 4, 0))
+    for smaller, larger in pairwise(extents):
+        facts = facts.assume(smaller <= larger)
+    facts = facts.assume(eq(extents[0] * extents[1], extents[7] * 4))
+    for loop, extent in zip(loops, extents, strict=True):
+        facts = facts.with_loop(loop, extent)
+    flat, size = loops[0], extents[0]
+    for loop, extent in zip(loops[1:4], extents[1:4], strict=True):
+        flat, size = flat * extent + loop, size * extent
+    by_rules = Proved("bounds and rewriting")
+    assert prove(flat < size, facts) == by_rules
+    assert prove(loops[0] * extents[1] + loops[1] < 4 * extents[7], facts) == by_rules
+    assert prove(loops[3] // 4 < extents[3] // 4, facts) == by_rules
+    assert isinstance(prove(loops[0] < extents[7], facts), Proved)
+    assert isinstance(prove(loops[5] < extents[2], facts), Refuted)
+    assert simplify(flat // extents[3] % extents[2], facts) is loops[2]
