@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
+
+from tests.browser.workbench import apply, code, select_loop, step, tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
-    from tests.browser.conftest import Lab
+    from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
@@ -23,10 +26,10 @@ mod = tw.parse("""
 n = symbols("n", lower=1)
 
 @prim_func
-def matmul(A: Buffer[(n, 256), f32], B: Buffer[(256, 128), f32], C: Out[(n, 128), f32]):
+def matmul(A: Buffer[(n, 64), f32], B: Buffer[(64, 128), f32], C: Out[(n, 128), f32]):
     for i in range(n):
         for j in range(128):
-            for k in range(256):
+            for k in range(64):
                 with block("C"):
                     vi, vj, vk = spatial(i), spatial(j), reduce(k)
                     with init(): C[vi, vj] = 0.0
@@ -43,32 +46,19 @@ def page(lab: Lab, open_notebook: Callable[[str], Page]) -> Page:
     return open_notebook("matmul.ipynb")
 
 
-def code(page: Page) -> str:
-    return page.locator(".tw-code-text").inner_text()
-
-
-def select_loop(page: Page, name: str) -> None:
-    page.locator(f'.tw-knob[data-name="{name}"]').click()
-    expect(page.locator(".tw-selected")).to_contain_text(name)
-
-
-def apply(page: Page, step: str) -> None:
-    page.locator(f'.tw-step[data-step="{step}"] .tw-apply').click()
-
-
 def test_a_click_on_split_changes_the_loops(page: Page) -> None:
-    assert "for j in range(128)" in code(page)
+    expect(code(page)).to_contain_text("for j in range(128)")
     select_loop(page, "j")
     apply(page, "split")
-    expect(page.locator(".tw-code-text")).to_contain_text("for j_0 in range(16)")
-    expect(page.locator(".tw-code-text")).to_contain_text("for j_1 in range(8)")
+    expect(code(page)).to_contain_text("for j_0 in range(")
+    expect(code(page)).to_contain_text("for j_1 in range(")
     expect(page.locator(".tw-said")).to_contain_text("split")
-    page.get_by_role("tab", name="Trace").click()
-    expect(page.locator(".tw-trace")).to_contain_text("sch.split(loop=j, factors=(None, 8))")
+    tab(page, "Trace")
+    expect(page.locator(".tw-trace")).to_contain_text("sch.split(loop=j, factors=(None, ")
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".tw-code-text")).to_contain_text("for j in range(128)")
+    expect(code(page)).to_contain_text("for j in range(128)")
     page.get_by_role("button", name="Redo").click()
-    expect(page.locator(".tw-code-text")).to_contain_text("for j_1 in range(8)")
+    expect(code(page)).to_contain_text("for j_1 in range(")
 
 
 def test_a_line_of_code_selects_its_loop(page: Page) -> None:
@@ -76,3 +66,96 @@ def test_a_line_of_code_selects_its_loop(page: Page) -> None:
     line.click(position={"x": 160, "y": 8})
     expect(page.locator(".tw-selected")).to_contain_text("k")
     expect(line).to_have_class(re.compile("is-selected"))
+
+
+def test_a_blocked_step_gives_its_reason_and_its_fix_works(page: Page) -> None:
+    select_loop(page, "i")
+    blocked = step(page, "vectorize")
+    expect(blocked).to_contain_text("extent n of loop 'i' is no constant")
+    blocked.locator(".tw-fix").first.click()
+    expect(code(page)).to_contain_text("guard(")
+    expect(page.locator(".tw-selected")).to_contain_text("i_1")
+    apply(page, "reorder")
+    expect(page.locator(".tw-said")).to_contain_text("reorder")
+
+
+def test_compile_check_and_time(page: Page) -> None:
+    select_loop(page, "j")
+    apply(page, "split")
+    expect(page.locator(".tw-selected")).to_contain_text("j_1")
+    apply(page, "vectorize")
+    expect(code(page)).to_contain_text("for j_1 in vectorized(")
+    page.get_by_role("button", name="Compile").click()
+    expect(page.locator(".tw-correct")).to_contain_text("matches the interpreter", timeout=60_000)
+    page.get_by_role("button", name="Time", exact=True).click()
+    expect(page.locator(".tw-kernels")).to_contain_text("matmul", timeout=60_000)
+    tab(page, "Assembly")
+    expect(page.locator(".tw-lowered")).to_contain_text("matmul", timeout=60_000)
+
+
+def test_a_cell_and_a_click_edit_one_schedule(page: Page) -> None:
+    select_loop(page, "j")
+    page.evaluate(
+        """async () => {
+            const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+            const code = `i, j, k = wb.schedule.get_loops(wb.schedule.get_block("C"))
+wb.schedule.parallel(i)`;
+            await kernel.requestExecute({code}).done;
+        }"""
+    )
+    expect(code(page)).to_contain_text("for i in parallel(n)")
+    apply(page, "split")
+    expect(code(page)).to_contain_text("for j_1 in range(")
+    tab(page, "History")
+    expect(page.locator(".tw-history-row")).to_have_count(5)
+    page.locator(".tw-history-row").first.click()
+    expect(code(page)).to_contain_text("for i in range(n)")
+
+
+def test_a_saved_notebook_shows_the_program_without_a_kernel(page: Page, lab: Lab) -> None:
+    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function(
+        "() => !window.jupyterapp.shell.currentWidget.context.model.dirty", timeout=10_000
+    )
+    text = (Path(lab.root) / "matmul.ipynb").read_text()
+    assert "text/html" in text
+    assert "for j in range(128):" in text
+    assert "<script" not in text
+
+
+def test_keys_alone_are_enough(page: Page) -> None:
+    knob = page.locator(".tw-knob[tabindex='0']")
+    knob.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".tw-knob[data-name='j']")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".tw-selected")).to_contain_text("j")
+    step(page, "split").locator(".tw-step-name").focus()
+    page.keyboard.press("Enter")
+    factors = step(page, "split").get_by_label("factors", exact=True)
+    factors.fill("(None, 32)")
+    factors.press("Tab")
+    expect(step(page, "split").locator(".tw-form-verdict")).to_have_text("Legal")
+    factors.press("Enter")
+    expect(code(page)).to_contain_text("for j_1 in range(32)")
+    page.locator(".tw-code").focus()
+    page.keyboard.press("Control+z")
+    expect(code(page)).to_contain_text("for j in range(128)")
+
+
+@pytest.mark.parametrize("name", ["JupyterLab Light", "JupyterLab Dark"])
+def test_accessible_in_both_themes(page: Page, name: str, root: Path) -> None:
+    theme(page, name)
+    select_loop(page, "i")
+    page.add_script_tag(path=root / "extensions" / "node_modules" / "axe-core" / "axe.min.js")
+    for dock in ("Trace", "History", "Symbols", "Kernels", "Problems"):
+        tab(page, dock)
+        assert violations(page) == []
+
+
+def violations(page: Page) -> list[str]:
+    found = page.evaluate(
+        """async () => (await axe.run(".tw-root", {runOnly: ["wcag2a", "wcag2aa", "wcag21aa"]}))
+            .violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html + n.failureSummary)}`)"""
+    )
+    return list(found)

@@ -52,7 +52,7 @@ export const Rails = memo(function Rails(props: RailsProps): JSX.Element | null 
     if (next === null) return;
     event.preventDefault();
     setActive(next);
-    requestAnimationFrame(() => focusRoving(box.current, next));
+    focusRoving(box.current, next);
   };
   const tabStop = Math.min(active, pane.scopes.length - 1);
   return (

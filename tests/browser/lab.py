@@ -1,0 +1,119 @@
+"""JupyterLab on a port of its own, and pages in it that run a notebook."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import nbformat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+START = 120_000
+"""Milliseconds that a kernel may take to start and run its cells on a busy machine."""
+
+PATIENCE = 20_000
+"""Milliseconds that anything else may take."""
+
+CONFIG = """
+from jupyterlab.galata import configure_jupyter_server
+configure_jupyter_server(c)
+c.ServerApp.port = {port}
+c.ServerApp.root_dir = {root!r}
+c.ServerApp.allow_root = True
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+"""
+
+READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext != null"
+IDLE = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'"
+RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+
+
+class LabError(RuntimeError):
+    """JupyterLab does not start; the message is its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A JupyterLab server and the folder it serves."""
+
+    url: str
+    root: Path
+
+    def write(self, name: str, cells: list[str]) -> None:
+        """Put a notebook of code cells into the folder."""
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        )
+        nbformat.write(notebook, self.root / name)
+
+    def open(self, page: Page, name: str) -> None:
+        """Open a notebook, run all its cells, and return once a workbench shows."""
+        page.set_default_timeout(START)
+        page.goto(f"{self.url}/lab/tree/{name}")
+        page.wait_for_function(READY)
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready")
+        page.wait_for_function(IDLE)
+        page.evaluate(RUN_ALL)
+        page.wait_for_selector(".tw-root[data-connected=true]")
+        page.wait_for_function(IDLE)
+        page.set_default_timeout(PATIENCE)
+
+
+@contextmanager
+def running_lab(home: Path) -> Iterator[Lab]:
+    """JupyterLab on a free port, with settings and workspaces of its own."""
+    root = home / "root"
+    root.mkdir()
+    port = free_port()
+    config = home / "jupyter_server_config.py"
+    config.write_text(CONFIG.format(port=port, root=str(root)))
+    environment = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    with (home / "lab.log").open("w") as log:
+        command = [sys.executable, "-m", "jupyterlab", f"--config={config}", "--no-browser"]
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=root)
+        try:
+            wait_for(f"http://127.0.0.1:{port}/api", server, home / "lab.log")
+            yield Lab(f"http://127.0.0.1:{port}", root)
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(240):
+        if server.poll() is not None:
+            raise LabError(f"JupyterLab ended:\n{log.read_text()}")
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.25)
+    raise LabError(f"JupyterLab does not answer:\n{log.read_text()}")
