@@ -80,7 +80,7 @@ DTYPES: dict[str, DType] = {
 @cache
 def _numpy_dtype(name: str) -> np.dtype[np.generic]:
     if name == "bf16":
-        import ml_dtypes  # noqa: PLC0415  # only bfloat16 needs it, and it costs start-up time
+        import ml_dtypes  # only bfloat16 needs it, and it costs start-up time
 
         return np.dtype(ml_dtypes.bfloat16)
     if name == "bool":
