@@ -44,6 +44,11 @@ def _library() -> Library:
     return Library([support_object(Target("cpu"))], Target("cpu"))
 
 
+@cache
 def support_address(function: Callable[..., object]) -> int:
-    """Give the address of a support function, valid as long as the process."""
+    """Give the address of a support function, valid as long as the process.
+
+    It is remembered, so that a forked child need not ask LLVM, whose lock may be held by a thread
+    that it does not have.
+    """
     return _library().address(f"tw_{function.__name__}")

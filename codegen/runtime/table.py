@@ -132,6 +132,7 @@ class RuntimeTable:
         self._callbacks: list[Any] = []
         chosen = parallel or ("openmp" if openmp_runtime() else "serial")
         self._put(slots.VERSION, slots.CURRENT)
+        support_address(providers.run_serial)  # remembered for a forked child
         self._memory(memory)
         self._parallel(chosen, threads or available_threads())
         self._put(slots.ERROR, support_address(calls.report))

@@ -113,7 +113,7 @@ class Bindings:
             case Launch() as launch:
                 self.launch(binding, launch)
             case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
-                self.library(symbol, (*args, *outputs))
+                self.library(binding, symbol, (*args, *outputs))
             case Kill(value=dead):
                 self.kill(dead)
             case Check(predicate=predicate, message=message):
@@ -221,7 +221,7 @@ class Bindings:
         buffers = tuple(context.pointer(a) for a in launch.args)
         context.emit(host.Launch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
 
-    def library(self, symbol: str, operands: Sequence[Operand]) -> None:
+    def library(self, binding: Binding, symbol: str, operands: Sequence[Operand]) -> None:
         """Call a library function with its operands described in memory."""
         context = self.context
         if symbol not in context.libraries:
@@ -244,9 +244,9 @@ class Bindings:
                 number = context.ready(dim, f"call of {symbol!r}")
                 context.emit(host.Write("i64", block, integer(at), number))
                 at += 8
-        self.call_library(symbol, block, len(operands))
+        self.call_library(binding, symbol, block, len(operands))
 
-    def call_library(self, symbol: str, block: host.Value, count: int) -> None:
+    def call_library(self, binding: Binding, symbol: str, block: host.Value, count: int) -> None:
         """Call through the runtime table; a code that is not 0 ends the call."""
         context = self.context
         libraries = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_LIBRARIES))
@@ -254,7 +254,18 @@ class Bindings:
         address = host.Read("ptr", libraries, integer(8 * index))
         entry = host.Read("ptr", OWN, integer(table.LIBRARY))
         code = context.local("code", "code")
-        context.emit(host.Invoke(entry, (CALL, address, block, integer(count)), code))
+        ordinal = integer(len(context.launches))
+        context.launches.append(
+            LaunchSpec(symbol, binding.value.name, tuple(sorted(binding.origins)))
+        )
+        watched = host.Comparison("ne", SINK, host.NullPointer())
+        clock = host.Read("ptr", OWN, integer(table.PROFILE))
+        begin, end = (
+            host.When(watched, (host.Invoke(clock, (CALL, ordinal, integer(phase))),))
+            for phase in (0, 1)
+        )
+        call = host.Invoke(entry, (CALL, address, block, integer(count)), code)
+        context.emit(begin, call, end)
         fine = host.Comparison("eq", code, integer(0))
         context.guard(fine, Site("library", symbol, names=("code",)), code)
 
@@ -271,6 +282,7 @@ class Bindings:
             data = self.context.pointer(operand)
             for k, wanted in enumerate(info.elements or ()):
                 self.refine(value, k, read_element(info.dtype, data, k), wanted)
+        self.context.facts()
         self.alias(value, operand)
 
     def dims_of(self, operand: Operand) -> tuple[Expr, ...] | None:

@@ -11,7 +11,7 @@ from ....ir.errors import MalformedProgramError
 from ....ir.graph.nodes import ConstantRef, GraphFunc, Info, Operand, TensorInfo, Value
 from ....ir.host import layout, nodes as host
 from ....ir.module import Module
-from ....ir.symbolic import Bool, Expr, FloorDiv, Mod, Var, const_value, free_vars, ne
+from ....ir.symbolic import Bool, Expr, Fact, FloorDiv, Mod, Var, const_value, free_vars, ne
 from ....ir.symbolic.traverse import postorder
 from ...manifest import LaunchSpec, Site
 
@@ -67,6 +67,7 @@ class Context:
     out: list[host.Statement] = field(default_factory=list[host.Statement])
     bound: set[Var] = field(default_factory=set[Var])
     nonzero: set[Expr] = field(default_factory=set[Expr])
+    pending: list[Fact] = field(default_factory=list[Fact])
     pointers: dict[Value, host.Value] = field(default_factory=dict[Value, host.Value])
     counter: int = 0
 
@@ -97,11 +98,13 @@ class Context:
     def nested(self) -> Generator[list[host.Statement], None, None]:
         """Collect the statements of an inner list; what it binds is forgotten behind it."""
         outer, bound, nonzero = self.out, set(self.bound), set(self.nonzero)
+        pending = list(self.pending)
         self.out = []
         try:
             yield self.out
         finally:
             self.out, self.bound, self.nonzero = outer, bound, nonzero
+            self.pending = pending
 
     # ------------------------------------------------------------ checks
 
@@ -141,6 +144,14 @@ class Context:
             tuple(v.name for v in names), site.origin,
         )  # fmt: skip
         self.guard(host.Claim(predicate), named, *(host.Term(v) for v in names))
+
+    def facts(self) -> None:
+        """Check the facts whose symbols are all bound by now."""
+        ready = [f for f in self.pending if free_vars(f.predicate) <= self.bound]
+        self.pending = [f for f in self.pending if f not in ready]
+        for fact in ready:
+            site = Site("fact", str(fact.predicate), origin=str(fact.origin))
+            self.claim(fact.predicate, site)
 
     def divisors(self, term_: Expr | Bool) -> None:
         """Check that no division in a term is by zero, once a divisor."""

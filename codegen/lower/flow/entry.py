@@ -78,8 +78,8 @@ class EntryChecks:
         for position, param in enumerate(func.params):
             if isinstance(param.value.info, TensorInfo):
                 self.elements(position, param.value.info)
-        for fact in self.facts():
-            self.context.claim(fact.predicate, _fact_site(fact))
+        self.context.pending = list(self.facts())
+        self.context.facts()
         self.aliases()
 
     def integer(self, position: int, info: PrimInfo) -> None:
@@ -163,12 +163,11 @@ class EntryChecks:
                     self.compare(position, -2 - k, wanted, given)
 
     def facts(self) -> Iterator[Fact]:
-        """Give the facts to check at entry: those about bound symbols that nothing else checks."""
+        """Give the facts to check as soon as their symbols are bound: nothing else does."""
         func = self.context.function
         casts = {predicate for b in func.bindings for predicate in _cast_predicates(b.right)}
         for fact in func.facts:
-            known = free_vars(fact.predicate) <= self.context.bound
-            if known and fact.discharge not in _UNCHECKED and fact.predicate not in casts:
+            if fact.discharge not in _UNCHECKED and fact.predicate not in casts:
                 yield fact
 
     def aliases(self) -> None:
@@ -201,10 +200,6 @@ def read_element(dtype: DType, data: host.Value, position: int) -> host.Value:
             f"elements of dtype {dtype} cannot be symbols", hint="use i64 or i32"
         )
     return host.Read(width, data, integer(dtype.bytes * position))
-
-
-def _fact_site(fact: Fact) -> Site:
-    return Site("fact", str(fact.predicate), origin=str(fact.origin))
 
 
 def _cast_predicates(right: object) -> Iterator[object]:

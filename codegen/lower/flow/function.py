@@ -121,6 +121,8 @@ def _entry_checks(context: Context) -> tuple[host.Body, tuple[Var, ...]]:
     with context.nested() as body:
         EntryChecks(context).run()
         symbols = tuple(sorted(context.bound, key=lambda v: v.serial))
+        pending = context.pending
+    context.pending = pending
     return tuple(body), symbols
 
 

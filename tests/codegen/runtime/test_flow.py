@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import timeit
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,7 @@ from tilewright.codegen.libraries import (
     library_names,
     register_callback,
 )
-from tilewright.codegen.runtime.errors import CheckError, LibraryError
+from tilewright.codegen.runtime.errors import CheckError, FactError, KernelError, LibraryError
 from tilewright.codegen.runtime.executable import MissingConstantError
 from tilewright.ir.dtype import bool_, f32
 from tilewright.ir.errors import MalformedProgramError
@@ -29,6 +32,7 @@ from tilewright.ir.graph.nodes import (
     IfElse,
     KernelVersion,
     MakeTuple,
+    MatchCast,
     ObjectInfo,
     ShapeInfo,
     TensorInfo,
@@ -36,6 +40,7 @@ from tilewright.ir.graph.nodes import (
     Value,
 )
 from tilewright.ir.graph.plan import plan_memory
+from tilewright.ir.loop.builder import Builder
 from tilewright.ir.module import Module, UnknownFunctionError
 from tilewright.ir.symbolic import TRUE, minimum, var
 
@@ -117,11 +122,24 @@ def compile_square() -> object:
     return compile(Module().with_functions(g.finish((y,))))
 
 
+def test_a_fact_about_a_symbol_that_is_bound_on_the_way() -> None:
+    n, m, g = var("n"), var("m"), GraphBuilder("main")
+    x = g.param("x", TensorInfo(None, f32))
+    y = g.match_cast(x, tensor(n, m))
+    g.assume(n <= 4, "few rows")
+    exe = compile(Module().with_functions(g.finish((y,))))
+    assert exe(ones(4, 5)).shape == (4, 5)
+    with pytest.raises(FactError, match="n <= 4, with n = 5") as caught:
+        exe(ones(5, 5))
+    assert "few rows" in caught.value.hint
+
+
 def test_a_check_of_an_operator() -> None:
     n, m, g = var("n"), var("m"), GraphBuilder("main")
     x, y = g.param("x", tensor(n)), g.param("y", tensor(m))
     least = minimum(n, m)
-    g.bind("enough", ShapeInfo((least,), 1), __import__("tilewright.ir.graph.nodes", fromlist=["MatchCast"]).MatchCast(Dims((n,)), ShapeInfo((least,), 1)))  # fmt: skip  # noqa: E501
+    info = ShapeInfo((least,), 1)
+    g.bind("enough", info, MatchCast(Dims((n,)), info))
     exe = compile(Module().with_functions(g.finish((x, y))))
     exe(ones(3), ones(4))
     with pytest.raises(CheckError):
@@ -156,8 +174,6 @@ def test_a_switch_over_binding_lists_and_a_check() -> None:
     bindings = tuple(
         c for b in planned.bindings for c in ((check, chosen) if b is launch else (b,))
     )
-    from dataclasses import replace
-
     exe = compile(module.with_functions(replace(planned, bindings=bindings)))
     assert [exe(ones(k))[0] for k in (1, 2, 3)] == [2.0, 2.0, 3.0]
     with pytest.raises(CheckError, match="few enough fails, with n = 10"):
@@ -215,6 +231,9 @@ def test_a_matrix_product_by_blas() -> None:
         x, w = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
         assert np.allclose(exe(x, w), x @ w, rtol=1e-5)
     assert {"blas.sgemm", "blas.dgemm"} <= set(library_names())
+    (launch,) = exe.profile(ones(64, 64), ones(64, 64))
+    assert launch.kernel == "blas.sgemm"
+    assert launch.microseconds > 0
 
 
 def test_a_python_function_as_library() -> None:
@@ -252,8 +271,6 @@ def with_prepare() -> Module:
     w = ConstantRef("w", tensor(4))
     packed = prepare.bind("packed", tensor(4), call("double", tensor(4), w))
     made = prepare.finish((packed,), result_names=("w.packed",))
-    from dataclasses import replace
-
     g = GraphBuilder("main")
     x = g.param("x", tensor(4))
     y = g.bind("y", tensor(4), call("add", tensor(4), x, ConstantRef("w.packed", tensor(4))))
@@ -269,8 +286,6 @@ def test_weights_are_prepared_once() -> None:
     loads: list[int] = []
     weights = np.arange(4, dtype=np.float32)
     held = constant(weights)
-    from dataclasses import replace
-
     held = replace(held, load=lambda: loads.append(1) or weights, digest="arange(4)")
     exe = compile(with_prepare().with_constants({"w": held}))
     assert loads == []
@@ -289,8 +304,6 @@ def test_constants_that_nobody_provides() -> None:
 def test_a_constant_that_is_not_what_it_says() -> None:
     g = GraphBuilder("main")
     func = g.finish((ConstantRef("c", tensor(3)),))
-    from dataclasses import replace
-
     wrong = replace(constant(ones(3)), load=lambda: ones(4))
     exe = compile(Module().with_functions(func).with_constants({"c": wrong}))
     with pytest.raises(MissingConstantError, match="declared"):
@@ -317,6 +330,56 @@ def test_a_profile_names_every_launch() -> None:
     assert len(profile.slowest(2)) == 2
     assert "add" in str(profile)
     assert profile.to_json()["repeats"] == 3
+
+
+def test_debug_mode_finds_an_access_out_of_bounds() -> None:
+    n, b = var("n", lower=1), Builder("beyond")
+    x, y = b.param("x", (n,), f32), b.param("y", (n,), f32, "out")
+    b.compute(y, lambda i: b.load(x, i + 1))
+    exe = compile(Module().with_functions(b.finish()), debug=True)
+    with pytest.raises(KernelError, match="out of bounds") as caught:
+        exe(ones(4))
+    assert "kernel 'beyond'" in caught.value.where
+
+
+def test_progress_is_told_and_may_stop_the_compilation() -> None:
+    told: list[tuple[float, str]] = []
+    module = Module().with_functions(scale_kernel("unseen", 123.25))
+    compile(module, progress=lambda fraction, message: told.append((fraction, message)))
+    assert [f for f, _ in told] == sorted(f for f, _ in told)
+    assert told[-1][0] == 1.0
+    assert any("unseen" in message for _, message in told)
+
+    class EnoughError(Exception):
+        """Raised by the one who watches."""
+
+    def stop(_fraction: float, message: str) -> None:
+        if "lowering" in message:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        compile(Module().with_functions(scale_kernel("stopped", 77.5)), progress=stop)
+
+
+def test_a_module_compiled_before_comes_from_the_cache() -> None:
+    module = Module().with_functions(scale_kernel("again", 321.5))
+    first, second = compile(module), compile(Module().with_functions(scale_kernel("again", 321.5)))
+    assert first.artifact.to_bytes() == second.artifact.to_bytes()
+    assert second.cached
+    other = compile(Module().with_functions(scale_kernel("renamed", 321.5)))
+    assert other.names == ("renamed",)
+
+
+def test_the_host_flow_costs_little() -> None:
+    x = np.ones(16, np.float32)
+
+    def best(length: int) -> float:
+        exe = compile(chain(length))
+        return min(timeit.repeat(lambda: exe(x), number=500, repeat=15)) / 500
+
+    short, long = best(10), best(20)
+    assert short <= 20e-6
+    assert (long - short) / 10 <= 1e-6
 
 
 def test_what_was_generated_can_be_read() -> None:

@@ -1,0 +1,134 @@
+"""Memory planning: every tensor gets a storage; those that are never needed together share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.dtype import DType, f32, i64
+from tilewright.ir.errors import MalformedProgramError
+from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.memory import AllocStorage, Kill, Launch, ViewTensor
+from tilewright.ir.graph.nodes import (
+    CallTIR,
+    GraphFunc,
+    MakeTuple,
+    TensorInfo,
+    TupleInfo,
+    Value,
+)
+from tilewright.ir.graph.plan import plan_memory
+from tilewright.ir.loop.builder import Builder
+from tilewright.ir.loop.nodes import Cast
+from tilewright.ir.module import Module
+from tilewright.ir.symbolic import Expr, as_expr, var
+
+
+def tensor(*dims: Expr | int, dtype: DType = f32) -> TensorInfo:
+    return TensorInfo(tuple(as_expr(d) for d in dims), dtype)
+
+
+def copy(name: str, source: DType = f32, target: DType = f32) -> object:
+    n, b = var("n"), Builder(name)
+    x, y = b.param("x", (n,), source), b.param("y", (n,), target, "out")
+    b.compute(y, lambda i: Cast(target, b.load(x, i)))
+    return b.finish()
+
+
+def module(*functions: object) -> Module:
+    return Module().with_functions(*functions)  # type: ignore[arg-type]
+
+
+def chain(infos: list[TensorInfo], kernels: list[str]) -> GraphFunc:
+    g = GraphBuilder("main")
+    value = g.param("x", infos[0])
+    for k, (info, kernel) in enumerate(zip(infos[1:], kernels, strict=True)):
+        value = g.bind(f"h{k}", info, CallTIR(kernel, (value,), (info,)))
+    return g.finish((value,))
+
+
+def rights(func: GraphFunc, kind: type) -> list[object]:
+    return [b.right for b in func.bindings if isinstance(b.right, kind)]
+
+
+def test_a_chain_of_equal_tensors_takes_two_storages_and_the_result() -> None:
+    n = var("n")
+    planned = plan_memory(module(copy("same")), chain([tensor(n)] * 7, ["same"] * 6))
+    assert planned.stage == "memory"
+    assert len(rights(planned, Launch)) == 6
+    assert len(rights(planned, AllocStorage)) == 3
+    kills = [r.value.name for r in rights(planned, Kill) if isinstance(r, Kill)]
+    assert kills == ["h1_storage", "h0_storage"]
+
+
+def test_storages_are_shared_across_dtypes() -> None:
+    n, g = var("n"), GraphBuilder("main")
+    wide = tensor(2 * n)
+    a = g.param("a", wide)
+    long = tensor(n, dtype=i64)
+    h0 = g.bind("h0", wide, CallTIR("same", (a,), (wide,)))
+    h1 = g.bind("h1", wide, CallTIR("same", (h0,), (wide,)))
+    h2 = g.bind("h2", long, CallTIR("halve", (h1,), (long,)))
+    out = g.bind("out", wide, CallTIR("double", (h2,), (wide,)))
+    m, b = var("m"), Builder("halve")
+    x, y = b.param("x", (2 * m,), f32), b.param("y", (m,), i64, "out")
+    b.compute(y, lambda i: Cast(i64, b.load(x, i)))
+    k, c = var("k"), Builder("double")
+    p, q = c.param("x", (k,), i64), c.param("y", (2 * k,), f32, "out")
+    c.compute(q, lambda i: Cast(f32, c.load(p, i // 2)))
+    planned = plan_memory(module(copy("same"), b.finish(), c.finish()), g.finish((out,)))
+    assert len(rights(planned, AllocStorage)) == 3
+
+
+def test_a_storage_is_shared_where_it_is_provably_large_enough_and_not_far_too_large() -> None:
+    n = var("n", lower=4)
+
+    def storages(*sizes: Expr | int) -> int:
+        infos = [tensor(s) for s in (n, *sizes, n)]
+        func = chain(infos, ["same"] * (len(sizes) + 1))
+        return len(rights(plan_memory(module(copy("same")), func), AllocStorage))
+
+    assert storages(n, n, n - 1) == 3
+    assert storages(n, n, 3 * n) == 4
+    assert storages(3 * n, n, n - 1) == 4
+    assert storages(n, n, var("m")) == 4
+
+
+def test_tuples_and_views_lead_to_their_storage() -> None:
+    n, g = var("n"), GraphBuilder("main")
+    x = g.param("x", tensor(2 * n))
+    h = g.bind("h", tensor(2 * n), CallTIR("same", (x,), (tensor(2 * n),)))
+    flat = g.emit("reshape", h, (n, 2))
+    pair = g.bind("pair", TupleInfo((tensor(n, 2), tensor(2 * n))), MakeTuple((flat, x)))
+    again = g.emit("reshape", g.item(pair, 0), (2 * n,))
+    out = g.bind("out", tensor(2 * n), CallTIR("same", (again,), (tensor(2 * n),)))
+    planned = plan_memory(module(copy("same")), g.finish((out,)))
+    launches = [r for r in rights(planned, Launch) if isinstance(r, Launch)]
+    views = {b.value: b.right for b in planned.bindings if isinstance(b.right, ViewTensor)}
+    source = launches[1].args[0]
+    while isinstance(source, Value) and source in views:
+        source = views[source].storage
+    assert isinstance(source, Value)
+    assert source.name == "h_storage"
+    killed = [b.right.value.name for b in planned.bindings if isinstance(b.right, Kill)]
+    assert killed == ["h_storage"]
+
+
+def test_planning_twice_changes_nothing() -> None:
+    n = var("n")
+    planned = plan_memory(module(copy("same")), chain([tensor(n)] * 3, ["same"] * 2))
+    assert plan_memory(module(copy("same")), planned) is planned
+
+
+def test_an_operator_that_is_not_lowered() -> None:
+    n, g = var("n"), GraphBuilder("main")
+    y = g.emit("exp", g.param("x", tensor(n)))
+    with pytest.raises(MalformedProgramError, match="operator 'exp' is not lowered"):
+        plan_memory(module(), g.finish((y,)))
+
+
+def test_a_call_that_does_not_fit_its_function() -> None:
+    n, g = var("n"), GraphBuilder("main")
+    x = g.param("x", tensor(n))
+    y = g.bind("y", tensor(n), CallTIR("same", (x, x), (tensor(n),)))
+    with pytest.raises(MalformedProgramError, match="2 arguments and 1 outputs do not fit"):
+        plan_memory(module(copy("same")), g.finish((y,)))
