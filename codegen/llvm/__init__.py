@@ -1,6 +1,16 @@
 """Thread-level IR to LLVM and machine code, for kernels and the host flow alike."""
 
 from .compile import CodeGenerationError, assembly, compile_text, optimized_text
-from .module import emit_module
+from .locations import Instruction, instructions
+from .module import emit_located, emit_module
 
-__all__ = ["CodeGenerationError", "assembly", "compile_text", "emit_module", "optimized_text"]
+__all__ = [
+    "CodeGenerationError",
+    "Instruction",
+    "assembly",
+    "compile_text",
+    "emit_located",
+    "emit_module",
+    "instructions",
+    "optimized_text",
+]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from ...ir.errors import TilewrightError
 from ...ir.symbolic import Bool, Expr, Var
 from ...ir.thread.nodes import Data, Reg, Source, ThreadFunc, Value
+from .locations import Locations
 from .types import type_name
 
 
@@ -20,8 +21,9 @@ class UnboundVariableError(TilewrightError):
 class ModuleState:
     """What the functions of one module share: declarations, data, outlined functions."""
 
-    def __init__(self) -> None:
-        """Start an empty module."""
+    def __init__(self, locations: Locations | None = None) -> None:
+        """Start an empty module, with debug locations where ``locations`` collects them."""
+        self.locations = locations
         self.declarations: dict[str, str] = {}
         self.data: dict[str, Data] = {}
         self.outlined: list[str] = []
@@ -48,7 +50,8 @@ class Emitter:
         self.conditions: dict[Bool, str] = {}
         self.ranks: dict[Var, int] = {}
         self._trail: list[Expr | Bool] = []
-        self.source: Source | None = None
+        self._scope = module.locations.function(function.name) if module.locations else 0
+        self.place = ""
         self.block = "entry"
         self.outlined = 0
         self._count = 0
@@ -62,14 +65,19 @@ class Emitter:
 
     def line(self, text: str) -> None:
         """Write an instruction that gives nothing."""
-        self.lines.append(text)
+        self.lines.append(text + self.place)
 
     def op(self, text: str) -> str:
         """Write an instruction and give the name of its result."""
         self._count += 1
         name = f"%v{self._count}"
-        self.lines.append(f"{name} = {text}")
+        self.lines.append(f"{name} = {text}{self.place}")
         return name
+
+    def locate(self, source: Source) -> None:
+        """Let the instructions from here on tell where they came from."""
+        if self.module.locations is not None:
+            self.place = f", !dbg !{self.module.locations.place(source, self._scope)}"
 
     def label(self, hint: str) -> str:
         """Give a fresh name of a block."""
@@ -129,4 +137,5 @@ class Emitter:
         lines = ("entry:", *self.entry, *self.lines)
         body = "\n".join([t if t.endswith(":") else f"  {t}" for t in lines])
         self.module.defined.add(self.function.name)
-        return f"{header} #0 {{\n{body}\n}}\n"
+        scope = f" !dbg !{self._scope}" if self._scope else ""
+        return f"{header} #0{scope} {{\n{body}\n}}\n"

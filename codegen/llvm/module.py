@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ...ir.symbolic import Var
 from ...ir.target import Target
-from ...ir.thread.nodes import Data, PointerType, ThreadFunc
+from ...ir.thread.nodes import Data, PointerType, Source, ThreadFunc
 from ..cpu import Cpu, resolve
 from .emitter import Emitter, ModuleState
+from .locations import Locations
 from .statements import body
 from .types import type_name
 
@@ -37,8 +38,25 @@ def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
     >>> "define i32 @f()" in text
     True
     """
+    return _module(functions, target, ModuleState())
+
+
+def emit_located(functions: Sequence[ThreadFunc], target: Target) -> tuple[str, tuple[Source, ...]]:
+    """Write functions as :func:`emit_module` does, with a debug location for every statement.
+
+    Returns
+    -------
+    tuple of str and tuple of Source
+        The text, and the statements that the lines of its debug information mean; see
+        :func:`instructions`.
+    """
+    locations = Locations()
+    text = _module(functions, target, ModuleState(locations))
+    return text, tuple(locations.sources)
+
+
+def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState) -> str:
     cpu = resolve(target)
-    state = ModuleState()
     state.defined.update(f.name for f in functions)
     texts = [_function(state, f) for f in functions]
     parts = [
@@ -51,6 +69,7 @@ def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
             if name not in state.defined
         ),
         _attributes(cpu),
+        *((state.locations.text(),) if state.locations else ()),
     ]
     return "\n".join(parts) + "\n"
 

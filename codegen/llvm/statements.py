@@ -44,11 +44,13 @@ class UnsupportedScopeError(TilewrightError):
 
 def body(em: Emitter, statements: Body) -> None:
     """Write a list of statements; what it binds is forgotten at its end."""
+    around = em.place
     with em.scope():
         for statement in statements:
             em.memo.clear()
-            em.source = statement.source
+            em.locate(statement.source)
             write(em, statement)
+    em.place = around
 
 
 def write(em: Emitter, statement: Stmt) -> None:
@@ -132,7 +134,8 @@ def _loop(em: Emitter, loop: Loop) -> None:
     last = em.block
     em.line(f"{following} = add nsw i64 {counter}, {loop.step}")
     em.line(f"br label %{head}")
-    em.lines[patch] = f"{counter} = phi i64 [ {start}, %{before} ], [ {following}, %{last} ]"
+    values = f"[ {start}, %{before} ], [ {following}, %{last} ]"
+    em.lines[patch] = f"{counter} = phi i64 {values}{em.place}"
     em.begin(after)
 
 

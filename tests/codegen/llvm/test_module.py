@@ -9,7 +9,14 @@ import pytest
 from llvmlite import binding
 
 from tilewright.codegen.cpu import UnsupportedPlatformError, resolve
-from tilewright.codegen.llvm import CodeGenerationError, assembly, compile_text, emit_module
+from tilewright.codegen.llvm import (
+    CodeGenerationError,
+    assembly,
+    compile_text,
+    emit_located,
+    emit_module,
+    instructions,
+)
 from tilewright.codegen.llvm.emitter import UnboundVariableError
 from tilewright.codegen.llvm.statements import UnsupportedScopeError
 from tilewright.codegen.lower import lower_kernel
@@ -277,3 +284,28 @@ def test_host_features_are_resolved() -> None:
     assert cpu.name == binding.get_host_cpu_name()
     assert cpu.lanes(32) == cpu.vector_bits // 32
     assert np.all([f[0] == "+" for f in cpu.features.split(",")])
+
+
+def test_instructions_know_their_statements() -> None:
+    source = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32], z: Out[(n,), f32]):
+    for i in parallel(n):
+        with block("first"):
+            vi = spatial(i)
+            y[vi] = exp(x[vi])
+    for j in vectorized(n):
+        with block("second"):
+            vj = spatial(j)
+            z[vj] = y[vj] + 1.0
+"""
+    function = lower_kernel(parse(source).functions["f"], TARGET).function
+    text, sources = emit_located([function], TARGET)
+    found = instructions(assembly(text, TARGET), sources)
+    names = [i.source.name for i in found if i.source is not None]
+    assert {"first", "second"} <= set(names)
+    assert len(names) >= 0.7 * len(found)
+    plain = assembly(emit_module([function], TARGET), TARGET)
+    assert len(instructions(plain, ())) == len(found)
