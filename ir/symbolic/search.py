@@ -16,8 +16,9 @@ from typing import NamedTuple
 from .base import Expr
 from .predicates import Cmp, Eq, Le, Lt
 from .rule import ceiling
-from .rules.splits import divide_product
-from .terms import FloorDiv, Max, Min, Select, factors_of, linear_terms
+from .rules.comparison import common_factor
+from .rules.splits import combine, divide_product
+from .terms import FloorDiv, Max, Min, Select, Var, factors_of, linear_terms
 
 _DEPTH = 6
 _WORK = 120
@@ -77,6 +78,7 @@ class _Attempt:
         self.seen: set[Expr] = set()
 
     def prove(self, e: Expr, depth: int) -> bool:
+        e = _primitive(e)
         if e.lower is not None and e.lower >= 0:
             return True
         floor = _floor(e)
@@ -108,6 +110,9 @@ class _Attempt:
             ways = [way for term, c in terms for way in self.cancellations(term, c)]
             for candidate in sorted(map(partial(_apply, e), ways), key=_promise):
                 yield (candidate,)
+        settled = _settle(e)
+        if settled is not e:
+            yield (settled,)
         for term, c in terms:
             yield from _openings(e, term, c)
 
@@ -132,6 +137,31 @@ class _Cancellation(NamedTuple):
 
     def applied(self, e: Expr) -> Expr:
         return self.scale * e + self.multiplier * self.delta
+
+
+def _primitive(e: Expr) -> Expr:
+    """Divide by what is common to all terms and positive; the sign stays."""
+    terms, constant = linear_terms(e)
+    if not terms:
+        return e
+    g = gcd(*[c for _, c in terms])
+    if g > 1:
+        e = combine([(t, c // g) for t, c in terms], constant // g)
+    found = common_factor(e) if len(terms) > 1 and constant == 0 else None
+    if found is not None and found[0].lower is not None and found[0].lower >= 0:
+        return found[1]
+    return e
+
+
+def _settle(e: Expr) -> Expr:
+    """Give symbols in a finite range their worst value, so that what is left may be divided."""
+    terms, constant = linear_terms(e)
+    finite = [(t, c) for t, c in terms if isinstance(t, Var) and None not in (t.lower, t.upper)]
+    if not finite or len(finite) == len(terms):
+        return e
+    ends = [(t.lower if c > 0 else t.upper, c) for t, c in finite]
+    worst = sum(c * end for end, c in ends if end is not None)
+    return combine([(t, c) for t, c in terms if (t, c) not in finite], constant + worst)
 
 
 def _apply(e: Expr, way: _Cancellation) -> Expr:

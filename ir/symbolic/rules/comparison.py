@@ -48,7 +48,7 @@ def _order_of_quotient(e: Expr, know: Knowledge) -> Expr | None:
     return quotient.numerator + (rest - 1) * quotient.divisor + 1
 
 
-def _common_factor(e: Expr) -> tuple[Expr, Expr] | None:
+def common_factor(e: Expr) -> tuple[Expr, Expr] | None:
     """A factor of all terms, and what is left of them when it is cancelled; without constant."""
     terms, _ = linear_terms(e)
     if not terms:
@@ -67,7 +67,7 @@ def _common_factor(e: Expr) -> tuple[Expr, Expr] | None:
 
 def _order_by_factor(e: Expr, know: Knowledge) -> Expr | None:
     constant = linear_terms(e)[1]
-    found = _common_factor(e) if 0 <= constant <= 1 else None
+    found = common_factor(e) if 0 <= constant <= 1 else None
     if found is None:
         return None
     factor, rest = found
@@ -99,7 +99,7 @@ def _equality_by_divisor(e: Expr, know: Knowledge) -> Expr | bool | None:
 
 
 def _equality_by_factor(e: Expr, know: Knowledge) -> Expr | None:
-    found = _common_factor(e) if linear_terms(e)[1] == 0 else None
+    found = common_factor(e) if linear_terms(e)[1] == 0 else None
     if found is None:
         return None
     factor, rest = found

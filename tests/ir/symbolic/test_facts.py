@@ -53,7 +53,7 @@ def test_facts_are_values() -> None:
 
 
 def test_conjunctions_are_split() -> None:
-    assert [f.predicate for f in NONE.assume(all_of(i >= 0, i < n))] == [i >= 0, i < n]
+    assert {f.predicate for f in NONE.assume(all_of(i >= 0, i < n))} == {i >= 0, i < n}
 
 
 def test_loops_and_ranges() -> None:

@@ -49,6 +49,9 @@ FLAT = NONE.with_range(f, 0, n * m - 1)
 NEST = NONE.with_loop(i, n).with_loop(j, m)
 TIED = NONE.assume(eq(b * s, t))
 TIED_FOUR = NONE.assume(eq(b * s, t * k))
+TILES = NONE.with_loop(i, ceildiv(n, 8)).with_loop(j, 8)
+TILES_M = NONE.with_loop(i, ceildiv(n, m)).with_loop(j, m)
+LAST = minimum(8, n - i * 8)
 CUBE = NONE.with_range(f, 0, h * w * k - 1)
 
 QUERIES: list[tuple[Bool, Bool, Facts]] = [
@@ -85,6 +88,12 @@ QUERIES: list[tuple[Bool, Bool, Facts]] = [
     (select(x < 3, x, 3) <= 3, select(x < 3, x, 3) <= 2, NONE),
     (ne(2 * x + 1, 4 * y), ne(2 * x + 1, 3 * y), NONE),
     (m * s >= m, m * s > m, NONE),
+    (i * 8 + j < ceildiv(n, 8) * 8, i * 8 + j < n, TILES),
+    (i * m + j < ceildiv(n, m) * m, i * m + j < n, TILES_M),
+    (i * m + j < n + m - 1, i * m + j < n + m - 2, TILES_M),
+    (i * 8 + j < n, i * 8 + j < n - 1, NONE.with_loop(i, ceildiv(n, 8)).with_loop(j, LAST)),
+    (minimum(8, n - i * 8) >= 1, minimum(8, n - i * 8) >= 2, TILES),
+    (select(x < n, 0, x - n) < m, select(x < n, 0, x - n) < m - 1, NONE.with_loop(x, n + m)),
     (x * x >= 0, x * x > 0, NONE),
     (all_of(x * s // s <= x, x * s // s >= x), x * s // m <= x, NONE),
 ]
