@@ -12,22 +12,24 @@ from .patterns import Elementwise
 def schedule_elementwise(
     schedule: Schedule, function: str, pattern: Elementwise, machine: Machine
 ) -> None:
-    """Inline all but the last block, vectorize its last loop, run its first in parallel."""
-    *producers, last = schedule.get_blocks(function)
-    for block in producers:
-        schedule.compute_inline(block)
-    vectorize_last(schedule, last, machine, pattern)
+    """Inline temporaries; vectorize the last loop of each result, run its first in parallel."""
+    temporaries = schedule.module.prim(function).buffers
+    kept: list[BlockRef] = []
+    for ref, block in zip(schedule.get_blocks(function), pattern.blocks, strict=True):
+        if block.writes[0].buffer in temporaries:
+            schedule.compute_inline(ref)
+        else:
+            kept.append(ref)
+    for ref in kept:
+        vectorize_last(schedule, ref, machine)
 
 
-def vectorize_last(
-    schedule: Schedule, block: BlockRef, machine: Machine, pattern: Elementwise
-) -> None:
+def vectorize_last(schedule: Schedule, block: BlockRef, machine: Machine) -> None:
     """Make the last loop of a block's nest a vector, and the first one parallel."""
     loops = schedule.get_loops(block)
     if not loops:
         return
-    body = pattern.blocks[-1]
-    lanes = machine.lanes(body.writes[0].buffer.dtype)
+    lanes = machine.lanes(schedule.state.block(block).writes[0].buffer.dtype)
     vectorize_loop(schedule, loops[-1], lanes)
     outer = schedule.get_loops(block)[0]
     if schedule.state.loop(outer).kind == "serial":

@@ -29,14 +29,17 @@ def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine:
         copy = pack(schedule, function, pattern, columns)
         if is_weight(schedule, function, pattern.right.buffer):
             schedule.hoist_block(copy)
-        else:
-            vectorize_loop(schedule, schedule.get_loops(copy)[-1], machine.lanes(dtype))
     for name in (function, *_versions(schedule, function, pattern)):
         found = classify_packed(schedule, name)
         if found is not None:
             one_row = const_value(found.row.extent) == 1
             width = _gemv_width(found, columns) if one_row else columns
             tile(schedule, name, 1 if one_row else rows, width, columns)
+            for block in found.prologue:
+                copy = schedule.get_block(block.name, name)
+                first, *_, last = schedule.get_loops(copy)
+                vectorize_loop(schedule, last, columns)
+                schedule.parallel(first)
 
 
 def _gemv_width(pattern: Matmul, columns: int) -> int:

@@ -87,6 +87,8 @@ def classify(func: PrimFunc) -> Pattern:
         return Other()
     if any(not isinstance(b.body, Store) for b in blocks):
         return Other()
+    if any(v.kind == "ordered" for b in blocks for v in b.iters):
+        return Other()
     if all(b.init is None for b in blocks):
         return Elementwise(tuple(blocks))
     return _matmul(blocks) or _rows(func, blocks) or Other()

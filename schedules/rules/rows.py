@@ -26,8 +26,10 @@ def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Mac
     for ref, block in zip(refs, pattern.blocks, strict=True):
         lanes = machine.lanes(block.writes[0].buffer.dtype)
         _columns(schedule, ref, schedule.get_loops(ref)[pattern.shared :], lanes)
+    if not pattern.shared:
+        return
     outer = schedule.get_loops(refs[-1])[0]
-    if pattern.shared and const_value(schedule.state.loop(outer).extent) != 1:
+    if const_value(schedule.state.loop(outer).extent) != 1:
         schedule.parallel(outer)
 
 

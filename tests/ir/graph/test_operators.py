@@ -24,13 +24,23 @@ from tests.ir.graph.cases import CASES, Case, T
 class Program:
     """A case as a call over symbols."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, *unused: T) -> None:
         self.case = case
         self.symbols = {name: var(name, lower=0) for name in ("n", "m")}
         self.builder = GraphBuilder("main")
         args = [self.argument(k, a) for k, a in enumerate(case.args)]
+        for k, more in enumerate(unused):
+            self.argument(len(args) + k, more)
         self.value = self.builder.emit(case.op, *args, **case.attributes)
         self.call = self.builder.finish([self.value]).bindings[-1].right
+        self.function = self.builder.finish(self.results())
+
+    def results(self) -> list[Value]:
+        """The result, or its fields."""
+        info = self.value.info
+        if not isinstance(info, TupleInfo):
+            return [self.value]
+        return [self.builder.item(self.value, k) for k in range(len(info.fields))]
 
     def dim(self, dim: int | str) -> Expr:
         found = parse_expr(dim, self.symbols) if isinstance(dim, str) else as_expr(dim)
