@@ -132,6 +132,16 @@ def test_the_register_tile_fills_the_registers_of_the_target():
         assert (unrolled, lanes) == ({tile[0]}, {tile[1]})
 
 
+def test_a_right_side_that_is_no_weight_is_packed_in_the_kernel():
+    done = finished(linear(64, 96, constant=False), Target("cpu", features=("avx512",)))
+    (launch,) = kernels_of(done)
+    assert "prepare" not in done.functions
+    for kernel in (launch.function, launch.versions[0].function):
+        kinds = [(x.kind, const_value(x.extent)) for x in loops(done, kernel)]
+        assert kinds[0][0] == "parallel"
+        assert kinds.count(("vectorized", 32)) == 4
+
+
 def test_kinds_are_recognised():
     def kind(module):
         schedule = Schedule(module)
