@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...ir.dtype import i32
+from ...ir.loop.decompose import decomposed
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
 from ...ir.symbolic import Expr, Var
 from ...ir.target import Target
@@ -46,6 +47,7 @@ def _on_body(change: Callable[[Stmt, Known], Stmt]) -> Pass:
 
 
 PASSES: tuple[tuple[str, Pass], ...] = (
+    ("decompose_reductions", lambda func, _cpu: decomposed(func)),
     ("realize_blocks", _on_body(lambda body, _known: realize_blocks(body))),
     ("hoist_initials", _on_body(lambda body, _known: hoist_initials(body))),
     ("compact_buffers", lambda func, _cpu: compact_buffers(func)),
@@ -57,7 +59,12 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 )
 """Loop level to loop level, in order; each keeps what the program computes."""
 
-DEBUG_PASSES: Final = ("realize_blocks", "hoist_initials", "compact_buffers")
+DEBUG_PASSES: Final = (
+    "decompose_reductions",
+    "realize_blocks",
+    "hoist_initials",
+    "compact_buffers",
+)
 """Those without which nothing can be lowered; debug mode does no others, to check what is left."""
 
 

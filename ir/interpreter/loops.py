@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..dtype import DType, f64
 from ..errors import TilewrightError
+from ..loop.decompose import decomposed
 from ..loop.nodes import (
     Binary,
     Block,
@@ -228,7 +229,7 @@ def _translate(func: PrimFunc, *, precise: bool) -> _Program:
     symbols = tuple(_symbols(func))
     names = [*map(translator.buffer, buffers), *map(translator.name, symbols)]
     translator.emit(0, f"def run({', '.join(names)}):")
-    translator.statement(func.body, 1)
+    translator.statement(decomposed(func).body, 1)
     # The text holds only generated names, numbers and operators, never text of the program.
     exec("\n".join(translator.lines), translator.scope)  # noqa: S102
     return _Program(translator.scope["run"], buffers, symbols)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, conjuncts, feeds_kind, with_regions
-from ....ir.loop.nodes import Block, IterVar, Stmt
-from ....ir.loop.visit import replace_statement, substitute_in
-from ....ir.symbolic import Expr, Var, all_of, free_vars, substitute
+from ....ir.analysis import Tree, feeds_kind
+from ....ir.loop.decompose import Namer, Start, split_off
+from ....ir.loop.nodes import Block, For
+from ....ir.loop.visit import path_to, replace_statement
 from ...edit import Edit
 from ...moving import told_apart_problems
 from ...nests import before
@@ -50,7 +50,8 @@ class DecomposeReduction(Primitive):
     1. The block is a reduction with an initialisation.
     2. The loop is around the block.
     3. No loop outside of the given one feeds a reduction iteration of the block.
-    4. No loop feeds both a spatial and a reduction iteration of the block.
+    4. Loops inside the given one that feed spatial iterations have extents that depend on no loop
+       that feeds none, and no value read from memory is between.
     5. Different spatial iterations of the block write different elements.
 
     Notes
@@ -92,14 +93,13 @@ class DecomposeReduction(Primitive):
                 {"loops": names},
                 fixes=tuple(self._places(tree, block)),
             )
-        for mixed in above:
-            if feeds_kind(mixed, block) >= {"spatial", "reduce"}:
-                yield Problem(
-                    4,
-                    f"loop {mixed.var.name!r} feeds both spatial and reduction iterations of block "
-                    f"{block.name!r}",
-                    (self.block, loop_ref(self.loop.function, mixed)),
-                )
+        if self._start(Edit(state, self.block.function), block, loop) is None:
+            yield Problem(
+                4,
+                f"what is between loop {loop.var.name!r} and block {block.name!r} cannot be "
+                "repeated for the spatial iterations alone",
+                (self.block, self.loop),
+            )
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that no result is initialised while another iteration still adds to it."""
@@ -113,21 +113,21 @@ class DecomposeReduction(Primitive):
             yield replace(self, loop=loop_ref(self.block.function, first))
 
     def rewrite(self, state: State) -> Rewrite:
-        """Copy the spatial loops around the initialisation."""
+        """Put the initialisation before the loop, under copies of the spatial loops."""
         edit = Edit(state, self.block.function)
         block, loop = state.block(self.block), state.loop(self.loop)
-        above = edit.tree.loops_above(block)
-        inner = above[above.index(loop) :]
-        spatial = [x for x in inner if "spatial" in feeds_kind(x, block)]
-        renamed = {x.var: edit.loop_var(f"{x.var.name}_init", x.extent) for x in spatial}
-        start = _start(edit, block, renamed, {x.var for x in inner} - set(renamed))
-        body: Stmt = start
-        for outer in reversed(spatial):
-            extent = substitute(outer.extent, renamed)
-            body = edit.loop(renamed[outer.var], extent, body, outer)
-        update = replace(block, init=None)
-        new = before(edit.tree.function.body, loop, body)
-        return edit.finish(replace_statement(new, block, update), results=(edit.block_ref(start),))
+        start = self._start(edit, block, loop)
+        if start is None:
+            raise TypeError(f"the initialisation of {block.name!r} cannot be split off")
+        new = before(edit.tree.function.body, loop, start.nest)
+        return edit.finish(
+            replace_statement(new, block, replace(block, init=None)),
+            results=(edit.block_ref(start.block),),
+        )
+
+    def _start(self, edit: Edit, block: Block, loop: For) -> Start | None:
+        path = path_to(loop, block)[:-1]
+        return split_off(block, path, Namer(edit.mint, edit.fresh))
 
     @classmethod
     def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
@@ -137,33 +137,3 @@ class DecomposeReduction(Primitive):
             if block.init is not None:
                 for loop in reversed(tree.loops_above(block)):
                     yield cls(selection, loop_ref(selection.function, loop))
-
-
-def _start(edit: Edit, block: Block, renamed: dict[Var, Var], dropped: set[Var]) -> Block:
-    """The initialising block: the spatial iterations, under fresh names."""
-    iters: list[IterVar] = []
-    fresh: dict[Var, Expr] = {}
-    for item in block.iters:
-        if item.kind == "reduce":
-            continue
-        variable = edit.loop_var(f"{item.var.name}_init", item.extent)
-        fresh[item.var] = variable
-        binding = substitute(item.binding, renamed)
-        iters.append(replace(item, var=variable, binding=binding))
-    parts = (p for p in conjuncts(block.predicate) if free_vars(p).isdisjoint(dropped))
-    predicate = substitute(all_of(*parts), renamed)
-    init = block.init
-    if init is None:
-        raise TypeError(f"block {block.name!r} has no initialisation")
-    return with_regions(
-        Block(
-            edit.mint(),
-            edit.fresh(f"{block.name}_init"),
-            tuple(iters),
-            (),
-            (),
-            substitute_in(init, fresh),
-            predicate=predicate,
-            origins=block.origins,
-        )
-    )

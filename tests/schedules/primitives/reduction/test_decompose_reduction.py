@@ -13,6 +13,18 @@ def mixed(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
 """
 
 
+TRIANGLE = """
+@prim_func
+def triangle(x: Buffer[(8, 8), i32], y: Out[(8,), i32]):
+    for k in range(8):
+        for i in range(k + 1):
+            with block("sum"):
+                vi, vk = spatial(8, i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] += x[vi, vk]
+"""
+
+
 def test_the_initialisation_takes_the_spatial_loops_along(golden):
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
@@ -50,9 +62,16 @@ def test_requirements():
     chain = schedule(CHAIN)
     first = chain.get_block("first")
     rejected(chain, DecomposeReduction(first, chain.get_loops(first)[0]), 1)
-    mixed = schedule(MIXED)
-    block = mixed.get_block("sum")
-    rejected(mixed, DecomposeReduction(block, mixed.get_loops(block)[0]), 4, "both")
+    triangle = schedule(TRIANGLE)
+    block = triangle.get_block("sum")
+    rejected(triangle, DecomposeReduction(block, triangle.get_loops(block)[0]), 4, "repeated")
+
+
+def test_a_loop_that_feeds_both_kinds_is_repeated():
+    sch = schedule(MIXED)
+    block = sch.get_block("sum")
+    sch.decompose_reduction(block, sch.get_loops(block)[0])
+    assert sch.verify().required().compared[0].exact
 
 
 def test_results_that_several_iterations_write():
