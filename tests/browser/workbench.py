@@ -41,7 +41,7 @@ def tab(page: Page, name: str) -> None:
 
 def open_function(page: Page, name: str) -> None:
     """Choose a function from the list."""
-    page.get_by_label("Function", exact=True).select_option(name)
+    page.locator(".tw-picker").select_option(name)
     expect(code(page)).to_contain_text(f"def {name}(")
 
 
