@@ -13,7 +13,7 @@ from tilewright.ir.graph.operators import get_operator
 from tilewright.ir.module import Module
 
 from tests.ir.graph.cases import CASES, Case, T
-from tests.ir.graph.test_operators import Program, flat
+from tests.ir.graph.test_operators import Program, close, flat
 
 
 def with_sizes(case: Case) -> Program:
@@ -36,4 +36,4 @@ def test_compiled_operators_equal_their_reference(case: Case) -> None:
         for have, want in zip(map(np.asarray, found), expected, strict=True):
             assert have.shape == want.shape
             assert have.dtype == want.dtype
-            np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
+            close(have, want, tolerance)

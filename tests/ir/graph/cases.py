@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.dtype import DType, bool_, f16, f32, f64, i32, i64
+from tilewright.ir.dtype import DType, bf16, bool_, f16, f32, f64, i32, i64
 
 Dim = int | str
 
@@ -92,6 +92,8 @@ def binary_cases() -> list[Case]:
         ),
         *(Case("power", (T(("n",), low=0.1), y)) for y in (2.0, 0.5, -0.5, 3.0, T(("n",)))),
         Case("add", (T(("n",), f16), T(("n",), f16)), tolerance=2e-3),
+        Case("add", (T(("n",), bf16), T(("n",), bf16)), tolerance=2e-2),
+        Case("multiply", (T(("n",), bf16), 0.5), tolerance=2e-2),
         Case("where", (T(("n", "m"), bool_), NM, T((1, "m")))),
         Case("where", (T(("n", 1), bool_), NM, -np.inf)),
         Case("where", (T(("n", 1), bool_), 0.0, -np.inf)),
@@ -109,6 +111,9 @@ def creation_cases() -> list[Case]:
         Case("cast", (T(("n",), i64, -2, 2),), {"dtype": "bool"}),
         Case("cast", (T(("n",), bool_),), {"dtype": "f32"}),
         Case("cast", (T(("n", "m")),), {"dtype": "f16"}, tolerance=2e-3),
+        Case("cast", (T(("n", "m")),), {"dtype": "bf16"}, tolerance=2e-2),
+        Case("cast", (T(("n", "m"), bf16),), {"dtype": "f32"}),
+        Case("cast", (T(("n",), bf16, -90, 90),), {"dtype": "i32"}),
         Case("full", (("n", 2, "m"), 1.5), {"dtype": "f32"}, at=EMPTY),
         Case("full", ((), True), {"dtype": "bool"}),
         Case("full", ((3,), 7), {"dtype": "i64"}),
@@ -190,6 +195,9 @@ def compound_cases() -> list[Case]:
         Case("matmul", (T((2, 1, "n", 3)), T((4, 3, "m"))), tolerance=1e-5),
         Case("matmul", (T(("n", "m"), i64, -9, 9), T(("m", 2), i64, -9, 9))),
         Case("matmul", (T(("n", 4), f16), T((4, "m"), f16)), tolerance=8e-3),
+        Case("matmul", (T(("n", 4), bf16), T((4, "m"), bf16)), tolerance=5e-2),
+        Case("layer_norm", (T(("n", 5), bf16), T((5,), bf16)), tolerance=3e-2),
+        Case("softmax", (T(("n", "m"), bf16),), tolerance=1e-2),
         Case("softmax", (NM,), {"axis": -1}, at=EMPTY),
         Case("softmax", (T(("n", 3, "m")),), {"axis": 1, "masked_rows": "zero"}),
         Case("softmax", (T(("n", "m"), f16),), tolerance=2e-3),
