@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..ir.analysis import conflicts, feeds_kind, reduction_update
@@ -99,8 +99,13 @@ def feeds_reduction(state: State, ref: LoopRef) -> bool:
     return any("reduce" in feeds_kind(loop, b) for b in tree.blocks_in(loop.body))
 
 
-def lane_reduction_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
-    """Yield a problem for every reduction that lanes of a vector could not share."""
+def lane_reduction_problems(
+    state: State, ref: LoopRef, requirement: int, starts: Callable[[Block], tuple[Primitive, ...]]
+) -> Iterator[Problem]:
+    """Yield a problem for every reduction that lanes of a vector could not share.
+
+    ``starts`` gives the steps that take the initialisation out of a block.
+    """
     loop, tree = state.loop(ref), state.tree(ref.function)
     blocks = tuple(tree.blocks_in(loop.body))
     for block in blocks:
@@ -122,6 +127,7 @@ def lane_reduction_problems(state: State, ref: LoopRef, requirement: int) -> Ite
             f"loop {loop.var.name!r} {reason} of block {block.name!r}",
             (ref, block_ref(ref.function, block)),
             {"kinds": ", ".join(sorted(kinds))},
+            fixes=starts(block) if block.init is not None else (),
         )
 
 

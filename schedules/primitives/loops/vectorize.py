@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....ir.analysis import feeds_kind
+from ....ir.loop.nodes import Block
 from ....ir.symbolic import free_vars, to_text
 from ...common import (
     constant_extent_problems,
@@ -17,8 +19,9 @@ from ...common import (
 )
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
-from ...refs import LoopRef, Ref
+from ...refs import LoopRef, Ref, block_ref, loop_ref
 from ...state import State
+from ..reduction.decompose_reduction import DecomposeReduction
 from .split import tile_fixes
 
 
@@ -71,7 +74,7 @@ class Vectorize(Primitive):
         )
         fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(state, self.loop, 3, limit=1024, fixes=fixes)
-        yield from lane_reduction_problems(state, self.loop, 4)
+        yield from lane_reduction_problems(state, self.loop, 4, lambda b: self._start(state, b))
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
         for inner in tree.loops.values():
             if loop.var in free_vars(inner.extent):
@@ -82,6 +85,16 @@ class Vectorize(Primitive):
                     (LoopRef(self.loop.function, inner.uid, inner.var.name),),
                     {"extent": to_text(inner.extent)},
                 )
+
+    def _start(self, state: State, block: Block) -> tuple[Primitive, ...]:
+        """The step that takes the initialisation out of the loop's reduction, where one does."""
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        above = tree.loops_above(block)
+        first = next(x for x in above if "reduce" in feeds_kind(x, block))
+        name = self.loop.function
+        step = DecomposeReduction(block_ref(name, block), loop_ref(name, first))
+        alone = len(tree.blocks_in(loop.body)) == 1
+        return (step,) if alone and not state.check(step) else ()
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that iterations are independent."""

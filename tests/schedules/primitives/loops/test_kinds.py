@@ -48,7 +48,8 @@ def test_lanes_may_share_a_reduction():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     *_, k = sch.get_loops(mm)
-    rejected(sch, Vectorize(k), 4, "still holds its initialisation")
+    problem = rejected(sch, Vectorize(k), 4, "still holds its initialisation")
+    assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
     sch.decompose_reduction(mm, k)
     sch.vectorize(k)
     assert sch.verify().ok
