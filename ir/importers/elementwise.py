@@ -33,7 +33,17 @@ def convert(e: Emitter, x: Imported, dtype: DType) -> Imported:
 def elementwise(
     e: Emitter, op: str, operands: Sequence[Imported], *, name: str | None = None
 ) -> Imported:
-    """Apply an element-wise operator to operands of one dtype (``where`` has its own)."""
+    """Apply an element-wise operator to operands of one dtype (``where`` has its own).
+
+    What is known without computing stays so: numbers, and masks that positions decide.
+
+    Examples
+    --------
+    >>> from ..graph.builder import GraphBuilder
+    >>> e = Emitter(GraphBuilder("main"))
+    >>> elementwise(e, "add", [e.uniform(2, (), i64), e.uniform(3, (), i64)]).known
+    Uniform(value=5)
+    """
     shape = e.broadcast_shapes([x.shape for x in operands])
     dtype = bool_ if op in _COMPARED | _TESTS else operands[-1].dtype
     folded = _fold(e, op, operands, shape, dtype)

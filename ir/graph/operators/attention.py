@@ -67,6 +67,22 @@ def scaled_dot_product_attention(
         Whether query ``i`` may attend to keys up to ``i`` only.
     scale : float, optional
         The factor of the scores; ``1 / sqrt(width)`` where it is not given.
+
+    Returns
+    -------
+    Value
+        A tensor of shape ``(..., queries, depth)``.
+
+    Examples
+    --------
+    >>> from ...dtype import f32
+    >>> from ...symbolic import as_expr, var
+    >>> from ..builder import GraphBuilder
+    >>> from ..nodes import TensorInfo
+    >>> b, n = GraphBuilder("main"), var("n", lower=0)
+    >>> q, k, v = (b.param(x, TensorInfo((n, as_expr(8)), f32)) for x in "qkv")
+    >>> scaled_dot_product_attention(b, q, k, v).info.shape
+    (n, 8)
     """
     queries, keys = _shape(query, "query"), _shape(key, "key")
     rank = len(keys)

@@ -136,10 +136,67 @@ def get_operator(name: str) -> Operator:
 def infer_call(
     op: str, args: tuple[Operand, ...], attributes: Attributes = (), facts: Facts | None = None
 ) -> Inferred:
-    """Deduce the result of applying an operator, by its name."""
+    """Deduce the result of applying an operator, by its name.
+
+    Parameters
+    ----------
+    op : str
+        The operator's name.
+    args : tuple of Operand
+        Tensors, numbers and tuples of integers, as the signature says.
+    attributes : Attributes
+        Pairs of name and value; those left out have their defaults.
+    facts : Facts, optional
+        What is known of the symbols.
+
+    Returns
+    -------
+    Inferred
+        The annotation of the result, and what only the run can tell.
+
+    Raises
+    ------
+    OperandError, OperatorAttributeError, ShapeMismatchError
+        If the call can never be right.
+
+    Examples
+    --------
+    >>> from ...symbolic import as_expr
+    >>> from ..nodes import Dims
+    >>> found = infer_call("arange", (Dims((as_expr(0), as_expr(6), as_expr(2))),))
+    >>> found.info.shape, found.requirements
+    ((3,), ())
+    """
     return get_operator(op).infer(args, attributes, facts)
 
 
 def lower_call(call: Call, info: Info, name: str, facts: Facts | None = None) -> Lowered:
-    """Write one call as a loop-level function; ``info`` is the annotation of its result."""
+    """Write one call as a loop-level function.
+
+    Parameters
+    ----------
+    call : Call
+        The operator with its operands.
+    info : Info
+        The annotation of the call's result.
+    name : str
+        The function's name.
+    facts : Facts, optional
+        What the caller knows of the symbols; facts about those of the call become the function's.
+
+    Returns
+    -------
+    Lowered
+        The function, and what ``CallTIR`` needs to call it.
+
+    Examples
+    --------
+    >>> from ...dtype import f32
+    >>> from ...symbolic import as_expr
+    >>> from ..nodes import TensorInfo, Value
+    >>> info = TensorInfo((as_expr(4),), f32)
+    >>> lowered = lower_call(Call("exp", (Value(1, "x", info),)), info, "exp")
+    >>> [buffer.name for buffer in lowered.function.buffer_params]
+    ['x', 'out']
+    """
     return get_operator(call.op).lower(name, call.args, call.attributes, info, facts)
