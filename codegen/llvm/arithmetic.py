@@ -214,6 +214,8 @@ def fma(em: Emitter, a: str, b: str, c: str, of: VectorType) -> str:
 def reduce_lanes(em: Emitter, op: ReduceOp, x: str, of: VectorType) -> str:
     """Combine all lanes pairwise, halves first, so that the error grows with the logarithm."""
     lanes = of.lanes
+    if of.dtype.kind == "bool" and lanes > 1:
+        return em.call(f"llvm.vector.reduce.{_TRUTH[op]}.v{lanes}i1", "i1", ((type_name(of), x),))
     while lanes > 1:
         half, rest = lanes // 2, lanes % 2
         here = vector(_element(of), lanes)

@@ -24,6 +24,7 @@ from ....ir.thread.nodes import (
     If,
     Loop,
     Parallel,
+    Predicate,
     Reduce,
     Reg,
     Scatter,
@@ -34,6 +35,8 @@ from ....ir.thread.nodes import (
     Value,
 )
 from ...cpu import Cpu
+from ..loops.known import conjuncts
+from ..loops.tighten import solve
 from .chunks import chunks
 from .context import Context, Lanes
 from .elements import Elements, index, predicate, widen
@@ -133,6 +136,9 @@ class StatementLowering:
         first = context.known.decide(substitute(mask, {context.lanes.var: 0}))
         if first is TRUE:
             return None
+        limits = [solve(part, context.lanes.var) for part in conjuncts(mask)]
+        if all(limit is not None and limit.above for limit in limits):
+            return Predicate(first)  # the mask is a prefix of the lanes
         return Reduce("or", predicate(mask, context))
 
     # ------------------------------------------------------------ loops
