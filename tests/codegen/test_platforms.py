@@ -1,0 +1,47 @@
+"""Machines that no code can be made for are refused by name, before anything is generated."""
+
+import pytest
+from llvmlite import binding
+
+from tilewright.codegen import cpu, compile
+from tilewright.codegen.cpu import UnsupportedPlatformError, resolve
+from tilewright.ir.module import Module
+from tilewright.ir.target import Target
+
+from tests.codegen.runtime.helpers import add_kernel
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, triple: str, features: frozenset[str]) -> None:
+    """Let this process believe that it runs on another machine."""
+    monkeypatch.setattr(cpu, "_host_platform", lambda: ("some-cpu", triple))
+    monkeypatch.setattr(cpu, "host_features", lambda: features)
+
+
+@pytest.mark.parametrize(
+    "triple", ["aarch64-unknown-linux-gnu", "arm64-apple-darwin23", "x86_64-pc-windows-msvc"]
+)
+def test_another_platform(monkeypatch: pytest.MonkeyPatch, triple: str) -> None:
+    pretend(monkeypatch, triple, cpu.host_features())
+    with pytest.raises(UnsupportedPlatformError, match=f"(?s){triple}.*x86-64 Linux with AVX2"):
+        resolve(Target("cpu"))
+
+
+def test_a_processor_without_avx2(monkeypatch: pytest.MonkeyPatch) -> None:
+    triple = binding.get_process_triple()
+    pretend(monkeypatch, triple, cpu.host_features() - {"avx2"})
+    with pytest.raises(UnsupportedPlatformError, match="'some-cpu' lacks AVX2"):
+        resolve(Target("cpu"))
+
+
+def test_avx512_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    have = frozenset(f for f in cpu.host_features() if not f.startswith("avx512"))
+    pretend(monkeypatch, binding.get_process_triple(), have)
+    with pytest.raises(UnsupportedPlatformError, match="this processor has no 'avx512'"):
+        resolve(Target("cpu", features=("avx512",)))
+    assert resolve(Target("cpu", features=("avx2",))).vector_bits == 256
+
+
+def test_compile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "riscv64-unknown-linux-gnu", frozenset())
+    with pytest.raises(UnsupportedPlatformError, match="riscv64-unknown-linux-gnu"):
+        compile(Module().with_functions(add_kernel()))

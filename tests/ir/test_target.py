@@ -1,0 +1,47 @@
+"""A target that does not exist is refused where it is named, with those that do."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.ir.target import KINDS, Target, UnknownTargetError, as_target
+
+PROGRAM = """
+n = symbols("n", lower=0)
+
+@prim_func
+def twice(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("twice"):
+            vi = spatial(i)
+            y[vi] = x[vi] + x[vi]
+"""
+
+
+@pytest.mark.parametrize("make", [Target, as_target])
+def test_the_error_lists_the_targets_that_exist(make) -> None:
+    with pytest.raises(UnknownTargetError) as caught:
+        make("abacus")
+    text = str(caught.value)
+    assert "'abacus'" in text
+    assert all(repr(kind) in text for kind in KINDS)
+
+
+def test_every_way_in_gives_the_same_error() -> None:
+    module = tw.parse(PROGRAM)
+    for use in (tw.compile, tw.Schedule, tw.Workbench):
+        with pytest.raises(UnknownTargetError, match="targets are 'cpu'"):
+            use(module, target="abacus")
+
+
+def test_a_negative_number_of_threads_is_refused() -> None:
+    with pytest.raises(UnknownTargetError, match="threads=-1 is negative"):
+        Target("cpu", threads=-1)
+
+
+def test_targets_are_values_and_print_as_they_are_written() -> None:
+    target = Target("cpu", features=["avx2"], threads=2)
+    assert eval(str(target), {"Target": Target}) == target
+    assert hash(target) == hash(Target("cpu", features=("avx2",), threads=2))
+    exe = tw.compile(tw.parse(PROGRAM), target)
+    np.testing.assert_array_equal(exe["twice"](np.ones(3, np.float32)), np.full(3, 2, np.float32))
