@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..base import Expr
 from ..rule import Rule
@@ -16,22 +16,31 @@ SumRule = Rule[Callable[[Mapping[Expr, int], int], Expr | None]]
 Terms = Mapping[Expr, int]
 
 
-def _quotients(terms: Terms) -> Iterator[tuple[FloorDiv, Expr, Expr, int]]:
-    """Every quotient that is a factor: itself, the other factors, the term, its coefficient."""
-    for term, coefficient in terms.items():
-        for factor in factors_of(term):
-            if isinstance(factor, FloorDiv):
-                others = divide_product(term, factor)
-                yield factor, others or Const(1), term, coefficient
+def _quotients(terms: Terms) -> list[tuple[FloorDiv, Expr, int]]:
+    """Every quotient that is a factor: itself, the term, its coefficient."""
+    return [
+        (factor, term, c)
+        for term, c in terms.items()
+        if term.joins
+        for factor in factors_of(term)
+        if isinstance(factor, FloorDiv)
+    ]
 
 
-def _remainders(terms: Terms) -> Iterator[tuple[Mod, Expr, Expr, int]]:
-    """Every remainder that is a factor: itself, the other factors, the term, its coefficient."""
-    for term, coefficient in terms.items():
-        for factor in factors_of(term):
-            if isinstance(factor, Mod):
-                others = divide_product(term, factor)
-                yield factor, others or Const(1), term, coefficient
+def _remainders(terms: Terms) -> list[tuple[Mod, Expr, int]]:
+    """Every remainder that is a factor: itself, the term, its coefficient."""
+    return [
+        (factor, term, c)
+        for term, c in terms.items()
+        if term.joins
+        for factor in factors_of(term)
+        if isinstance(factor, Mod)
+    ]
+
+
+def _weighted(c: int, term: Expr, factor: Expr) -> Expr:
+    """``c * term`` without one of its factors."""
+    return c * (divide_product(term, factor) or Const(1))
 
 
 def _without(
@@ -51,11 +60,11 @@ def _without(
 
 
 def _exact_quotient(terms: Terms, constant: int) -> Expr | None:
-    for quotient, others, term, c in _quotients(terms):
+    for quotient, term, c in _quotients(terms):
         a, d = quotient.numerator, quotient.divisor
         if isinstance(d, Const) and d.value and c % d.value == 0 and a.modulus % d.value == 0:
             rest = _without(terms, constant, (term,))
-            exact = c // d.value * others * (a - a.remainder % d.value)
+            exact = _weighted(c // d.value, term, quotient) * (a - a.remainder % d.value)
             return None if rest is None else rest + exact
     return None
 
@@ -63,21 +72,23 @@ def _exact_quotient(terms: Terms, constant: int) -> Expr | None:
 def _join(terms: Terms, constant: int) -> Expr | None:
     if len(terms) < 2:
         return None
-    for remainder, others, term, c in _remainders(terms):
+    for remainder, term, c in _remainders(terms):
         a, d = remainder.numerator, remainder.divisor
-        partner = c * others * d * (a // d)
-        rest = _without(terms, constant, (term,), partner)
+        weight = _weighted(c, term, remainder)
+        rest = _without(terms, constant, (term,), weight * d * (a // d))
         if rest is not None:
-            return rest + c * others * a
+            return rest + weight * a
     return None
 
 
 def _remainder(terms: Terms, constant: int) -> Expr | None:
     if len(terms) < 2:
         return None
-    for quotient, others, term, c in _quotients(terms):
+    for quotient, term, c in _quotients(terms):
         a, d = quotient.numerator, quotient.divisor
-        found = extract(c * others, d) if d != 0 else None
+        if d == 0 or (isinstance(d, Const) and c % d.value):
+            continue
+        found = extract(_weighted(c, term, quotient), d)
         if found is None or found[1] != 0:
             continue
         scale = -found[0]
@@ -88,19 +99,20 @@ def _remainder(terms: Terms, constant: int) -> Expr | None:
 
 
 def _digits(terms: Terms, constant: int) -> Expr | None:
-    if len(terms) < 2:
+    found = _remainders(terms)
+    if len(found) < 2:
         return None
-    found = list(_remainders(terms))
-    for low, others, term, c in found:
+    for low, term, c in found:
         a, d = low.numerator, low.divisor
-        weight = c * others * d
-        for high, high_others, high_term, high_c in found:
-            if high is low or high_c * high_others is not weight:
-                continue
+        part = _weighted(c, term, low)
+        weight = part * d
+        for high, high_term, high_c in found:
             e = high.divisor
-            if high.numerator is a // d and e.lower is not None and e.lower >= 0:
+            if high is low or e.lower is None or e.lower < 0 or high.numerator is not a // d:
+                continue
+            if _weighted(high_c, high_term, high) is weight:
                 rest = _without(terms, constant, (term, high_term))
-                return None if rest is None else rest + c * others * (a % (d * e))
+                return None if rest is None else rest + part * (a % (d * e))
     return None
 
 
