@@ -250,5 +250,5 @@ class Bool(Term):
 # Not spelled out at the uses: a type checker knows that callers obey, the interpreter does not.
 # An object, not text: the fields of schedule steps are read at run time.
 SymInt: TypeAlias = Expr | int
-OPERANDS: tuple[type, ...] = (int, Expr)
+OPERANDS: tuple[type, ...] = (Expr, int)
 INTEGER: tuple[type, ...] = (int,)
