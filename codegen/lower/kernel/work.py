@@ -6,7 +6,7 @@ from typing import Final
 
 from ....ir.loop import nodes as loop
 from ....ir.loop.visit import children, walk_element
-from ....ir.symbolic import Expr, as_expr, const_value, maximum, substitute
+from ....ir.symbolic import Const, Expr, as_expr, const_value, maximum, substitute
 
 LANES: Final = 16
 """Elements that one vector instruction counts for."""
@@ -17,8 +17,61 @@ _FUNCTIONS: Final = frozenset(
 )
 
 
+def work_of(statement: loop.Stmt) -> Expr:
+    """Estimate instructions: extents are multiplied, branches and sequences added.
+
+    What a tile keeps in registers is read once: a load counts as often as its indices change. Work
+    that differs from iteration to iteration is taken to be that of the first one.
+    """
+    return _work(statement, ())
+
+
+def _work(statement: loop.Stmt, tile: tuple[loop.For, ...]) -> Expr:
+    match statement:
+        case loop.Store():
+            return as_expr(_store(statement, tile))
+        case loop.For(kind="unrolled" | "vectorized", extent=Const()):
+            return _work(statement.body, (*tile, statement))
+        case loop.For(extent=extent, body=body, var=var):
+            inner = _work(body, tile)
+            if var in inner.free:
+                inner = substitute(inner, {var: 0})
+            return inner * maximum(extent, 0)
+        case _:
+            total = as_expr(0)
+            for child in children(statement):
+                total += _work(child, tile)
+            return total
+
+
+def _store(store: loop.Store, tile: tuple[loop.For, ...]) -> int:
+    total = 0 if store.buffer.scope == "local" else _times(tile)
+    fused: set[int] = set()
+    for element in walk_element(store.value):
+        match element:
+            case loop.Load(buffer=buffer, indices=indices):
+                free = {v for i in indices for v in i.free}
+                changing = tuple(t for t in tile if t.var in free)
+                total += 0 if buffer.scope == "local" else _times(changing)
+            case loop.Binary(op="add" | "sub", left=left, right=right):
+                products = [e for e in (left, right) if isinstance(e, loop.Binary)]
+                fused.update(id(e) for e in products[:1] if e.op == "mul")
+                total += _times(tile)
+            case _:
+                total += 0 if id(element) in fused else _cost(element) * _times(tile)
+    return total
+
+
+def _times(tile: tuple[loop.For, ...]) -> int:
+    """Count the instructions that do one operation in every element of a tile."""
+    times = 1
+    for one in tile:
+        count = const_value(one.extent) or 1
+        times *= count if one.kind == "unrolled" else max(1, count // LANES)
+    return times
+
+
 def _cost(element: loop.Element) -> int:
-    """Count the instructions of one element, those of its operands left out."""
     match element:
         case loop.Number() | loop.Index() | loop.Condition():
             return 0
@@ -28,26 +81,3 @@ def _cost(element: loop.Element) -> int:
             return 8 if op in _SLOW else 1
         case _:
             return 1
-
-
-def work_of(statement: loop.Stmt) -> Expr:
-    """Estimate instructions: extents are multiplied, branches and sequences added.
-
-    Work that differs from iteration to iteration is taken to be that of the first one.
-    """
-    match statement:
-        case loop.Store(value=value):
-            return as_expr(1 + sum(_cost(e) for e in walk_element(value)))
-        case loop.For(extent=extent, kind=kind, body=body, var=var):
-            inner = work_of(body)
-            if var in inner.free:
-                inner = substitute(inner, {var: 0})
-            count = const_value(extent)
-            if kind == "vectorized" and count is not None:
-                return inner * max(1, count // LANES)
-            return inner * maximum(extent, 0)
-        case _:
-            total = as_expr(0)
-            for child in children(statement):
-                total += work_of(child)
-            return total

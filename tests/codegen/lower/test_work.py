@@ -1,0 +1,53 @@
+"""The estimate that decides whether threads are woken."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.lower.kernel.work import work_of
+from tilewright.codegen.lower.loops.blocks import realize_blocks
+from tilewright.ir.script import parse
+from tilewright.ir.symbolic import evaluate
+
+TILE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(a: Buffer[(14, n), f32], b: Buffer[(n, 32), f32], c: Out[(14, 32), f32]):
+    t = alloc((14, 32), f32, scope="local")
+    for k in range(n):
+        for i in unrolled(14):
+            for j in vectorized(32):
+                with block("update"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    t[vi, vj] = t[vi, vj] + a[vi, vk] * b[vk, vj]
+"""
+PLAIN = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("b"):
+            vi = spatial(i)
+            y[vi] = {value}
+"""
+
+
+def work(text: str, n: int) -> int:
+    func = next(iter(parse(text).functions.values()))
+    estimate = work_of(realize_blocks(func.body))
+    return int(evaluate(estimate, dict.fromkeys(estimate.free, n)))
+
+
+def test_a_tile_reads_its_operands_once() -> None:
+    products, rows, columns = 28, 14, 2
+    assert work(TILE, 100) == 100 * (products + rows + columns)
+
+
+@pytest.mark.parametrize(
+    ("value", "each"),
+    [("x[vi]", 2), ("x[vi] * x[vi] + x[vi]", 5), ("exp(x[vi])", 26), ("x[vi] / 3.0", 10)],
+)
+def test_functions_cost_more_than_sums(value: str, each: int) -> None:
+    assert work(PLAIN.format(value=value), 7) == 7 * each
