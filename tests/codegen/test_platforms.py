@@ -3,7 +3,7 @@
 import pytest
 from llvmlite import binding
 
-from tilewright.codegen import cpu, compile
+from tilewright.codegen import compile, cpu
 from tilewright.codegen.cpu import UnsupportedPlatformError, resolve
 from tilewright.ir.module import Module
 from tilewright.ir.target import Target
