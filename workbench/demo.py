@@ -57,6 +57,7 @@ def minilm_folder() -> Path:
 def load_minilm() -> Any:
     """Load the PyTorch model, in evaluation mode."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import_module("transformers.utils.logging").disable_progress_bar()
     loader: Any = import_module("transformers").AutoModel
     return loader.from_pretrained(minilm_folder()).eval()
 

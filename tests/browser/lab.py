@@ -82,6 +82,11 @@ def running_lab(home: Path) -> Iterator[Lab]:
     port = free_port()
     config = home / "jupyter_server_config.py"
     config.write_text(CONFIG.format(port=port, root=str(root)))
+    quiet = home / "settings" / "@jupyterlab" / "apputils-extension"
+    quiet.mkdir(parents=True)
+    (quiet / "notification.jupyterlab-settings").write_text(
+        '{"fetchNews": "false", "checkForUpdates": false}'
+    )
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),

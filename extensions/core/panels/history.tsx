@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { History, HistoryNode } from "../protocol";
 import type { Store } from "../store";
 import { duration } from "../ui/format";
+import { reveal } from "../ui/reveal";
 import { focusRoving, nextIndex } from "../ui/roving";
 
 interface Row {
@@ -22,6 +23,9 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const here = rows.findIndex((row) => row.node.key === history.head);
   const [active, setActive] = useState<number | null>(null);
+  useEffect(() => {
+    reveal(box.current?.querySelector('[aria-selected="true"]'));
+  }, [history.head]);
   const lanes = rows.reduce((most, row) => Math.max(most, row.lane), 0) + 1;
   const move = (event: KeyboardEvent): void => {
     const next = nextIndex(event.key, active ?? here, rows.length);

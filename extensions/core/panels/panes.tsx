@@ -5,7 +5,7 @@ import { LoweredView } from "../code/lowered";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
-import type { FunctionItem, GraphView, Ref } from "../protocol";
+import type { FunctionItem, GraphView, Ref, Timing } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
 import { Tabs } from "../ui/tabs";
 
@@ -15,7 +15,7 @@ const NONE: ReadonlySet<string> = new Set();
 export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const [mode, setMode] = useState("diagram");
   const graph = useWatch(store.state, (state) => state.graph);
-  const timing = useWatch(store.state, (state) => state.timing);
+  const timing = useWatch(store.state, timingOfGraph);
   const open = useWatch(store.state, (state) => state.open);
   const linked = useLinked(store);
   const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
@@ -49,6 +49,11 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
       </div>
     </section>
   );
+}
+
+/** The last measurement, if it is of the whole graph: its shares colour the diagram. */
+function timingOfGraph(state: State): Timing | null {
+  return state.timing?.function === state.graph?.function ? state.timing : null;
 }
 
 /** The open function: its loops, or the text it is compiled to. */

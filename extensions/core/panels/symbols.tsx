@@ -57,6 +57,13 @@ export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
               <td>{fact.origin}</td>
             </tr>
           ))}
+          {symbols.facts.length === 0 ? (
+            <tr>
+              <td colSpan={3} class="tw-quiet">
+                Nothing beyond the ranges, and nothing unknown that a step needed.
+              </td>
+            </tr>
+          ) : null}
         </tbody>
       </table>
       <table class="tw-table">

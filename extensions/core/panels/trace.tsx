@@ -4,6 +4,7 @@ import { tokenize } from "../code/tokenize";
 import { useWatch } from "../observable";
 import type { Document, TraceLine } from "../protocol";
 import type { Store } from "../store";
+import { reveal } from "../ui/reveal";
 import { Icon, type IconName } from "../ui/icons";
 
 const MARKS: Readonly<Record<TraceLine["status"], readonly [IconName, string]>> = {
@@ -19,6 +20,10 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
   const [said, setSaid] = useState("");
   const request = useDocument(store, setSaid);
   const file = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    reveal(list.current?.lastElementChild);
+  }, [lines.length]);
   const load = (event: Event): void => {
     const chosen = (event.currentTarget as HTMLInputElement).files?.[0];
     void chosen?.text().then((text) => store.send({ type: "load", text }));
@@ -43,7 +48,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
       {lines.length === 0 ? (
         <p class="tw-quiet tw-pad">No step yet. Each one you apply is written here as Python.</p>
       ) : (
-        <ol class="tw-trace" aria-label="Trace">
+        <ol class="tw-trace" aria-label="Trace" ref={list}>
           {lines.map((line) => (
             <Step key={line.index} line={line} />
           ))}

@@ -1,0 +1,9 @@
+/** Scroll an item into sight within its own panel, leaving the notebook around it where it is. */
+export function reveal(item: Element | null | undefined): void {
+  const panel = item?.closest(".tw-scroll");
+  if (!item || !panel) return;
+  const inner = item.getBoundingClientRect();
+  const outer = panel.getBoundingClientRect();
+  if (inner.bottom > outer.bottom) panel.scrollTop += inner.bottom - outer.bottom;
+  else if (inner.top < outer.top) panel.scrollTop -= outer.top - inner.top;
+}
