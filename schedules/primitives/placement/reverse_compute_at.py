@@ -146,6 +146,7 @@ class ReverseComputeAt(Primitive):
         facts = tree.facts(shared)
         inner = {x.var: x.extent for x in loops_between(tree, shared, loop)}
         own = {x.var: x.extent for x in loops_between(tree, shared, block)}
+        yield from self._together(block, loop, spans, inner)
         for item in block.iters:
             all_of_it = _over(spans[item.var], inner, facts)
             before = span_of(item.binding, own, facts)
@@ -161,6 +162,21 @@ class ReverseComputeAt(Primitive):
                     + ("give in one iteration" if item.kind == "reduce" else "cover"),
                     (self.block, self.loop),
                     {"iteration": item.var.name},
+                )
+
+    def _together(
+        self, block: Block, loop: For, spans: dict[Var, Span], inner: dict[Var, Expr]
+    ) -> Iterator[Problem]:
+        """Two iteration variables that follow one loop meet only in some of their pairs."""
+        for moving in inner:
+            names = [v.name for v, span in spans.items() if moving in free_vars(span.start)]
+            if len(names) > 1:
+                yield Problem(
+                    6,
+                    f"iterations {', '.join(names)} of block {block.name!r} would both follow loop "
+                    f"{moving.name!r}, so not all of their pairs would run in {loop.var.name!r}",
+                    (self.block, self.loop),
+                    {"iterations": ", ".join(names)},
                 )
 
     def _parts(self, state: State) -> tuple[Tree, Block, For]:

@@ -105,7 +105,7 @@ class ReverseComputeInline(Primitive):
         indices = next(iter(places))
         variables = [i for i in indices if isinstance(i, Var)]
         moving = {v.var for v in block.iters if v.extent != 1}
-        if len(places) > 1 or len(variables) < buffer.rank or not moving <= set(variables):
+        if len(places) > 1 or len(set(variables)) < buffer.rank or not moving <= set(variables):
             shown = " and ".join(f"({', '.join(map(str, p))})" for p in places)
             yield Problem(
                 4,

@@ -49,12 +49,15 @@ def indices(draw, depth=2):
     if kind == 0:
         return draw(st.sampled_from([OUTER, A, B, as_expr(draw(st.integers(-3, 5)))]))
     if kind in (1, 2):
-        return draw(indices(depth - 1)) * draw(st.integers(-3, 4)) + draw(indices(depth - 1))
+        scale = draw(st.integers(-3, 4))
+        return draw(indices(depth - 1)) * scale + draw(indices(depth - 1))
     if kind == 3:
         divisor = draw(st.integers(1, 6))
         term = draw(indices(depth - 1))
         return term // divisor if draw(st.booleans()) else term % divisor
-    return draw(st.sampled_from([minimum, maximum]))(draw(indices(depth - 1)), draw(indices(depth - 1)))
+    return draw(st.sampled_from([minimum, maximum]))(
+        draw(indices(depth - 1)), draw(indices(depth - 1))
+    )
 
 
 @settings(max_examples=200)

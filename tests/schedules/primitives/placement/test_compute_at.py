@@ -214,6 +214,28 @@ def test_an_iteration_that_is_no_index_alone():
     rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 5, "no index alone")
 
 
+PAIRS = """
+@prim_func
+def pairs(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = x[vi]
+    for a in range(8):
+        for b in range(8):
+            with block("second"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = t[va] + t[vb]
+"""
+
+
+def test_pairs_need_all_of_both():
+    sch = schedule(PAIRS)
+    (i,) = sch.get_loops(sch.get_block("first"))
+    rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 6, "not all of their pairs")
+
+
 def test_the_last_one_to_write_stays_the_last():
     sch = schedule(
         ROW_SUMS.replace("reduce(k)", "spatial(k)")

@@ -98,6 +98,11 @@ def test_requirements_of_reverse_compute_inline():
     rejected(
         turned, ReverseComputeInline(turned.get_block("third")), 4, "not its iteration variables"
     )
+    text = TRANSPOSED.replace("y[va, vb] = t[va, vb]", "y[va, vb] = t[va, va]").replace(
+        "t = alloc((8, 4)", "t = alloc((8, 8)"
+    )
+    diagonal = schedule(text)
+    rejected(diagonal, ReverseComputeInline(diagonal.get_block("double")), 4, "(va, va)")
     part = schedule(PART)
     rejected(part, ReverseComputeInline(part.get_block("second")), 4, "runs to 4")
     old = schedule(OVERWRITTEN)
