@@ -20,6 +20,7 @@ from ..language import (
     load_i64,
     load_ptr,
     move,
+    observe,
     publish,
     stack,
     store_i64,
@@ -29,6 +30,14 @@ from ..language import (
 )
 
 MONOTONIC = 1
+CHUNKS = 4
+"""Chunks a worker, so that one that is slowed down does not hold the others up."""
+REGION_BODY = 0
+REGION_ENVIRONMENT = 8
+REGION_STOP = 16
+REGION_SYSTEM = 24
+REGION_CODE = 32
+REGION_NEXT = 40
 HANDOVER = 100_000_000
 """Nanoseconds without a region after which another thread may own the team of workers."""
 
@@ -79,18 +88,33 @@ def run_serial(_context: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
 
 
 @support
+def claim_chunk(region: Ptr, chunk: int) -> int:
+    """Take the next iterations of a region that nobody has taken, and give the first of them."""
+    first = observe(region, REGION_NEXT)
+    held = exchange(region, REGION_NEXT, first, first + chunk)
+    while held != first:
+        first = held
+        held = exchange(region, REGION_NEXT, first, first + chunk)
+    return first
+
+
+@support
 def region_worker(region: Ptr) -> None:
-    """One worker's share of a parallel region: body, environment, stop, system, code."""
-    base = load_ptr(region, 24)
+    """Do chunks of a parallel region until none is left; a worker that is late does fewer."""
+    base = load_ptr(region, REGION_SYSTEM)
     rank = widen(call_code(load_ptr(base, layout.SYSTEM_RANK)))
     team = widen(call_code(load_ptr(base, layout.SYSTEM_TEAM)))
-    stop = load_i64(region, 16)
-    begin = stop * rank // team
-    end = stop * (rank + 1) // team
-    if begin < end:
-        code = widen(call_code(load_ptr(region, 0), load_ptr(region, 8), begin, end, rank))
+    stop = load_i64(region, REGION_STOP)
+    chunk = max(stop // (CHUNKS * team), 1)
+    begin = claim_chunk(region, chunk)
+    while begin < stop:
+        end = min(begin + chunk, stop)
+        body = load_ptr(region, REGION_BODY)
+        environment = load_ptr(region, REGION_ENVIRONMENT)
+        code = widen(call_code(body, environment, begin, end, rank))
         if code != 0:
-            exchange(region, 32, 0, code)
+            exchange(region, REGION_CODE, 0, code)
+        begin = claim_chunk(region, chunk)
 
 
 @support
@@ -121,18 +145,19 @@ def run_openmp(context: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
         return call_code(body, environment, 0, stop, 0)
     code = 0
     if may_open(base) == 1:
-        region = stack(40)
-        store_ptr(region, 0, body)
-        store_ptr(region, 8, environment)
-        store_i64(region, 16, stop)
-        store_ptr(region, 24, base)
-        store_i64(region, 32, 0)
+        region = stack(48)
+        store_ptr(region, REGION_BODY, body)
+        store_ptr(region, REGION_ENVIRONMENT, environment)
+        store_i64(region, REGION_STOP, stop)
+        store_ptr(region, REGION_SYSTEM, base)
+        store_i64(region, REGION_CODE, 0)
+        store_i64(region, REGION_NEXT, 0)
         call_nothing(
             load_ptr(base, layout.SYSTEM_REGION), function(region_worker), region, threads, 0
         )
         store_i64(base, layout.SYSTEM_LAST, now(base))
         publish(base, layout.SYSTEM_BUSY, 0)
-        code = load_i64(region, 32)
+        code = load_i64(region, REGION_CODE)
     else:
         publish(base, layout.SYSTEM_BUSY, 0)
         code = widen(call_code(body, environment, 0, stop, 0))

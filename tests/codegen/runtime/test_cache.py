@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -105,25 +106,25 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert cache.get("key") is None
 
 
-def _hammer(folder: str, seed: int) -> None:
-    cache = DiskCache(Path(folder), limit=40_000)
-    for k in range(300):
-        key = f"{(k * 7 + seed) % 20:02}key"
-        found = cache.get(key)
-        if found is not None and found != key.encode() * 500:
-            os._exit(3)
-        cache.put(key, key.encode() * 500)
-    os._exit(0)
+HAMMER = """
+import sys
+from pathlib import Path
+from tilewright.codegen.runtime.cache import DiskCache
+
+cache, seed = DiskCache(Path(sys.argv[1]), limit=40_000), int(sys.argv[2])
+for k in range(300):
+    key = f"{(k * 7 + seed) % 20:02}key"
+    if cache.get(key) not in (None, key.encode() * 500):
+        sys.exit(3)
+    cache.put(key, key.encode() * 500)
+"""
 
 
 def test_many_processes_at_once(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=_hammer, args=(str(tmp_path), k)) for k in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [p.exitcode for p in processes] == [0] * 4
+    processes = [
+        subprocess.Popen([sys.executable, "-c", HAMMER, str(tmp_path), str(k)]) for k in range(4)
+    ]
+    assert [p.wait(60) for p in processes] == [0] * 4
     assert not list(tmp_path.glob("??/.new-*"))
 
 
