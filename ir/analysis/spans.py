@@ -134,7 +134,13 @@ def _sum(index: Add, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
             steps.append((abs(scale), width))
             filled = filled and whole
     width = total(tuple(scale * width for scale, width in steps))
-    return low, width, filled and _gapless(steps, facts)
+    return low, width, filled and _apart(index, inner) and _gapless(steps, facts)
+
+
+def _apart(index: Add, inner: Mapping[Var, Expr]) -> bool:
+    """Whether no inner variable moves two terms at once."""
+    moving = [v for term, _ in index.terms for v in free_vars(term) if v in inner]
+    return len(moving) == len(set(moving))
 
 
 def _gapless(steps: list[tuple[int, Expr]], facts: Facts) -> bool:
