@@ -30,7 +30,7 @@ pool was measured to cost 47 µs.
 """
 
 _SLOT: Final = 64
-"""Bytes of the environment that each captured value takes: the widest register."""
+"""Values of the environment start at multiples of this many bytes."""
 
 Write = Callable[[Emitter, Body], None]
 
@@ -47,15 +47,25 @@ def parallel(em: Emitter, region: Parallel, write: Write) -> None:
     _propagate(em, _dispatch(em, region, name, environment, stop))
 
 
+def _offsets(variables: tuple[Var, ...], registers: tuple[Reg, ...]) -> list[int]:
+    """Give where each captured value lies, and at last the size of all."""
+    offsets = [_SLOT * k for k in range(len(variables) + 1)]
+    for reg in registers:
+        of = reg.type
+        size = of.lanes * max(1, of.dtype.bytes) if isinstance(of, VectorType) else 8
+        offsets.append(offsets[-1] + -(-size // _SLOT) * _SLOT)
+    return offsets
+
+
 def _environment(em: Emitter, variables: tuple[Var, ...], registers: tuple[Reg, ...]) -> str:
     """Keep what the body needs in memory of the caller, which waits for the region's end."""
-    size = _SLOT * max(1, len(variables) + len(registers))
+    offsets = _offsets(variables, registers)
     environment = em.name()
-    em.entry.append(f"{environment} = alloca [{size} x i8], align {_SLOT}")
+    em.entry.append(f"{environment} = alloca [{max(offsets[-1], 1)} x i8], align {_SLOT}")
     operands = [("i64", integer(em, v)) for v in variables]
     operands += [(type_name(r.type), evaluate(em, r)) for r in registers]
-    for k, (kind, operand) in enumerate(operands):
-        where = em.op(f"getelementptr i8, ptr {environment}, i64 {k * _SLOT}")
+    for offset, (kind, operand) in zip(offsets, operands, strict=False):
+        where = em.op(f"getelementptr i8, ptr {environment}, i64 {offset}")
         em.line(f"store {kind} {operand}, ptr {where}")
     return environment
 
@@ -70,10 +80,11 @@ def _outline(
     function = ThreadFunc(name, (), region.body, VectorType(i32), exported=False)
     inner = Emitter(em.module, function)
     variables, registers = needed
+    offsets = iter(_offsets(variables, registers))
     for var in variables:
-        inner.bind(var, _captured(inner, "i64"))
+        inner.bind(var, _captured(inner, next(offsets), "i64"))
     for reg in registers:
-        inner.fixed[reg] = _captured(inner, type_name(reg.type))
+        inner.fixed[reg] = _captured(inner, next(offsets), type_name(reg.type))
     inner.bind(region.worker, "%worker")
     begin, end = (symbol(f"{region.var.name}_{k}") for k in ("begin", "end"))
     inner.bind(begin, "%begin")
@@ -84,8 +95,7 @@ def _outline(
     em.module.outlined.append(inner.finish(f"define internal i32 @{name}({params})"))
 
 
-def _captured(inner: Emitter, kind: str) -> str:
-    offset = _SLOT * len(inner.ranks) + _SLOT * len(inner.fixed)
+def _captured(inner: Emitter, offset: int, kind: str) -> str:
     where = inner.op(f"getelementptr i8, ptr %env, i64 {offset}")
     return inner.op(f"load {kind}, ptr {where}")
 

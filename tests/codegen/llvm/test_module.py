@@ -52,6 +52,7 @@ from tilewright.ir.thread.nodes import (
     Loop,
     Null,
     Offset,
+    Parallel,
     Predicate,
     Reduce,
     Reg,
@@ -65,7 +66,7 @@ from tilewright.ir.thread.nodes import (
     While,
 )
 
-from tests.codegen.kernels import load
+from tests.codegen.kernels import Runtime, load
 
 TARGET = Target("cpu", features=("avx2",))
 ENGINES = []
@@ -309,3 +310,29 @@ def f(x: Buffer[(n,), f32], y: Out[(n,), f32], z: Out[(n,), f32]):
     assert len(names) >= 0.7 * len(found)
     plain = assembly(emit_module([function], TARGET), TARGET)
     assert len(instructions(plain, ())) == len(found)
+
+
+def test_a_region_captures_wide_registers_and_integers() -> None:
+    table, wide, after = Reg("table", POINTER), Reg("wide", VectorType(f32, 64)), Reg("x", INDEX)
+    out, i, worker = Reg("out", POINTER), var("i"), var("worker")
+    store = Store(Address(out, i * 256, 4), wide)
+    tail = Store(Address(out, i * 8 + A * 256, 8), Binary("add", after, Index(worker + i)))
+    region = Parallel(table, i, A, A, worker, (store, tail))
+    body = (
+        Assign(wide, Cast(VectorType(f32, 64), Index(B, B, 64))),
+        Assign(after, Const(9, INDEX)),
+        region,
+        Return(Const(0, VectorType(i32))),
+    )
+    f = ThreadFunc("f", (table, out, A), body, VectorType(i32))
+    engine, address = load("f", emit_module([f], TARGET), TARGET)
+    runtime, memory = Runtime(), np.zeros(3 * 256 + 24, np.uint8)
+    kinds = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+    code = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(address)(
+        ctypes.addressof(runtime.table), memory.ctypes.data, 3
+    )
+    ENGINES.append(engine)
+    assert code == 0
+    rows = memory[: 3 * 256].view(np.float32).reshape(3, 64)
+    np.testing.assert_array_equal(rows, np.tile(np.arange(64, dtype=np.float32), (3, 1)))
+    np.testing.assert_array_equal(memory[3 * 256 :].view(np.int64), [9, 10, 11])
