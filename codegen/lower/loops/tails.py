@@ -35,7 +35,7 @@ MOST_COPIES = 16
 """Remaining sizes that get a copy each."""
 
 MOST_STORES = 2_000
-"""Stores, unrolled, that all copies of a tile together may have."""
+"""Stores, unrolled, that all copies together may have; tiles in tiles share them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class _Place:
     known: Known
     tiles: frozenset[Var] = frozenset()
     kept: frozenset[Expr] = frozenset()
+    stores: int = MOST_STORES
 
     def assuming(self, claim: Bool) -> _Place:
         return replace(self, known=self.known.assuming(claim))
@@ -119,12 +120,15 @@ def _versions(body: Stmt, guard: Guard, place: _Place) -> Stmt:
     full, least = max(g.highest for g in same), min(g.lowest for g in same)
     slack, room = guard.slack, guard.slack >= full
 
+    exact = [c for n in range(least, full) if (c := place.known.decide(eq(slack, n))) is not FALSE]
+    whole = any(g.lanes for g in same) or not _affordable(body, len(exact), place.stores)
+    share = place.stores // (2 if whole else len(exact) + 1)
+
     def version(claim: Bool) -> Stmt:
-        inner = replace(place.assuming(claim), kept=place.kept | {slack})
+        inner = replace(place.assuming(claim), kept=place.kept | {slack}, stores=share)
         return _level(prune(body, inner.known), inner)
 
-    exact = [c for n in range(least, full) if (c := place.known.decide(eq(slack, n))) is not FALSE]
-    if any(g.lanes for g in same) or not _affordable(body, len(exact)):
+    if whole:
         return _branch(room, version(room), version(negate(room)))
     tail = prune(body, place.known.assuming(slack < least))
     for claim in exact:
@@ -222,8 +226,8 @@ def unrolled_stores(statement: Stmt) -> int:
     return times * sum(unrolled_stores(c) for c in children(statement))
 
 
-def _affordable(body: Stmt, copies: int) -> bool:
-    return 0 < copies <= MOST_COPIES and unrolled_stores(body) * copies <= MOST_STORES
+def _affordable(body: Stmt, copies: int, stores: int) -> bool:
+    return 0 < copies <= MOST_COPIES and unrolled_stores(body) * copies <= stores
 
 
 def _split_loop(loop: For) -> Stmt:
