@@ -7,7 +7,6 @@ nothing. It begins with the checksum of the rest; one that does not match is rem
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -138,6 +137,8 @@ class DiskCache:
 
     def evict(self) -> int:
         """Remove the entries unused for longest until the rest fits; give how many went."""
+        import fcntl  # not on every platform, each of which shall get its named error first
+
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:

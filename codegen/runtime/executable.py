@@ -46,6 +46,26 @@ class Executable:
         Where native code gets memory and threads; the process's own if not given.
     compiled : int
         How many objects LLVM had to make for it; kept as an attribute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tilewright.codegen import compile
+    >>> from tilewright.ir.script import parse
+    >>> exe = compile(parse('''
+    ... @prim_func
+    ... def halve(x: In[(2,), f32], y: Out[(2,), f32]):
+    ...     for i in range(2):
+    ...         y[i] = x[i] * 0.5
+    ... '''))
+    >>> exe.names
+    ('halve',)
+    >>> exe(np.array([2, 4], np.float32))
+    array([1., 2.], dtype=float32)
+    >>> y = np.empty(2, np.float32)
+    >>> exe["halve"].into(np.array([8, 6], np.float32), y)
+    >>> y
+    array([4., 3.], dtype=float32)
     """
 
     def __init__(

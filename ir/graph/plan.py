@@ -266,6 +266,17 @@ def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
     ------
     MalformedProgramError
         If an operator is not lowered yet, or a call does not fit its function.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..symbolic import var
+    >>> from .builder import GraphBuilder
+    >>> n, g = var("n", lower=0), GraphBuilder("main")
+    >>> x = g.param("x", TensorInfo((n,), f32))
+    >>> y = g.emit("reshape", x, (n, 1))
+    >>> [type(b.right).__name__ for b in plan_memory(Module(), g.finish((y,))).bindings]
+    ['ViewTensor']
     """
     if func.stage == "memory":
         return func

@@ -321,6 +321,12 @@ def translate(name: str, function: Callable[..., Any]) -> host.HostFunc:
     ------
     HostSyntaxError
         If its source is not in the subset; the error names the line.
+
+    Examples
+    --------
+    >>> from .support.planner import live_together
+    >>> translate("together", live_together).returns
+    'int'
     """
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
