@@ -53,9 +53,11 @@ class Executable:
     >>> from tilewright.codegen import compile
     >>> from tilewright.ir.script import parse
     >>> exe = compile(parse('''
+    ... n = symbols("n", lower=0)
+    ...
     ... @prim_func
-    ... def halve(x: In[(2,), f32], y: Out[(2,), f32]):
-    ...     for i in range(2):
+    ... def halve(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    ...     for i in range(n):
     ...         y[i] = x[i] * 0.5
     ... '''))
     >>> exe.names
