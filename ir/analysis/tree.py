@@ -8,10 +8,8 @@ from functools import lru_cache
 from ..identity import Uid
 from ..loop.nodes import Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
 from ..loop.visit import children, stores, walk
-from ..symbolic import Discharge, Facts, Origin, Var, free_vars, negate
-from .places import within_loop
-
-_BRANCH = Origin("the condition of the branch around it", None)
+from ..symbolic import Facts, Var, free_vars, negate
+from .places import assuming, within_loop
 
 
 class Tree:
@@ -121,14 +119,14 @@ class Tree:
             case For(var=var, extent=extent):
                 return within_loop(outer, var, extent)
             case Let(var=var, lower=lower, upper=upper):
-                return outer.with_range(var, lower, upper)
+                return assuming(outer, var >= lower, var < upper)
             case Block(iters=iters):
                 for item in iters:
                     outer = within_loop(outer, item.var, item.extent)
                 return outer
             case If(condition=condition, then=then):
                 claim = condition if statement is then else negate(condition)
-                return outer.assume(claim, origin=_BRANCH, discharge=Discharge.PROOF)
+                return assuming(outer, claim)
             case _:
                 return outer
 

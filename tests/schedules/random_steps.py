@@ -15,7 +15,7 @@ from tilewright.ir.dtype import i32
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary, Buffer, For, Index
-from tilewright.ir.symbolic import var
+from tilewright.ir.symbolic import minimum, var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
 from tilewright.schedules.primitive import STEPS, Primitive, primitives
 
@@ -165,6 +165,16 @@ def _transform_layout(rng: random.Random, state: State) -> Primitive | None:
     return _step("transform_layout", ref, text)
 
 
+def _loop_partition(rng: random.Random, state: State) -> Primitive | None:
+    found = loops(state)
+    if not found:
+        return None
+    ref = rng.choice(found)
+    extent = state.loop(ref).extent
+    point = rng.choice([0, 1, 2, extent // 2, minimum(extent, 2)])
+    return _step("loop_partition", ref, point)
+
+
 def _step(verb: str, *values: object) -> Primitive:
     cls = STEPS[verb]
     assert issubclass(cls, Primitive)
@@ -177,6 +187,7 @@ MAKERS: Mapping[str, Maker] = {
     "compute_inline": _block("compute_inline"),
     "decompose_reduction": _decompose,
     "fuse": _fuse,
+    "loop_partition": _loop_partition,
     "parallel": _loop("parallel"),
     "reorder": _reorder,
     "reverse_compute_at": _pair("reverse_compute_at"),

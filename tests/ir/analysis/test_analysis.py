@@ -26,7 +26,16 @@ from tilewright.ir.analysis import (
     with_regions,
 )
 from tilewright.ir.script import parse
-from tilewright.ir.symbolic import Facts, as_expr, ceildiv, evaluate, maximum, minimum, var
+from tilewright.ir.symbolic import (
+    Facts,
+    as_expr,
+    ceildiv,
+    evaluate,
+    is_proved,
+    maximum,
+    minimum,
+    var,
+)
 
 from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN
 
@@ -236,3 +245,29 @@ def test_live_ranges_of_a_chain():
     named = {b.name: span for b, span in live_ranges(function).items()}
     assert named == {"t": (0, 1), "u": (1, 2)}
     assert evaluate(peak_bytes(function), {n: 10}) == 80
+
+
+GATHER = """
+n = symbols("n", lower=1)
+
+@prim_func
+def gather(ids: Buffer[(n,), i64], table: Buffer[(9, 4), f32], y: Out[(n, 4), f32]):
+    for i in range(n):
+        for j in range(4):
+            with block("take"):
+                vi, vj = spatial(i), spatial(j)
+                with checked(ids[vi], 0, 9) as row:
+                    y[vi, vj] = table[row, vj]
+"""
+
+
+def test_a_value_read_from_memory_is_in_its_range():
+    found = tree(GATHER)
+    (block,) = found.leaf_blocks()
+    store = block.body.body
+    row = block.body.var
+    assert is_proved(row < 9, found.facts(store))
+    assert not is_proved(row < 8, found.facts(store))
+    (region,) = [r for r in with_regions(block).reads if r.buffer.name == "table"]
+    assert [str(r.extent) for r in region.ranges] == ["9", "1"]
+    assert pattern_kind(found.function) is PatternKind.INJECTIVE
