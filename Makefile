@@ -17,6 +17,8 @@ STAMPS := $(VENV)/.stamps
 EXTRAS := dev,lab,torch,onnx,demo
 NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
+# A page has no kernel behind it: show the widget's still picture, not its empty place.
+STATIC_FIRST := --NbConvertBase.display_data_priority="['text/html','image/svg+xml','image/png','text/markdown','text/plain']"
 
 # The environment's tools come first: node lies there only where PATH had none recent enough.
 export PATH := $(VENV)/bin:$(PATH)
@@ -63,7 +65,7 @@ assets: $(STAMPS)/assets
 workbench: env assets
 ifdef HEADLESS
 	$(PY) -m nbconvert --to notebook --execute --output-dir $(OUT) $(NOTEBOOK)
-	$(PY) -m nbconvert --to html --output-dir $(OUT) $(OUT)/$(notdir $(NOTEBOOK))
+	$(PY) -m nbconvert --to html $(STATIC_FIRST) --output-dir $(OUT) $(OUT)/$(notdir $(NOTEBOOK))
 	@echo "The notebook ran to its end:"
 	@echo "  $(CURDIR)/$(OUT)/quickstart.ipynb"
 	@echo "  $(CURDIR)/$(OUT)/quickstart.html"
