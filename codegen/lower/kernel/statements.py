@@ -12,6 +12,7 @@ from ....ir.symbolic import (
     TRUE,
     Bool,
     Expr,
+    Var,
     all_of,
     as_expr,
     const_value,
@@ -64,6 +65,7 @@ class StatementLowering:
         self.debug = debug
         self.out: list[Stmt] = []
         self.parallel = False
+        self._lanes: dict[tuple[Var, int], Var] = {}
 
     def body(self, statement: loop.Stmt, context: Context) -> tuple[Stmt, ...]:
         """Lower into a list of its own."""
@@ -204,11 +206,18 @@ class StatementLowering:
             if chunk.lanes == 1:
                 self.statement(nest.body, context.binding(nest.var, start))
                 continue
-            lane = var(nest.var.name, lower=0, upper=chunk.lanes - 1)
+            lane = self._lane(nest.var, chunk.lanes)
             inner = replace(context.binding(nest.var, start + lane), lanes=Lanes(lane, chunk.lanes))
             if chunk.active < chunk.lanes:
                 inner = replace(inner, mask=lane < chunk.active)
             self.statement(nest.body, inner)
+
+    def _lane(self, counter: Var, lanes: int) -> Var:
+        """Give the lane variable of a loop, the same in every copy: terms repeat, answers too."""
+        key = (counter, lanes)
+        if key not in self._lanes:
+            self._lanes[key] = var(counter.name, lower=0, upper=lanes - 1)
+        return self._lanes[key]
 
     # ------------------------------------------------------------ leaves
 

@@ -7,7 +7,7 @@ bound or one guard, so each is answered by one subtraction.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ....ir.loop.nodes import For
 from ....ir.symbolic import (
@@ -51,6 +51,7 @@ class Known:
     """
 
     bounds: tuple[Bound, ...] = ()
+    _decided: dict[Bool, Bool] = field(default_factory=dict[Bool, Bool], compare=False, repr=False)
 
     @staticmethod
     def of(facts: Facts) -> Known:
@@ -69,10 +70,18 @@ class Known:
         """Add what the body of a loop may rely on."""
         last = loop.extent.args if isinstance(loop.extent, Min) else (loop.extent,)
         upper = tuple(Bound(e - 1 - loop.var, 0, None) for e in last)
-        return Known((Bound(loop.var, 0, None), *upper, *self.bounds))
+        own = loop.var.lower
+        lower = () if own is not None and own >= 0 else (Bound(loop.var, 0, None),)
+        return Known((*lower, *upper, *self.bounds))
 
     def decide(self, claim: Bool) -> Bool:
         """Simplify a predicate: what is known to hold or not to hold is gone from it."""
+        found = self._decided.get(claim)
+        if found is None:
+            found = self._decided[claim] = self._decide(claim)
+        return found
+
+    def _decide(self, claim: Bool) -> Bool:
         match claim:
             case And(args=args):
                 return all_of(*(self.decide(a) for a in args))
@@ -90,32 +99,33 @@ class Known:
             case _:
                 return claim
 
-    def range_of(self, term: Expr) -> tuple[int | None, int | None]:
-        """Give constant bounds of a term."""
-        lower, upper = term.lower, term.upper
-        for bound in self.bounds:
-            if bound.term.free.isdisjoint(term.free):
-                continue
+    def _ranges(self, term: Expr) -> Iterator[tuple[int | None, int | None]]:
+        """Iterate constant bounds of a term: its own, then those that follow from each fact."""
+        yield term.lower, term.upper
+        related = [b for b in self.bounds if not b.term.free.isdisjoint(term.free)]
+        for bound in related:
             rest = term - bound.term
-            lower = _greater(lower, _plus(rest.lower, bound.lower))
-            upper = _less(upper, _plus(rest.upper, bound.upper))
+            yield _plus(rest.lower, bound.lower), _plus(rest.upper, bound.upper)
+        for bound in related:
             rest = term + bound.term
-            lower = _greater(lower, _minus(rest.lower, bound.upper))
-            upper = _less(upper, _minus(rest.upper, bound.lower))
-        return lower, upper
+            yield _minus(rest.lower, bound.upper), _minus(rest.upper, bound.lower)
 
     def _positive(self, claim: Bool, slack: Expr) -> Bool:
-        lower, upper = self.range_of(slack)
-        if lower is not None and lower >= 0:
-            return TRUE
-        return FALSE if upper is not None and upper < 0 else claim
+        for lower, upper in self._ranges(slack):
+            if lower is not None and lower >= 0:
+                return TRUE
+            if upper is not None and upper < 0:
+                return FALSE
+        return claim
 
     def _zero(self, claim: Bool, difference: Expr) -> Bool:
-        lower, upper = self.range_of(difference)
-        if lower is not None and lower == upper:
-            return TRUE if lower == 0 else FALSE
-        apart = (lower is not None and lower > 0) or (upper is not None and upper < 0)
-        return FALSE if apart else claim
+        least: int | None = None
+        most: int | None = None
+        for lower, upper in self._ranges(difference):
+            least, most = _greater(least, lower), _less(most, upper)
+            if (least is not None and least > 0) or (most is not None and most < 0):
+                return FALSE
+        return TRUE if least == most == 0 else claim
 
 
 def _plus(a: int | None, b: int | None) -> int | None:
