@@ -75,6 +75,9 @@ Publish = Callable[[Update, list[bytes]], None]
 
 _REPORTS = 20
 
+FOLLOW = 0.05
+"""Seconds after which the view follows a head that somebody else moved."""
+
 
 def _nobody(_update: Update, _buffers: list[bytes]) -> None:
     """Publish to nobody: a session may be used without a browser."""
@@ -128,6 +131,9 @@ class Session:
         self._numbers = itertools.count(1)
         self._seen = schedule.head.id
         self.jobs = Jobs(self.refresh, self._job_failed)
+        self._busy = False
+        self._timer: threading.Timer | None = None
+        schedule.subscribe(self._moved)
         if self.graph is not None:
             self._choose(FunctionRef(self.graph.name))
 
@@ -138,12 +144,15 @@ class Session:
         started = time.perf_counter()
         number = message.get("id")
         with self._lock:
+            self._busy = True
             try:
                 self._do(decode(message))
             except TilewrightError as error:
                 self._complain(error)
             except Exception as error:  # noqa: BLE001 - a fault must not silence the workbench
                 self._complain(error)
+            finally:
+                self._busy = False
             return self._send(number if isinstance(number, int) else 0, started)
 
     def refresh(self) -> None:
@@ -152,6 +161,19 @@ class Session:
             if self.schedule.head.id != self._seen:
                 self._settle()
             self._send(0, time.perf_counter())
+
+    def _moved(self, _head: object) -> None:
+        """Follow edits made elsewhere, such as in a cell; a burst of them is told once."""
+        if self._busy or self._timer is not None:
+            return
+        self._timer = threading.Timer(FOLLOW, self._follow)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _follow(self) -> None:
+        """Publish; a move that comes meanwhile starts another timer."""
+        self._timer = None
+        self.refresh()
 
     def _send(self, reply: int, started: float) -> Update:
         self._seen = self.schedule.head.id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,6 @@ class Workbench(anywidget.AnyWidget):
         self.session = Session(schedule, Bench(chosen), publish=self._publish)
         super().__init__(_esm=_asset("widget.js"), _css=_asset("widget.css"), _height=height)
         self.on_msg(self._receive)
-        _after_each_cell(self.session.refresh)
 
     @property
     def schedule(self) -> Schedule:
@@ -111,21 +109,3 @@ def _asset(name: str) -> str:
             hint="in a checkout, `make assets` builds it; a wheel carries it",
         )
     return path.read_text(encoding="utf-8")
-
-
-def _after_each_cell(refresh: Callable[[], None]) -> None:
-    """Show what a cell did to the schedule once it has run."""
-    try:
-        from IPython.core.getipython import get_ipython
-    except ImportError:
-        return
-    shell: Any = get_ipython()
-    if shell is not None:
-        shell.events.register("post_run_cell", _ignoring(refresh))
-
-
-def _ignoring(refresh: Callable[[], None]) -> Callable[[object], None]:
-    def call(_result: object) -> None:
-        refresh()
-
-    return call

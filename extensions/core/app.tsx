@@ -11,6 +11,7 @@ import { TimingPanel } from "./panels/timing";
 import { Toolbar } from "./panels/toolbar";
 import { TracePanel } from "./panels/trace";
 import type { Store } from "./store";
+import { Boundary } from "./ui/boundary";
 import { Split } from "./ui/split";
 import { Tabs } from "./ui/tabs";
 
@@ -56,10 +57,10 @@ function Wide({ store, idBase }: PartProps): JSX.Element {
       direction="row"
       sized="second"
       initial={340}
-      first={<FunctionPane store={store} idBase={`${idBase}-function`} />}
+      first={<Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary>}
       second={
         <section class="tw-pane tw-pane-side" aria-label="Steps">
-          <Inspector store={store} />
+          <Boundary name="inspector"><Inspector store={store} /></Boundary>
         </section>
       }
     />
@@ -78,7 +79,7 @@ function Wide({ store, idBase }: PartProps): JSX.Element {
             direction="row"
             sized="first"
             initial={290}
-            first={<GraphPane store={store} idBase={`${idBase}-graph`} />}
+            first={<Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary>}
             second={loops}
           />
         ) : (
@@ -102,9 +103,9 @@ function Narrow({ store, idBase }: PartProps): JSX.Element {
     <div class="tw-narrow">
       <Tabs label="Panes" tabs={tabs} current={tab} onChange={setTab} idBase={`${idBase}-narrow`} />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-narrow-panel`} aria-labelledby={`${idBase}-narrow-tab-${tab}`}>
-        {tab === "graph" ? <GraphPane store={store} idBase={`${idBase}-graph`} /> : null}
-        {tab === "function" ? <FunctionPane store={store} idBase={`${idBase}-function`} /> : null}
-        {tab === "steps" ? <Inspector store={store} /> : null}
+        {tab === "graph" ? <Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary> : null}
+        {tab === "function" ? <Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary> : null}
+        {tab === "steps" ? <Boundary name="inspector"><Inspector store={store} /></Boundary> : null}
         {tab === "dock" ? <Dock store={store} idBase={`${idBase}-dock`} /> : null}
       </div>
     </div>
@@ -130,11 +131,13 @@ function Dock({ store, idBase }: PartProps): JSX.Element {
     <section class="tw-pane tw-dock" aria-label="Dock">
       <Tabs label="Dock" tabs={tabs} current={tab} onChange={setTab} idBase={idBase} />
       <div class="tw-pane-body tw-scroll" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${tab}`} tabIndex={0}>
+        <Boundary name="dock" key={tab}>
         {tab === "trace" ? <TracePanel store={store} /> : null}
         {tab === "history" ? <HistoryPanel store={store} /> : null}
         {tab === "symbols" ? <SymbolsPanel store={store} /> : null}
         {tab === "timing" ? <TimingPanel store={store} /> : null}
         {tab === "problems" ? <ProblemsPanel store={store} /> : null}
+        </Boundary>
       </div>
     </section>
   );

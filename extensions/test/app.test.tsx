@@ -137,3 +137,19 @@ test("text from the program stays text", async () => {
   expect(page.querySelector("img")).toBeNull();
   expect(find(".tw-selected").textContent).toContain("<img src=x");
 });
+
+test("a fault in one pane leaves the others", async () => {
+  kernel.answer({ symbols: { rows: null } as never });
+  find("[data-tab=symbols]").click();
+  await settled();
+  expect(find(".tw-empty[role=alert]").textContent).toContain("The dock could not be drawn");
+  expect(find(".tw-code-text").textContent).toContain("for k_0 in range(96):");
+});
+
+test("provenance links what is pointed at to the graph", async () => {
+  const knob = [...page.querySelectorAll<HTMLElement>(".tw-knob")].find((item) => item.dataset.name === "matmul");
+  knob?.dispatchEvent(new Event("pointerenter"));
+  await settled();
+  const linked = [...page.querySelectorAll(".tw-card.is-linked")].map((card) => card.getAttribute("data-name"));
+  expect(linked).toEqual(["mid"]);
+});

@@ -94,11 +94,12 @@ class Client:
 
 
 @pytest.fixture
-def connect() -> Callable[[str], Client]:
+def connect() -> Callable[..., Client]:
     """Open a session on a program, with a page connected."""
 
-    def open_(text: str) -> Client:
-        session = Session(tw.Schedule(tw.parse(text)), Bench(tw.Target("cpu", threads=1)))
+    def open_(program: str | tw.Schedule) -> Client:
+        schedule = tw.Schedule(tw.parse(program)) if isinstance(program, str) else program
+        session = Session(schedule, Bench(tw.Target("cpu", threads=1)))
         client = Client(session)
         session.publish = lambda update, buffers: client.heard.append((update, buffers))
         client.hello()
@@ -108,10 +109,10 @@ def connect() -> Callable[[str], Client]:
 
 
 @pytest.fixture
-def matmul(connect: Callable[[str], Client]) -> Client:
+def matmul(connect: Callable[..., Client]) -> Client:
     return connect(MATMUL)
 
 
 @pytest.fixture
-def network(connect: Callable[[str], Client]) -> Client:
+def network(connect: Callable[..., Client]) -> Client:
     return connect(NETWORK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.workbench.conftest import Client
 
 
@@ -172,9 +175,25 @@ def test_a_step_of_a_cell_shows_after_the_cell(matmul: Client) -> None:
     schedule = matmul.session.schedule
     (_, j, _) = schedule.get_loops(schedule.get_block("C"))
     schedule.split(j, factors=(None, 4))
-    matmul.session.refresh()
-    assert "for j_1 in range(4):" in matmul.latest("matmul")
+    wait_until(lambda: "for j_1 in range(4):" in matmul.latest("matmul"))
     assert matmul.heard[-1][0].reply == 0
+
+
+def wait_until(ready: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 5
+    while not ready() and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert ready()
+
+
+def test_two_workbenches_on_one_schedule_show_the_same(
+    matmul: Client, connect: Callable[..., Client]
+) -> None:
+    other = connect(matmul.session.schedule)
+    other.select_loop("j")
+    other.apply("split", "(None, 8)")
+    wait_until(lambda: "for j_1 in range(8):" in matmul.latest("matmul"))
+    assert matmul.latest("matmul") == other.latest("matmul")
 
 
 def test_nothing_changed_means_nothing_is_sent(matmul: Client) -> None:
