@@ -13,7 +13,7 @@ from ..ir.errors import Json
 SiteKind: TypeAlias = Literal[
     "argument",
     "dimension",
-    "symbol",
+    "stride",
     "bound",
     "fact",
     "alias",

@@ -107,22 +107,26 @@ def wrap_into(func: PrimFunc, like: Launch | None = None) -> GraphFunc:
 def wrap_functional(func: PrimFunc) -> GraphFunc | None:
     """Make the function that takes inputs and returns what is written, in parameter order.
 
-    None where the inputs do not determine the shape of an output.
+    None where the inputs do not determine the shape of an output, or an output has strides.
     """
     given = [p for p in func.params if not _made(p)]
     known: set[Var] = set(func.scalar_params)
     for param in given:
         if isinstance(param, BufferParam):
-            known.update(d for d in param.buffer.shape if isinstance(d, Var))
+            terms = (*param.buffer.shape, *(param.buffer.strides or ()))
+            known.update(d for d in terms if isinstance(d, Var))
+    written = [p.buffer for p in func.params if isinstance(p, BufferParam) and _made(p)]
+    if any(buffer.strides is not None for buffer in written):
+        return None
     if not {s for p in func.buffer_params for d in p.shape for s in d.free} <= known:
         return None
     mint = UidSource()
     params = {p: _param(mint, p) for p in given}
-    outputs = tuple(_info(p.buffer) for p in func.params if _made(p) and isinstance(p, BufferParam))
+    outputs = tuple(map(_info, written))
     args = tuple(params[p].value for p in given if isinstance(p, BufferParam))
     call = CallTIR(func.name, args, outputs, tuple(func.scalar_params))
     info = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
-    names = [p.buffer.name for p in func.params if _made(p) and isinstance(p, BufferParam)]
+    names = [buffer.name for buffer in written]
     name = names[0] if len(names) == 1 else "run"
     bindings = [Binding(Value(mint(), name, info), call, func.origins)]
     made: list[Value] = [bindings[0].value] if len(outputs) == 1 else []

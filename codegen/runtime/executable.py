@@ -52,14 +52,16 @@ class Executable:
     >>> import numpy as np
     >>> from tilewright.codegen import compile
     >>> from tilewright.ir.script import parse
-    >>> exe = compile(parse('''
+    >>> exe = compile(
+    ...     parse('''
     ... n = symbols("n", lower=0)
     ...
     ... @prim_func
     ... def halve(x: Buffer[(n,), f32], y: Out[(n,), f32]):
     ...     for i in range(n):
     ...         y[i] = x[i] * 0.5
-    ... '''))
+    ... ''')
+    ... )
     >>> exe.names
     ('halve',)
     >>> exe(np.array([2, 4], np.float32))

@@ -48,6 +48,8 @@ def explain(
         return _argument(spec, spec.params[site.param], numbers[0], arguments[site.param])
     if site.kind == "dimension":
         return _dimension(spec, site, numbers, arguments[site.param])
+    if site.kind == "stride":
+        return _stride(spec, site, numbers)
     if site.kind == "alias":
         return _alias(spec, site)
     return _program(spec, site, numbers)
@@ -148,6 +150,19 @@ def _dimension(
         details={
             "function": spec.name, "parameter": param.name, "annotation": param.annotation,
             "dimension": site.dim, "expected": expected, "actual": actual, "symbols": {**values},
+        },
+    )  # fmt: skip
+
+
+def _stride(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> TilewrightError:
+    param = spec.params[site.param]
+    return StrideError(
+        f"dimension {site.dim}: expected a stride of {site.text} = {numbers[0]} elements, "
+        f"got {numbers[1]}",
+        where=place(spec.name, param),
+        details={
+            "function": spec.name, "parameter": param.name, "annotation": param.annotation,
+            "dimension": site.dim, "expected": numbers[0], "actual": numbers[1],
         },
     )  # fmt: skip
 

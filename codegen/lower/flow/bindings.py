@@ -63,11 +63,13 @@ def kernel_symbols(
     scalars: Sequence[Expr],
 ) -> tuple[Expr, ...]:  # fmt: skip
     """Give the value of every symbol of a kernel, from the shapes of its arguments."""
-    known: dict[Var, Expr] = dict(zip(func.scalar_params, scalars, strict=True))
-    for buffer, given in zip(func.buffer_params, dims, strict=True):
-        for wanted, dim in zip(buffer.shape, given, strict=True):
-            if isinstance(wanted, Var):
-                known.setdefault(wanted, dim)
+    known: dict[Var, Expr] = {
+        symbol: symbol for b in func.buffer_params for t in b.strides or () for symbol in t.free
+    }
+    for buffer, given in zip(reversed(func.buffer_params), reversed(dims), strict=True):
+        pairs = zip(buffer.shape, given, strict=True)
+        known |= {wanted: dim for wanted, dim in pairs if isinstance(wanted, Var)}
+    known |= dict(zip(func.scalar_params, scalars, strict=True))
     missing = [s.name for s in kernel_symbols_ if s not in known]
     if missing:
         raise MalformedProgramError(
@@ -209,6 +211,7 @@ class Bindings:
         """Call one kernel."""
         context = self.context
         func, kernel = context.module.prim(name), context.kernels[name]
+        self.only_params_strided(func, launch)
         dims = [context.dims(a) for a in launch.args]
         values = kernel_symbols(func, kernel.symbols, dims, scalars)
         where = f"launch of {name!r}"
@@ -220,6 +223,16 @@ class Bindings:
         context.launches.append(LaunchSpec(name, binding.value.name, origins))
         buffers = tuple(context.pointer(a) for a in launch.args)
         context.emit(host.Launch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
+
+    def only_params_strided(self, func: PrimFunc, launch: Launch) -> None:
+        """Refuse a kernel that asks for strides of a tensor that is made in here, so compact."""
+        for buffer, arg in zip(func.buffer_params, launch.args, strict=True):
+            if buffer.strides is not None and arg not in self.views:
+                raise MalformedProgramError(
+                    f"buffer {buffer.name!r} asks for strides, its argument is compact",
+                    where=f"function {self.context.function.name!r}, launch of {func.name!r}",
+                    hint="leave the strides of intermediate tensors out",
+                )
 
     def library(self, binding: Binding, symbol: str, operands: Sequence[Operand]) -> None:
         """Call a library function with its operands described in memory."""

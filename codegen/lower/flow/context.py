@@ -117,13 +117,16 @@ class Context:
         """End the call with a named error unless the condition holds."""
         self.emit(host.Guard(condition, self.site(site), CALL, numbers))
 
-    def bind(self, symbol: Var, value: host.Value) -> None:
-        """Bind a symbol, and check what its declaration says of it."""
+    def bind(self, symbol: Var, value: host.Value, *, natural: bool = False) -> None:
+        """Bind a symbol, and check what its declaration says of it.
+
+        ``natural`` numbers, such as dimensions, are known to be 0 or more.
+        """
         self.emit(host.BindSymbol(symbol, value))
         self.bound.add(symbol)
         low, high, step = symbol.lower, symbol.upper, symbol.multiple_of
         here = host.Term(symbol)
-        if low is not None and low > 0:
+        if low is not None and not (natural and low <= 0):
             ok = host.Comparison("ge", here, integer(low))
             self.guard(ok, Site("bound", f"{symbol.name} >= {low}", names=(symbol.name,)), here)
         if high is not None:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from ....ir.dtype import DType
 from ....ir.errors import MalformedProgramError
-from ....ir.graph.nodes import GraphFunc, GraphParam, MatchCast, PrimInfo, TensorInfo
+from ....ir.graph.memory import Launch
+from ....ir.graph.nodes import GraphFunc, GraphParam, MatchCast, PrimInfo, TensorInfo, Value
 from ....ir.host import layout, nodes as host
+from ....ir.host.support.views import STRIDED, WRITTEN
 from ....ir.symbolic import Discharge, Expr, Fact, Var, const_value, eq, free_vars, linear_form
 from ...manifest import ParamSpec, Site
 from .context import CALL, VIEWS, Context, dtype_code, integer, term
+from .storage import all_bindings
 
 _UNCHECKED = (Discharge.PROOF, Discharge.ASSUMED_HINT)
 
@@ -63,6 +66,7 @@ class EntryChecks:
     def __init__(self, context: Context) -> None:
         """Remember where statements go."""
         self.context = context
+        self.strides = asked_strides(context)
         self.later: list[tuple[int, int, Expr, host.Value]] = []
 
     def run(self) -> None:
@@ -76,6 +80,8 @@ class EntryChecks:
                 self.tensor(position, param, info)
         self.dimensions()
         for position, param in enumerate(func.params):
+            for dim, wanted in enumerate(self.strides.get(param.value, ())):
+                self.stride(position, dim, wanted, param)
             if isinstance(param.value.info, TensorInfo):
                 self.elements(position, param.value.info)
         self.context.pending = list(self.facts())
@@ -92,8 +98,9 @@ class EntryChecks:
         """Check one tensor by itself, then its dimensions against their symbols."""
         context, view = self.context, view_of(position)
         context.emit(host.Invoke("tw_view_argument", (CALL, integer(position), view)))
-        written = int(param.access != "in")
-        wanted = (dtype_code(info.dtype), rank_of(info), info.dtype.bytes, written)
+        asked = WRITTEN if param.access != "in" else 0
+        asked += STRIDED if param.value in self.strides else 0
+        wanted = (dtype_code(info.dtype), rank_of(info), info.dtype.bytes, asked)
         problem = context.invoke("tw_check_argument", view, *map(integer, wanted))
         fine = host.Comparison("eq", problem, integer(0))
         context.guard(fine, Site("argument", param=position), problem)
@@ -107,7 +114,7 @@ class EntryChecks:
         """Bind a symbol where it is first seen alone; compare the others, when they are known."""
         match wanted:
             case Var() if wanted not in self.context.bound:
-                self.context.bind(wanted, given)
+                self.context.bind(wanted, given, natural=dim >= 0)
             case _ if free_vars(wanted) <= self.context.bound:
                 self.compare(position, dim, wanted, given)
             case _:
@@ -123,6 +130,21 @@ class EntryChecks:
         site = Site("dimension", str(wanted), position, dim, names=names)
         numbers = (term(wanted), given, *(host.Term(v) for v in symbols))
         context.guard(host.Comparison("eq", given, term(wanted)), site, *numbers)
+
+    def stride(self, position: int, dim: int, wanted: Expr, param: GraphParam) -> None:
+        """Bind, or compare, a stride that a kernel asks for; along one element it is free."""
+        context, view = self.context, view_of(position)
+        size = integer(context.tensor(param.value).dtype.bytes)
+        given = context.invoke("tw_stride_bytes", view, integer(dim))
+        elements = context.assign("stride", host.Arithmetic("floordiv", given, size))
+        if isinstance(wanted, Var) and wanted not in context.bound:
+            context.bind(wanted, elements)
+        expected = context.ready(wanted, f"stride of {param.value.name!r}")
+        shape = host.Read("ptr", view, integer(layout.VIEW_SHAPE))
+        single = host.Comparison("le", host.Read("i64", shape, integer(8 * dim)), integer(1))
+        same = host.Comparison("eq", given, host.Arithmetic("mul", expected, size))
+        site = Site("stride", str(wanted), position, dim)
+        context.guard(host.Either(single, same), site, expected, elements)
 
     def dimensions(self) -> None:
         """Solve what is left for one symbol each (``2 * n``), then compare."""
@@ -189,6 +211,19 @@ class EntryChecks:
                     shared = context.invoke("tw_overlap", *ends[k], *ends[j])
                     apart = host.Comparison("eq", shared, integer(0))
                     context.guard(apart, Site("alias", param=k, other=j))
+
+
+def asked_strides(context: Context) -> dict[Value, tuple[Expr, ...]]:
+    """Give the strides that kernels ask of the parameters they are handed."""
+    params = {p.value for p in context.function.params}
+    asked: dict[Value, tuple[Expr, ...]] = {}
+    for binding in all_bindings(context.function.bindings):
+        if isinstance(binding.right, Launch):
+            func = context.module.prim(binding.right.function)
+            for buffer, arg in zip(func.buffer_params, binding.right.args, strict=True):
+                if buffer.strides is not None and isinstance(arg, Value) and arg in params:
+                    asked[arg] = buffer.strides
+    return asked
 
 
 def read_element(dtype: DType, data: host.Value, position: int) -> host.Value:

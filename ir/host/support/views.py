@@ -22,6 +22,9 @@ BFLOAT = 4 * 256 + 16
 OTHER = 255 * 256
 """The dtype of what no element type of ours stores."""
 
+WRITTEN = 1
+STRIDED = 2
+
 NUMPY_SWAPPED = 0x200
 NUMPY_WRITABLE = 0x400
 
@@ -116,19 +119,22 @@ def is_compact(view: Ptr, size: int) -> int:
 
 
 @support
-def check_argument(view: Ptr, dtype: int, rank: int, alignment: int, written: int) -> int:
-    """Give the number of the first problem of an argument, 0 for none; -1 is any rank."""
+def check_argument(view: Ptr, dtype: int, rank: int, alignment: int, asked: int) -> int:
+    """Give the number of the first problem of an argument, 0 for none; -1 is any rank.
+
+    ``asked`` adds WRITTEN and STRIDED up.
+    """
     if load_i64(view, layout.VIEW_DEVICE) & ~2 != 1:  # the CPU is 1, its pinned memory 3
         return layout.PROBLEM_DEVICE
     if load_i64(view, layout.VIEW_DTYPE) != dtype:
         return layout.PROBLEM_DTYPE
     if rank != -1 and load_i64(view, layout.VIEW_RANK) != rank:
         return layout.PROBLEM_RANK
-    if is_compact(view, (dtype & 255) // 8) == 0:
+    if asked & STRIDED == 0 and is_compact(view, (dtype & 255) // 8) == 0:
         return layout.PROBLEM_STRIDES
     if number(load_ptr(view, layout.VIEW_DATA)) % alignment != 0:
         return layout.PROBLEM_ALIGNMENT
-    if written != 0 and load_i64(view, layout.VIEW_WRITABLE) == 0:
+    if asked & WRITTEN != 0 and load_i64(view, layout.VIEW_WRITABLE) == 0:
         return layout.PROBLEM_READ_ONLY
     return 0
 
@@ -144,10 +150,26 @@ def overlap(a: Ptr, a_bytes: int, b: Ptr, b_bytes: int) -> int:
 
 
 @support
+def stride_bytes(view: Ptr, dim: int) -> int:
+    """Give the distance of neighbours along a dimension."""
+    strides = load_ptr(view, layout.VIEW_STRIDES)
+    if strides != NULL:
+        return load_i64(strides, 8 * dim) * load_i64(view, layout.VIEW_STRIDE_UNIT)
+    shape = load_ptr(view, layout.VIEW_SHAPE)
+    step = (load_i64(view, layout.VIEW_DTYPE) & 255) // 8
+    for k in range(dim + 1, load_i64(view, layout.VIEW_RANK)):
+        step = step * load_i64(shape, 8 * k)
+    return step
+
+
+@support
 def view_bytes(view: Ptr) -> int:
-    """Count the bytes that a compact tensor takes."""
+    """Count the bytes from a tensor's first element to behind its last."""
     shape = load_ptr(view, layout.VIEW_SHAPE)
     size = (load_i64(view, layout.VIEW_DTYPE) & 255) // 8
     for k in range(load_i64(view, layout.VIEW_RANK)):
-        size = size * load_i64(shape, 8 * k)
+        extent = load_i64(shape, 8 * k)
+        if extent == 0:
+            return 0
+        size = size + (extent - 1) * stride_bytes(view, k)
     return size

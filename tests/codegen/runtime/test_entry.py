@@ -28,6 +28,7 @@ from tilewright.ir.graph.nodes import CallTIR, PrimInfo, TensorInfo
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary
 from tilewright.ir.module import Module
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import Discharge, as_expr, eq, var
 
 from tests.codegen.runtime.helpers import add_kernel, chain, increment_kernel, tensor
@@ -218,6 +219,51 @@ def test_a_written_argument_shares_no_memory(update: Executable) -> None:
 def test_empty_arguments_share_nothing(update: Executable) -> None:
     memory = ones(8)
     update["add"].into(memory[:0], memory[:0], memory[:0])
+
+
+def strided() -> Executable:
+    return compile(
+        parse("""
+n, m, s = symbols("n m s", lower=0)
+
+@prim_func
+def every_other(x: Buffer((n, m), f32, strides=(m * 2, 1)), y: Out[(n, m), f32]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = x[i, j]
+
+@prim_func
+def any_rows(x: Buffer((n, m), f32, strides=(s, 1)), y: Out[(n, m), f32]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = x[i, j]
+""")
+    )
+
+
+def test_strides_that_a_kernel_asks_for() -> None:
+    exe = strided()
+    memory = np.arange(24, dtype=np.float32).reshape(3, 8)
+    assert np.array_equal(exe["every_other"](memory[:, :4]), memory[:, :4])
+    assert np.array_equal(exe["any_rows"](memory[:, :5]), memory[:, :5])
+    assert np.array_equal(exe["any_rows"](torch.from_numpy(memory)[:, 2:5]), memory[:, 2:5])
+    assert np.array_equal(exe["every_other"](memory[:1, :3]), memory[:1, :3])
+    with pytest.raises(StrideError, match=r"dimension 0: .* stride of m \* 2 = 16 elements"):
+        exe["every_other"](memory)
+    with pytest.raises(StrideError, match=r"dimension 1: .* of 1 = 1 elements, got 2"):
+        exe["any_rows"](memory[:, ::2])
+    with pytest.raises(FactError, match="s >= 0 fails, with s = -8"):
+        exe["any_rows"](memory[::-1])
+
+
+def test_an_integer_below_its_declared_range() -> None:
+    k, g = var("k", lower=0), GraphBuilder("main")
+    x = g.param("x", tensor(4))
+    g.param("k", PrimInfo(i64, k))
+    exe = compile(Module().with_functions(g.finish((x,))))
+    exe(ones(4), 0)
+    with pytest.raises(FactError, match="k >= 0 fails, with k = -1"):
+        exe(ones(4), -1)
 
 
 # ---------------------------------------------------------------- DLPack
