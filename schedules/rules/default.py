@@ -7,7 +7,7 @@ from ...ir.graph.operators import get_operator
 from ...ir.loop.nodes import PrimFunc
 from ...ir.module import Module
 from ...ir.target import Target
-from ..primitives.graph.collapse_dims import nests
+from ..primitives.graph.collapse_dims import CollapseDims
 from ..primitives.graph.fuse_tir import called_kernels
 from ..primitives.graph.lift_transforms import PREPARE, liftable
 from ..refs import FunctionRef
@@ -78,8 +78,9 @@ def lower_graph(schedule: Schedule, name: str) -> None:
         schedule.fuse_ops(ref)
         schedule.fuse_tir(ref)
         for kernel in sorted(called_kernels(schedule.module)):
-            if nests(schedule.module.prim(kernel)) is not None:
-                schedule.collapse_dims(FunctionRef(kernel))
+            step = CollapseDims(FunctionRef(kernel))
+            if not schedule.check(step):
+                schedule.apply(step)
 
 
 def _works(binding: Binding) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...ir.graph.nodes import CallTIR, ConstantRef
 from ...ir.loop.nodes import Buffer, IndexMap
 from ...ir.symbolic import Var, const_value, var
+from ..primitives.graph.hoist_block import HoistBlock
 from ..refs import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
@@ -27,8 +28,9 @@ def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine:
     rows, columns = machine.tile(dtype)
     if pattern.packable and not (pattern.batched and pattern.row_major):
         copy = pack(schedule, function, pattern, columns)
-        if is_weight(schedule, function, pattern.right.buffer):
-            schedule.hoist_block(copy)
+        hoist = HoistBlock(copy)
+        if is_weight(schedule, function, pattern.right.buffer) and not schedule.check(hoist):
+            schedule.apply(hoist)
     for name in (function, *_versions(schedule, function, pattern)):
         found = classify_packed(schedule, name)
         if found is not None:

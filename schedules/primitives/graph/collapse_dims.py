@@ -12,8 +12,11 @@ from ....ir.graph.nodes import (
     ConstantRef,
     Dims,
     GraphFunc,
+    MakeTuple,
     Operand,
     TensorInfo,
+    TupleInfo,
+    TupleItem,
     Value,
 )
 from ....ir.identity import UidSource, fresh_name
@@ -39,7 +42,7 @@ from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import FunctionRef, Ref
 from ...state import State
-from ._functions import prim_problem
+from ._functions import plain_calls_problem, prim_problem
 
 
 @primitive(family="graph", returns=FunctionRef)
@@ -66,6 +69,8 @@ class CollapseDims(Primitive):
     --------
     1. The function is loop-level.
     2. It is not scheduled yet: every block stands alone under one loop per iteration variable.
+    3. All calls of it are plain: in the dataflow stage, outside of branches and of groups, without
+       versions.
 
     Notes
     -----
@@ -78,8 +83,11 @@ class CollapseDims(Primitive):
         """Check the level and the plain form of the loops."""
         wrong = list(prim_problem(state, self.function, 1))
         yield from wrong
-        if not wrong and nests(state.module.prim(self.function.function)) is None:
+        if wrong:
+            return
+        if nests(state.module.prim(self.function.function)) is None:
             yield Problem(2, f"{self.function.function!r} is scheduled already", (self.function,))
+        yield from plain_calls_problem(state, self.function, 3)
 
     def rewrite(self, state: State) -> Rewrite:
         """Join pairs of dimensions until none is left, then adapt the callers."""
@@ -389,6 +397,11 @@ def _grouped(shape: tuple[Expr, ...], sizes: list[int]) -> tuple[Expr, ...]:
     return tuple(out)
 
 
+def _joined_info(info: TensorInfo, sizes: list[int]) -> TensorInfo:
+    shape = _grouped(info.shape or (), sizes)
+    return info if shape == info.shape else replace(info, shape=shape, rank=len(shape))
+
+
 class _Callers:
     """Rewrites the calls of one kernel inside one graph."""
 
@@ -406,16 +419,13 @@ class _Callers:
 
     def _view(self, source: Operand, info: TensorInfo, sizes: list[int]) -> Operand:
         """The same bytes under the joined shape."""
-        shape = _grouped(info.shape or (), sizes)
-        if shape == info.shape:
+        joined = _joined_info(info, sizes)
+        if joined is info:
             return source
-        joined = replace(info, shape=shape, rank=len(shape))
         if isinstance(source, ConstantRef):
             return self._constant_view(source, joined)
-        name = fresh_name(f"{source.name if isinstance(source, Value) else 'x'}_view", self._taken)
-        self._taken.add(name)
-        value = Value(self._mint(), name, joined)
-        self.bindings.append(Binding(value, Call("reshape", (source, Dims(shape)))))
+        value = self._value(f"{source.name if isinstance(source, Value) else 'x'}_view", joined)
+        self.bindings.append(Binding(value, Call("reshape", (source, Dims(joined.shape or ())))))
         return value
 
     def _constant_view(self, source: ConstantRef, info: TensorInfo) -> ConstantRef:
@@ -429,29 +439,57 @@ class _Callers:
         return ConstantRef(key, info)
 
     def adapt(self, binding: Binding, call: CallTIR, groups: Mapping[int, list[int]]) -> None:
-        """Rewrite one call: views of the arguments, the call, a view of its result."""
+        """Rewrite one call: views of the arguments, the call, views of its results."""
+        reads, writes = self._positions()
         args = tuple(
             self._view(a, a.info, groups[k])
             if isinstance(a, Value | ConstantRef) and isinstance(a.info, TensorInfo)
             else a
-            for k, a in enumerate(call.args)
+            for k, a in zip(reads, call.args, strict=True)
         )
-        info = call.outputs[0]
-        shape = _grouped(info.shape or (), groups[len(call.args)])
+        outputs = tuple(
+            _joined_info(info, groups[k]) for k, info in zip(writes, call.outputs, strict=True)
+        )
         given: dict[Expr, Expr] = {**call_symbols(self._old, call)}
         scalars = tuple(given[v] for v in self._kernel.scalars)
-        if shape == info.shape:
-            right = replace(call, args=args, scalars=scalars)
+        right = replace(call, args=args, outputs=outputs, scalars=scalars)
+        if outputs == call.outputs:
             self.bindings.append(replace(binding, right=right))
             return
-        joined = replace(info, shape=shape, rank=len(shape))
-        name = fresh_name(f"{binding.value.name}_flat", self._taken)
-        self._taken.add(name)
-        flat = Value(self._mint(), name, joined)
-        right = replace(call, args=args, outputs=(joined,), scalars=scalars)
+        whole = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
+        flat = self._value(f"{binding.value.name}_flat", whole)
         self.bindings.append(replace(binding, value=flat, right=right))
-        back = Call("reshape", (flat, Dims(info.shape or ())))
-        self.bindings.append(Binding(binding.value, back, binding.origins))
+        self._unfold(binding, call, flat, outputs)
+
+    def _positions(self) -> tuple[list[int], list[int]]:
+        """Where the arguments and the outputs of a call stand among the kernel's buffers."""
+        access = [p.access for p in self._old.params if isinstance(p, BufferParam)]
+        reads = [k for k, how in enumerate(access) if how != "out"]
+        return reads, [k for k, how in enumerate(access) if how == "out"]
+
+    def _value(self, name: str, info: TensorInfo | TupleInfo) -> Value:
+        fresh = fresh_name(name, self._taken)
+        self._taken.add(fresh)
+        return Value(self._mint(), fresh, info)
+
+    def _unfold(
+        self, binding: Binding, call: CallTIR, flat: Value, joined: tuple[TensorInfo, ...]
+    ) -> None:
+        """Give the results their shapes back."""
+        if len(joined) == 1:
+            back = Call("reshape", (flat, Dims(call.outputs[0].shape or ())))
+            self.bindings.append(Binding(binding.value, back, binding.origins))
+            return
+        parts: list[Operand] = []
+        for k, (info, new) in enumerate(zip(call.outputs, joined, strict=True)):
+            part = self._value(f"{binding.value.name}_{k}_flat", new)
+            self.bindings.append(Binding(part, TupleItem(flat, k), binding.origins))
+            if new != info:
+                view = Call("reshape", (part, Dims(info.shape or ())))
+                part = self._value(f"{binding.value.name}_{k}", info)
+                self.bindings.append(Binding(part, view, binding.origins))
+            parts.append(part)
+        self.bindings.append(Binding(binding.value, MakeTuple(tuple(parts)), binding.origins))
 
     def adapted(self, groups: Mapping[int, list[int]]) -> Module:
         """Rewrite all calls, and give the module."""

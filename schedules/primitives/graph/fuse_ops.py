@@ -29,10 +29,7 @@ from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import BindingRef, FunctionRef, Ref
 from ...state import State
-from ._functions import MAIN, graph_problem
-
-PRIMITIVE = ("primitive", True)
-"""The attribute of a graph-level function that is to become one loop-level function."""
+from ._functions import MAIN, PRIMITIVE, graph_problem
 
 
 @primitive(family="graph", returns=tuple[FunctionRef, ...])

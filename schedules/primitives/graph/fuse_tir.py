@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ....ir.graph.memory import Launch
 from ....ir.graph.nodes import (
     Binding,
+    Call,
     CallGraph,
     CallTIR,
     Dims,
@@ -17,6 +18,8 @@ from ....ir.graph.nodes import (
     TensorInfo,
     Value,
 )
+from ....ir.graph.operators import get_operator
+from ....ir.graph.visit import inner_bindings
 from ....ir.identity import NO_ORIGIN, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, Param, PrimFunc, ScalarParam, Stmt
 from ....ir.loop.visit import seq
@@ -26,10 +29,10 @@ from ...inline import Renaming, inlined_body
 from ...kernels import Kernel, KernelTable, generalise
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
-from ...refs import FunctionRef, Ref
+from ...refs import BindingRef, FunctionRef, Ref
 from ...state import State
-from ._functions import MAIN, graph_problem
-from .fuse_ops import PRIMITIVE
+from ._functions import MAIN, PRIMITIVE, graph_problem
+from .legalize import Legalize
 
 
 @primitive(family="graph", returns=tuple[FunctionRef, ...])
@@ -55,6 +58,7 @@ class FuseTir(Primitive):
     Requires
     --------
     1. The function is a graph-level function in the dataflow stage.
+    2. Its groups hold calls of kernels only, on tensors that they are given or make.
 
     Notes
     -----
@@ -64,17 +68,24 @@ class FuseTir(Primitive):
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the function's level and stage."""
-        yield from graph_problem(state, self.function, 1)
+        """Check the function's level and stage, and what its groups hold."""
+        wrong = list(graph_problem(state, self.function, 1))
+        yield from wrong
+        if not wrong:
+            for group in self._groups(state.module).values():
+                yield from _contents(group)
+
+    def _groups(self, module: Module) -> dict[str, GraphFunc]:
+        return {
+            b.right.function: module.graph(b.right.function)
+            for b in module.graph(self.function.function).bindings
+            if isinstance(b.right, CallGraph) and is_group(module, b.right.function)
+        }
 
     def rewrite(self, state: State) -> Rewrite:
         """Join group by group."""
         graph = state.module.graph(self.function.function)
-        groups = {
-            b.right.function: state.module.graph(b.right.function)
-            for b in graph.bindings
-            if isinstance(b.right, CallGraph) and is_group(state.module, b.right.function)
-        }
+        groups = self._groups(state.module)
         base = state.module.without(*groups)
         table = KernelTable(base)
         fused: list[FunctionRef] = []
@@ -108,15 +119,35 @@ def is_group(module: Module, name: str) -> bool:
     return isinstance(found, GraphFunc) and PRIMITIVE in found.attributes
 
 
+def _contents(group: GraphFunc) -> Iterator[Problem]:
+    """Find fault with a group that cannot become one loop-level function."""
+    known: set[Operand] = {p.value for p in group.params}
+    for binding in group.bindings:
+        right = binding.right
+        where = (BindingRef(group.name, binding.value.uid, binding.value.name),)
+        name = f"{binding.value.name!r} in group {group.name!r}"
+        if not isinstance(right, CallTIR):
+            needs = isinstance(right, Call) and not get_operator(right.op).is_view
+            fixes = (Legalize(FunctionRef(group.name)),) if needs else ()
+            yield Problem(2, f"{name} calls no kernel", where, fixes=fixes)
+        elif not known.issuperset(right.args):
+            yield Problem(2, f"{name} uses what the group is not given", where)
+        known.add(binding.value)
+
+
 def called_kernels(module: Module) -> set[str]:
     """Give the names of all loop-level functions that graphs call, versions included."""
-    names: set[str] = set()
-    for graph in module.graphs:
-        for binding in graph.bindings:
-            if isinstance(binding.right, CallTIR | Launch):
-                names.add(binding.right.function)
-                names.update(v.function for v in binding.right.versions)
-    return names
+    return {name for graph in module.graphs for name in _called(graph.bindings)}
+
+
+def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
+    for binding in bindings:
+        right = binding.right
+        if isinstance(right, CallTIR | Launch):
+            yield right.function
+            yield from (v.function for v in right.versions)
+        for inner in inner_bindings(right):
+            yield from _called(inner)
 
 
 def without_unused(module: Module, before: Module) -> Module:
@@ -180,7 +211,11 @@ class _Join:
         self._declare_inputs()
         body = seq(*(self._body(b) for b in self._group.bindings))
         params = sorted(self._params, key=lambda p: isinstance(p, ScalarParam))
-        origins = NO_ORIGIN.union(*(b.origins for b in self._group.bindings))
+        callees = (b.right for b in self._group.bindings if isinstance(b.right, CallTIR))
+        origins = NO_ORIGIN.union(
+            *(b.origins for b in self._group.bindings),
+            *(self._module.prim(c.function).origins for c in callees),
+        )
         return PrimFunc(
             self._group.name,
             tuple(params),

@@ -25,6 +25,7 @@ from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import BlockRef, FunctionRef, Ref
 from ...state import State
+from ._functions import plain_calls_problem
 
 
 @primitive(family="graph", returns=FunctionRef)
@@ -53,6 +54,8 @@ class HoistBlock(Primitive):
     1. The block's loop nest stands directly in the function's body and holds no other block.
     2. It writes one temporary, whole, that no other block writes.
     3. It reads only inputs of the function.
+    4. All calls of it are plain: in the dataflow stage, outside of branches and of groups, without
+       versions.
 
     Notes
     -----
@@ -79,6 +82,7 @@ class HoistBlock(Primitive):
         wrong = sorted(b.name for b in read - _inputs(func))
         if wrong:
             yield Problem(3, f"it reads {', '.join(wrong)}, no input", (self.block,))
+        yield from plain_calls_problem(state, FunctionRef(func.name), 4)
 
     def rewrite(self, state: State) -> Rewrite:
         """Split the kernel in two, and call the new one before every call of the old."""

@@ -1,0 +1,228 @@
+"""Graph steps that change a kernel adapt all of its callers, or say which they cannot adapt."""
+
+import numpy as np
+import pytest
+
+from tilewright.ir.interpreter import run_graph
+from tilewright.ir.script import parse
+from tilewright.ir.verify import verify
+from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.graph.collapse_dims import CollapseDims
+from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
+from tilewright.schedules.primitives.graph.fuse_tir import FuseTir
+from tilewright.schedules.primitives.graph.hoist_block import HoistBlock
+from tilewright.schedules.primitives.memory.plan_memory import PlanMemory
+from tilewright.schedules.refs import BindingRef, FunctionRef
+
+from tests.schedules.helpers import rejected
+
+MAIN = FunctionRef("main")
+RELU = FunctionRef("relu")
+X = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)
+
+CHAIN = """
+b, s = symbols("b s", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, s, 8), f32]):
+    t = relu(x)
+    u = negative(t)
+    y = add(u, t)
+    return y
+"""
+
+BRANCHES = """
+b, s = symbols("b s", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, s, 8), f32], p: Tensor[(), bool]):
+    r = relu(x)
+    t = negative(r)
+    if p:
+        u = relu(t)
+        y: Tensor[(b, s, 8), f32] = u
+    else:
+        v = multiply(t, 2.0)
+        y: Tensor[(b, s, 8), f32] = v
+    z = add(y, x)
+    return z
+"""
+
+PIECES = """
+b, s = symbols("b s", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, s, 8), f32]):
+    y = split(x, (2, 6), axis=-1)
+    a = y[0]
+    c = y[1]
+    return c, a
+"""
+
+COPIED = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def turned(x: Buffer[(n, m), f32], w: Buffer[(n, m), f32], y: Out[(m, n), f32]):
+    t = alloc((m, n), f32)
+    u = alloc((m, n), f32)
+    for i in range(m):
+        for j in range(n):
+            with block("turn"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj] = w[vj, vi]
+    for i1 in range(m):
+        for j1 in range(n):
+            with block("both"):
+                vi1, vj1 = spatial(i1), spatial(j1)
+                u[vi1, vj1] = t[vi1, vj1] * x[vj1, vi1]
+    for i2 in range(m):
+        for j2 in range(n):
+            with block("last"):
+                vi2, vj2 = spatial(i2), spatial(j2)
+                y[vi2, vj2] = u[vi2, vj2] + 1.0
+
+@graph_func
+def main(x: Tensor[(n, m), f32], w: Tensor[(n, m), f32]):
+    y: Tensor[(m, n), f32] = call_tir(turned, x, w)
+    return y
+"""
+
+
+def lowered(text):
+    schedule = Schedule(parse(text))
+    schedule.legalize(MAIN)
+    return schedule
+
+
+def binding(schedule, name, function="main"):
+    found = schedule.module.graph(function).bindings
+    return next(BindingRef(function, b.value.uid) for b in found if b.value.name == name)
+
+
+def same(schedule, *args):
+    start = schedule.history[0].state.module
+    verify(schedule.module)
+    pairs = zip(run_graph(start, args), run_graph(schedule.module, args), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_every_result_of_a_kernel_gets_its_shape_back():
+    schedule = lowered(PIECES)
+    schedule.collapse_dims(FunctionRef("split"))
+    assert [b.rank for b in schedule.module.prim("split").buffer_params] == [2, 2, 2]
+    assert same(schedule, X)
+
+
+def test_a_kernel_that_a_branch_calls_outlives_fusion():
+    schedule = lowered(BRANCHES)
+    schedule.fuse_ops(MAIN)
+    schedule.fuse_tir(MAIN)
+    assert {"relu", "fused_relu_negative"} <= set(schedule.module.functions)
+    assert "negative" not in schedule.module.functions
+    assert same(schedule, X, np.array(True))
+    assert same(schedule, X, np.array(False))
+
+
+def test_fused_kernels_that_a_branch_calls_as_well_stay():
+    text = CHAIN.replace(
+        "y = add(u, t)\n    return y", "y = add(u, t)\n    z = relu(y)\n    return z"
+    )
+    schedule = lowered(text)
+    schedule.fuse_ops(MAIN, bindings=(binding(schedule, "u"), binding(schedule, "y")))
+    schedule.fuse_tir(MAIN)
+    assert {"relu", "fused_negative_add"} == set(schedule.module.functions) - {"main"}
+    assert same(schedule, X)
+
+
+def with_version():
+    schedule = lowered(CHAIN)
+    version = schedule.specialise(RELU, symbol="b", lower=2, upper=2)
+    return schedule, version
+
+
+def launched():
+    schedule = lowered(CHAIN)
+    schedule.plan_memory(MAIN)
+    return schedule
+
+
+def grouped():
+    schedule = lowered(CHAIN)
+    schedule.fuse_ops(MAIN, bindings=(binding(schedule, "u"), binding(schedule, "y")))
+    return schedule
+
+
+def test_collapse_dims_needs_plain_calls():
+    schedule, version = with_version()
+    rejected(schedule, CollapseDims(RELU), 3, "calls it with versions")
+    rejected(schedule, CollapseDims(version), 3, "as a version of another kernel")
+    rejected(launched(), CollapseDims(RELU), 3, "in the memory stage")
+    rejected(lowered(BRANCHES), CollapseDims(RELU), 3, "in a branch")
+    rejected(grouped(), CollapseDims(FunctionRef("negative")), 3, "waits for fuse_tir")
+
+
+def test_hoisting_splits_a_kernel_in_two():
+    schedule = Schedule(parse(COPIED))
+    made = schedule.hoist_block(schedule.get_block("turn", "turned"))
+    assert made.function == "turned_t"
+    assert len(schedule.module.graph().bindings) == 2
+    assert same(schedule, X[0], X[1])
+
+
+def test_requirements_of_hoist_block():
+    schedule = Schedule(parse(COPIED))
+    turn, both, last = (schedule.get_block(n, "turned") for n in ("turn", "both", "last"))
+    rejected(schedule, HoistBlock(last), 2, "not one temporary of its own")
+    rejected(schedule, HoistBlock(both), 3, "it reads t, no input")
+    shared = schedule.branch()
+    shared.compute_at(turn, shared.get_loops(both)[0])
+    rejected(shared, HoistBlock(turn), 1, "shares its outer loops")
+    schedule.specialise(FunctionRef("turned"), symbol="n", lower=1, upper=1)
+    rejected(schedule, HoistBlock(turn), 4, "calls it with versions")
+
+
+def test_groups_may_not_surround_what_is_no_part_of_them():
+    schedule = lowered(CHAIN.replace("y = add(u, t)", "w = negative(u)\n    y = add(w, t)"))
+    ends = (binding(schedule, "u"), binding(schedule, "y"))
+    rejected(schedule, FuseOps(MAIN, ends), 3, "'u' is used by w too")
+    rejected(schedule, FuseOps(MAIN, ends), 4, "depends on the group through w")
+
+
+def test_requirements_of_fuse_tir():
+    text = """
+b, s = symbols("b s", lower=1)
+
+@graph_func(primitive=True)
+def group(x: Tensor[(b, s, 8), f32]):
+    u = negative(x)
+    v = relu(u)
+    return v
+
+@graph_func
+def main(x: Tensor[(b, s, 8), f32]):
+    y: Tensor[(b, s, 8), f32] = call(group, x)
+    return y
+"""
+    schedule = Schedule(parse(text))
+    problem = rejected(schedule, FuseTir(MAIN), 2, "'u' in group 'group' calls no kernel")
+    assert [f.title() for f in problem.fixes] == ["legalize(function=group)"]
+    schedule.legalize(FunctionRef("group"))
+    schedule.fuse_tir(MAIN)
+    assert same(schedule, X)
+
+
+def test_requirements_of_plan_memory():
+    schedule = Schedule(parse(CHAIN))
+    rejected(schedule, PlanMemory(MAIN), 2, "'t' still calls the operator relu")
+    rejected(launched(), PlanMemory(MAIN), 1, "in the memory stage")
+
+
+@pytest.mark.parametrize("name", ["relu", "add"])
+def test_origins_of_all_that_was_fused_stay_on_the_kernel(name):
+    schedule = lowered(CHAIN)
+    origins = schedule.module.prim(name).origins
+    assert origins
+    schedule.fuse_ops(MAIN)
+    (kernel,) = schedule.fuse_tir(MAIN)
+    assert origins <= schedule.module.prim(kernel.function).origins
