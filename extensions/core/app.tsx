@@ -130,8 +130,8 @@ function Dock({ store, idBase }: PartProps): JSX.Element {
   return (
     <section class="tw-pane tw-dock" aria-label="Dock">
       <Tabs label="Dock" tabs={tabs} current={tab} onChange={setTab} idBase={idBase} />
-      <div class="tw-pane-body tw-scroll" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${tab}`} tabIndex={0}>
-        <Boundary name="dock" key={tab}>
+      <div key={tab} class="tw-pane-body tw-scroll" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${tab}`} tabIndex={0}>
+        <Boundary name="dock">
         {tab === "trace" ? <TracePanel store={store} /> : null}
         {tab === "history" ? <HistoryPanel store={store} /> : null}
         {tab === "symbols" ? <SymbolsPanel store={store} /> : null}
