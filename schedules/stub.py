@@ -60,7 +60,7 @@ def stub() -> str:
 
 def _method(step: type[Step]) -> str:
     parameters = "".join(f", {_parameter(f)}" for f in dataclasses.fields(cast("Any", step)))
-    line = f"    def {step.verb()}(self{parameters}) -> {_returned(step)}:"
+    line = f"    def {step.verb()}(self{parameters}) -> {returned_text(step)}:"
     summary = f'        """{step.summary()}"""'
     return f"{_wrapped(line)}\n{summary}\n"
 
@@ -94,7 +94,8 @@ def _default(value: object) -> str:
     return f" = {value!r}" if simple else " = ..."
 
 
-def _returned(step: type[Step]) -> str:
+def returned_text(step: type[Step]) -> str:
+    """Write the type that a step's method gives."""
     if returned_shape(step) == "none":
         return "None"
     if returned_shape(step) == "one":
