@@ -4,6 +4,7 @@
 #   make workbench HEADLESS=1  the same notebook run to its end without a browser
 #   make test                  environment, Chromium, then every check
 #   make fuzz | bench          long random tests | the measured claims
+#   make math                  every single-precision number through every element function
 #   make clean                 what was built; `make distclean` also the environment
 
 SHELL := /bin/bash
@@ -27,7 +28,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help env assets workbench test lint types web-test python-test fuzz bench clean distclean
+.PHONY: help env assets workbench test lint types web-test python-test fuzz math bench clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -94,6 +95,9 @@ python-test: env assets
 
 fuzz: env assets
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
+
+math: env
+	$(PY) -m tests.fuzz.exhaustive_math
 
 bench: env
 	$(PY) -m tests.benchmarks.spine
