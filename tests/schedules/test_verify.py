@@ -1,72 +1,114 @@
-"""verify() finds what differs, and says what it left out."""
+"""``Schedule.verify`` finds programs that compute something else, and says at which sizes."""
 
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from tilewright.ir.loop.nodes import Block, Stmt
+from tilewright.ir.loop.visit import transform
 from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
+from tilewright.schedules.refs import FunctionRef
 from tilewright.schedules.verify import VerificationError, verify
 
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
 
-EXP = """
+FLOATS = """
 n = symbols("n", lower=1)
 
 @prim_func
-def total(x: Buffer[(n, 6), f32], y: Out[(n,), f32]):
+def wave(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    t = alloc((n,), f32)
     for i in range(n):
-        for k in range(6):
-            with block("sum"):
-                vi, vk = spatial(i), reduce(k)
-                with init(): y[vi] = 0.0
-                y[vi] += exp(x[vi, vk])
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = exp(x[vi])
+    for j in range(n):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj] / (t[vj] + 1.0)
 """
 
 GRAPH = """
 n = symbols("n", lower=1)
 
 @graph_func
-def main(x: Tensor[(n, 8), f32], w: Tensor[(8, 4), f32]):
-    y = matmul(x, w)
-    z = relu(y)
-    return z
+def main(x: Tensor[(n, 4), f32]):
+    y = softmax(x, axis=-1)
+    return y
 """
 
+MUTANTS = {
+    "a last row left out": (MATMUL, "for i in range(M)", "for i in range(M - 1)"),
+    "an initialisation forgotten": (MATMUL, "with init(): C[vi, vj] = 0", "with init(): pass"),
+    "a wrong start": (MATMUL, "C[vi, vj] = 0", "C[vi, vj] = 1"),
+    "neighbours swapped": (CHAIN, "t[vj] * x[vj]", "t[vj] * x[n - 1 - vj]"),
+    "operands swapped": (CHAIN, "u[vk] - x[vk]", "x[vk] - u[vk]"),
+    "a constant slightly off": (FLOATS, "+ 1.0)", "+ 1.00001)"),
+}
 
-def test_a_wrong_program_is_found():
-    right, wrong = parse(CHAIN), parse(CHAIN.replace("u[vk] - x[vk]", "u[vk] - x[0]"))
-    found = verify(right, wrong)
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_programs_are_found(name: str) -> None:
+    text, old, new = MUTANTS[name]
+    assert old in text
+    if new.endswith("pass"):
+        before = parse(text)
+        after = before.with_functions(without_init(before.prims[0]))
+    else:
+        before, after = parse(text), parse(text.replace(old, new))
+    found = verify(before, after)
     assert not found.ok
     with pytest.raises(VerificationError, match="WRONG"):
         found.required()
 
 
-def test_reordered_sums_of_irrational_numbers_agree_to_rounding():
-    sch = schedule(EXP)
-    block = sch.get_block("sum")
-    i, k = sch.get_loops(block)
-    k0, k1 = sch.split(k, factors=(2, 3))
-    sch.reorder((k1, k0))
-    found = sch.verify().required()
-    assert all(c.difference <= 1e-9 for c in found.compared)
-    assert i in sch.get_loops(block)
+def without_init(func):
+    def change(statement: Stmt) -> Stmt:
+        return replace(statement, init=None) if isinstance(statement, Block) else statement
+
+    return replace(func, body=transform(func.body, change))
 
 
-def test_what_would_take_too_long_is_said_to_be_skipped():
+def test_the_report_names_function_sizes_and_difference() -> None:
+    found = verify(parse(FLOATS), parse(FLOATS.replace("+ 1.0)", "+ 1.5)")), runs=1)
+    (one,) = found.compared
+    assert str(found).startswith(f"wave at n = {one.sizes['n']}: relative difference")
+    assert str(found).endswith(", WRONG")
+
+
+def test_integers_and_sums_compare_bit_for_bit() -> None:
     sch = schedule(MATMUL)
-    i, _, _ = sch.get_loops(sch.get_block("mm"))
-    sch.parallel(i)
-    found = sch.verify(limit=10)
-    assert found.compared == ()
-    assert "not run, as it has" in str(found)
+    mm = sch.get_block("mm")
+    *_, k = sch.get_loops(mm)
+    k0, k1 = sch.split(k, (None, 3))
+    sch.reorder((k1, k0))
+    found = sch.verify()
+    assert found.ok
+    assert all(c.exact and c.difference == 0 for c in found.compared)
 
 
-def test_nothing_changed():
-    assert str(schedule(CHAIN).verify()) == "nothing changed"
-
-
-def test_graphs_are_run_as_a_whole():
-    sch = schedule(GRAPH)
-    sch.legalize()
-    sch.fuse_ops()
-    sch.fuse_tir()
-    found = sch.verify().required()
+def test_graphs_are_run_as_a_whole() -> None:
+    sch = Schedule(parse(GRAPH))
+    sch.legalize(FunctionRef("main"))
+    found = sch.verify()
+    assert found.ok
     assert {c.function for c in found.compared} == {"main"}
+
+
+def test_a_function_too_large_to_interpret_is_said_to_be_left_out() -> None:
+    before = parse(MATMUL.replace("24", "4096"))
+    found = verify(before, parse(MATMUL.replace("24", "4096")), limit=1e3)
+    assert not found.compared
+    ((name, reason),) = found.skipped
+    assert name == "matmul"
+    assert "iterations at the sizes tried" in reason
+
+
+def test_nothing_to_compare_is_said_so() -> None:
+    sch = schedule(MATMUL)
+    assert str(sch.verify()) == "nothing changed"
+    np.testing.assert_equal(sch.verify().compared, ())
