@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -52,10 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output: Output = options.run(options)
     except TilewrightError as error:
         return _fail(error, as_json=options.json)
+    return _told(_json(output.data) if options.json else output.text, output.code)
+
+
+def _told(text: str, code: int) -> int:
+    """Print; a reader that has seen enough, such as ``head``, is no fault."""
+    try:
+        print(text, flush=True)
     except BrokenPipeError:
-        return 1
-    print(_json(output.data) if options.json else output.text)
-    return output.code
+        # Python flushes once more when it ends: to nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _fail(error: TilewrightError, *, as_json: bool) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -27,6 +30,17 @@ def test_an_unknown_verb_ends_with_usage(capsys) -> None:
         main(["fly"])
     assert ended.value.code == 2
     assert "invalid choice: 'fly'" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_early_is_no_fault() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = "from tilewright.workbench.cli import main; raise SystemExit(main(['cache']))"
+    ended = subprocess.run(
+        [sys.executable, "-c", command], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 # ---------------------------------------------------------------- show
