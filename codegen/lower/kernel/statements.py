@@ -138,7 +138,8 @@ class StatementLowering:
         first = context.known.decide(substitute(mask, {context.lanes.var: 0}))
         if first is TRUE:
             return None
-        limits = [solve(part, context.lanes.var) for part in conjuncts(mask)]
+        lane = context.lanes.var
+        limits = [solve(part, lane) for part in conjuncts(mask) if lane in part.free]
         if all(limit is not None and limit.above for limit in limits):
             return Predicate(first)  # the mask is a prefix of the lanes
         return Reduce("or", predicate(mask, context))

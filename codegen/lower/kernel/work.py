@@ -30,13 +30,10 @@ def _work(statement: loop.Stmt, tile: tuple[loop.For, ...]) -> Expr:
     match statement:
         case loop.Store():
             return as_expr(_store(statement, tile))
-        case loop.For(kind="unrolled" | "vectorized", extent=Const()):
-            return _work(statement.body, (*tile, statement))
+        case loop.For(kind="unrolled" | "vectorized", extent=Const(), body=body, var=var):
+            return substitute(_work(body, (*tile, statement)), {var: 0})
         case loop.For(extent=extent, body=body, var=var):
-            inner = _work(body, tile)
-            if var in inner.free:
-                inner = substitute(inner, {var: 0})
-            return inner * maximum(extent, 0)
+            return substitute(_work(body, tile), {var: 0}) * maximum(extent, 0)
         case _:
             total = as_expr(0)
             for child in children(statement):

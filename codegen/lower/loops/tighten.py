@@ -102,7 +102,7 @@ class Limit:
 
 def solve(guard: Bool, var: Var) -> Limit | None:
     """Solve a comparison for a variable, where it is linear with a constant coefficient."""
-    if not isinstance(guard, Lt | Le):
+    if not isinstance(guard, Lt | Le) or var not in guard.free:
         return None
     slack = guard.right - guard.left - (1 if isinstance(guard, Lt) else 0)
     form = linear_form(slack, (var,))

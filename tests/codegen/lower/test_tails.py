@@ -199,3 +199,30 @@ def test_passes_keep_programs_printable() -> None:
     for _, step in PASSES[:2]:
         func = step(func, cpu)
     assert "if i0 * 14 + i1 < m" in to_text(func)
+
+
+NESTED = """
+m, n = symbols("m n", lower=1)
+
+@prim_func
+def nested(x: Buffer[(m, n), i32], y: Out[(m, n), i32]):
+    for i0 in vectorized(ceildiv(m, 2)):
+        for i1 in parallel(2):
+            for j0 in vectorized(ceildiv(n, 2)):
+                for j1 in range(2):
+                    with block("copy"):
+                        vi, vj = spatial(m, i0 * 2 + i1), spatial(n, j0 * 2 + j1)
+                        guard(i0 * 2 + i1 < m and j0 * 2 + j1 < n)
+                        y[vi, vj] = x[vi, vj] + 1
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_vectors_in_vectors_with_guards_about_both(level: str) -> None:
+    kernel = build(parse(NESTED).functions["nested"], level)
+    for m, n in [(1, 1), (2, 3), (5, 6), (33, 35), (7, 70)]:
+        x = np.arange(m * n, dtype=np.int32).reshape(m, n)
+        y = np.zeros((m + 1, n), np.int32)
+        assert kernel(x, y[:m]) == 0
+        np.testing.assert_array_equal(y[:m], x + 1)
+        assert not y[m].any()

@@ -51,3 +51,22 @@ def test_a_tile_reads_its_operands_once() -> None:
 )
 def test_functions_cost_more_than_sums(value: str, each: int) -> None:
     assert work(PLAIN.format(value=value), 7) == 7 * each
+
+
+TRIANGLE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n, 4), f32], y: Out[(n, 4), f32]):
+    for i in range(n):
+        for j in unrolled(4):
+            for k in range(4 - j):
+                with block("b"):
+                    vi, vj, vk = spatial(i), spatial(j), spatial(4, k)
+                    y[vi, vk] = x[vi, vj]
+"""
+
+
+def test_work_mentions_no_variable_of_its_own_loops() -> None:
+    func = parse(TRIANGLE).functions["f"]
+    assert {v.name for v in work_of(realize_blocks(func.body)).free} == {"n"}

@@ -1,0 +1,43 @@
+"""After every primitive: compiled code equals the interpreter, bit for bit, on both levels."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tilewright.ir.module import Module
+from tilewright.schedules import State
+
+from tests.codegen.kernels import LEVELS
+from tests.codegen.lower.test_random_programs import check
+from tests.schedules.random_steps import FUNCTION, chains, legal_step, loop_level, random_state
+from tests.strategies import prim_funcs, symbols_of
+
+WANTED = 20
+"""Accepted applications of each primitive, each compiled for every level."""
+
+
+@pytest.mark.parametrize("cls", loop_level(), ids=lambda cls: cls.verb())
+def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
+    accepted = 0
+
+    @settings(max_examples=300 * fuzz_factor)
+    @given(prim_funcs() | chains(), st.integers(0, 2**32))
+    def run(func, seed) -> None:
+        nonlocal accepted
+        if accepted >= WANTED * fuzz_factor:
+            return
+        rng = random.Random(seed)
+        state = random_state(rng, State.start(Module().with_functions(func)), rng.randint(0, 3))
+        step = legal_step(rng, state, cls)
+        if step is None:
+            return
+        after = state.apply(step).state.module.prim(FUNCTION)
+        accepted += 1
+        for level in LEVELS:
+            check(after, {v: rng.randint(1, 6) for v in symbols_of(func)}, level)
+
+    run()
+    assert accepted >= WANTED * fuzz_factor
