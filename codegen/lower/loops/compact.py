@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Stmt, Store
 from ....ir.loop.visit import Rebuilder, children, loads
@@ -118,7 +119,10 @@ def _compacted(buffer: Buffer, accesses: list[_Access]) -> _Compact | None:
 
 
 def _common(accesses: list[_Access]) -> tuple[For, ...]:
-    """Loops around all accesses."""
+    """Loops around all accesses, as far as their iterations run one after the other.
+
+    The lanes of a vectorized loop run together, so that each needs elements of its own.
+    """
     shared = accesses[0].loops
     for access in accesses[1:]:
         keep = 0
@@ -127,7 +131,7 @@ def _common(accesses: list[_Access]) -> tuple[For, ...]:
                 break
             keep += 1
         shared = shared[:keep]
-    return shared
+    return tuple(takewhile(lambda loop: loop.kind != "vectorized", shared))
 
 
 def _box(accesses: list[_Access], axis: int, place: tuple[For, ...]) -> _Span | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import Phase, given, note, settings, strategies as st
 
 from tilewright.ir.module import Module
+from tilewright.ir.script import to_text
 from tilewright.schedules import State
 
 from tests.codegen.kernels import LEVELS
@@ -23,7 +24,8 @@ WANTED = 20
 def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
     accepted = 0
 
-    @settings(max_examples=300 * fuzz_factor)
+    # Counting makes a run depend on those before it, so that examples cannot be shrunk.
+    @settings(max_examples=300 * fuzz_factor, phases=[Phase.generate])
     @given(prim_funcs() | chains(), st.integers(0, 2**32))
     def run(func, seed) -> None:
         nonlocal accepted
@@ -36,6 +38,7 @@ def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
             return
         after = state.apply(step).state.module.prim(FUNCTION)
         accepted += 1
+        note(f"{step.title()}\n{to_text(after)}")
         for level in LEVELS:
             check(after, {v: rng.randint(1, 6) for v in symbols_of(func)}, level)
 

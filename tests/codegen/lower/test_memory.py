@@ -175,3 +175,28 @@ def test_the_side_of_a_choice_not_taken_is_not_read(level: str, size: int, debug
     y = np.empty(size + 2, np.float32)
     assert build(function(PADDED), level, debug=debug)(x, y) == 0
     np.testing.assert_array_equal(y, np.pad(x, 1))
+
+
+LANES = """
+def lanes(x: Buffer[(n, 16), f32], y: Out[(n, 16), f32]):
+    t = alloc((n, 16), f32)
+    for i in range(n):
+        for j in vectorized(16):
+            with block("first"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj] = x[vi, vj] * 2.0
+            with block("second"):
+                wi, wj = spatial(i), spatial(j)
+                y[wi, wj] = t[wi, wj] + 1.0
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("around", ["range(n)", "parallel(n)"])
+def test_each_lane_has_elements_of_its_own(level: str, around: str) -> None:
+    """Found by random programs: a temporary inside of a vectorized loop shrank to one element."""
+    x = np.random.default_rng(0).random((300, 16), np.float32)
+    y = np.empty_like(x)
+    kernel = build(function(LANES.replace("range(n)", around)), level)
+    assert kernel(x, y, runtime=Runtime(threads=2)) == 0
+    np.testing.assert_array_equal(y, x * 2 + 1)
