@@ -59,9 +59,9 @@ def _cache_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _cache(options: argparse.Namespace) -> Output:
-    from ...codegen.runtime.cache import DiskCache
+    from ...codegen.runtime.cache import default_cache
 
-    cache = DiskCache()
+    cache = default_cache()
     if options.action == "clear":
         gone = cache.clear()
         return Output(f"removed {gone} entries from {cache.folder}", {"removed": gone})
@@ -183,9 +183,9 @@ def _trial() -> str:
 
 
 def _cache_place() -> str:
-    from ...codegen.runtime.cache import DiskCache
+    from ...codegen.runtime.cache import default_cache
 
-    found = DiskCache().statistics()
+    found = default_cache().statistics()
     return f"{found.folder} ({found.entries} entries, {bytes_text(found.bytes)})"
 
 

@@ -171,6 +171,7 @@ def test_a_missing_file_and_a_syntax_error_are_named(run, tmp_path: Path) -> Non
 
 def test_cache_counts_and_clears(run, monkeypatch, tmp_path: Path, matmul: Path) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TILEWRIGHT_CACHE_LIMIT", "4096")
     assert run("cache", "--json").data["entries"] == 0
     (tmp_path / "cache" / "ab").mkdir(parents=True)
     (tmp_path / "cache" / "ab" / "abcd").write_bytes(b"x" * 100)
@@ -178,7 +179,7 @@ def test_cache_counts_and_clears(run, monkeypatch, tmp_path: Path, matmul: Path)
         "folder": str(tmp_path / "cache"),
         "entries": 1,
         "bytes": 100,
-        "limit": 1 << 30,
+        "limit": 4096,
     }
     assert run("cache", "clear", "--json").data == {"removed": 1}
 

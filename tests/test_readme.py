@@ -1,0 +1,55 @@
+"""What the README shows works as it is shown: its Python, its program, its commands, its links."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tilewright.ir.graph.operators import OPERATORS
+from tilewright.workbench.cli import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+PROGRAM, *_ = re.findall(r"```python\n(n = symbols.*?)```", README, re.DOTALL)
+PYTHON = [b for b in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if b != PROGRAM]
+COMMANDS = re.findall(r"^tilewright (.*)$", README, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where the Python of the README ran, in its order."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "relu.tw").write_text(PROGRAM)
+    namespace: dict[str, object] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for block in PYTHON:
+            exec(block, namespace)
+    return folder
+
+
+def test_the_python_writes_the_trace(folder: Path) -> None:
+    assert '"op": "vectorize"' in (folder / "relu.trace").read_text()
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("lab ")])
+def test_a_command(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert main(shlex.split(command, comments=True)) == 0
+
+
+def test_every_verb_is_shown() -> None:
+    shown = {command.split()[0] for command in COMMANDS}
+    assert shown == {"lab", "compile", "run", "replay", "show", "bench", "cache", "doctor"}
+
+
+def test_links_lead_somewhere(root: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert "docs/workbench.png" in links
+    assert [link for link in links if not (root / link).is_file()] == []
+
+
+def test_the_number_of_operators() -> None:
+    assert f"{len(OPERATORS)} graph operators" in README
