@@ -23,16 +23,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def open_notebook(browser: Browser, lab: Lab) -> Iterator[Callable[[str], Page]]:
-    """Open a notebook of the folder and run it; a fault in the page fails the test."""
+def open_notebook(browser: Browser, lab: Lab) -> Iterator[Callable[..., Page]]:
+    """Open a notebook of the folder and run it, or the cells above that of an id.
+
+    A fault in the page fails the test.
+    """
     expect.set_options(timeout=PATIENCE)
     context = browser.new_context(viewport={"width": 1500, "height": 1050})
     faults: list[str] = []
 
-    def open_(name: str) -> Page:
+    def open_(name: str, before: str = "") -> Page:
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
-        lab.open(page, name)
+        lab.open(page, name, before)
         return page
 
     yield open_

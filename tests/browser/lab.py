@@ -40,6 +40,11 @@ c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext != null"
 IDLE = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'"
 RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+RUN_ABOVE = """(id) => {
+    const notebook = window.jupyterapp.shell.currentWidget.content;
+    notebook.activeCellIndex = notebook.widgets.findIndex((cell) => cell.model.id === id);
+    window.jupyterapp.commands.execute('notebook:run-all-above');
+}"""
 
 
 class LabError(RuntimeError):
@@ -61,16 +66,20 @@ class Lab:
         )
         nbformat.write(notebook, self.root / name)
 
-    def open(self, page: Page, name: str) -> None:
-        """Open a notebook, run all its cells, and return once a workbench shows."""
+    def open(self, page: Page, name: str, before: str = "") -> None:
+        """Open a notebook, run its cells, and return once a workbench shows.
+
+        With ``before``, only the cells above the one of that id are run.
+        """
         page.set_default_timeout(START)
         page.goto(f"{self.url}/lab/tree/{name}")
         page.wait_for_function(READY)
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready")
         page.wait_for_function(IDLE)
-        page.evaluate(RUN_ALL)
-        page.wait_for_selector(".tw-root[data-connected=true]")
+        page.evaluate(RUN_ABOVE if before else RUN_ALL, before)
+        page.wait_for_selector(".tw-root[data-connected=true]", state="attached")
         page.wait_for_function(IDLE)
+        page.evaluate("document.querySelector('.tw-root').scrollIntoView({block: 'end'})")
         page.set_default_timeout(PATIENCE)
 
 

@@ -41,7 +41,7 @@ wb
 
 
 @pytest.fixture
-def page(lab: Lab, open_notebook: Callable[[str], Page]) -> Page:
+def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
     lab.write("matmul.ipynb", [PROGRAM])
     return open_notebook("matmul.ipynb")
 
