@@ -30,6 +30,19 @@ def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
     assert last.nodes[-1].verified is True
 
 
+def test_a_function_that_a_step_made_is_checked_too(matmul: Client) -> None:
+    matmul.select_loop("i")
+    matmul.apply("specialise")
+    made = next(f for f in matmul.session.state.module.functions if f != "matmul")
+    matmul.send("open", function=made)
+    matmul.send("run", what="compile", function="")
+    matmul.session.jobs.wait()
+    assert matmul.session.shown.reports == ()
+    verdict = matmul.session.shown.verdict
+    assert verdict is not None
+    assert verdict.agrees
+
+
 def test_time_lists_the_kernels(network: Client) -> None:
     network.send("run", what="time", function="")
     network.session.jobs.wait()
