@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -22,6 +23,7 @@ from .lower.flow import FlowFunctions, Kernel, lower_graph
 from .lower.host import lower_host
 from .lower.pipeline import lower_kernel
 from .lower.wrap import launched, with_entries, with_in_place
+from .reads import Reads, content
 from .runtime.build import build_objects, source_version, target_key
 from .runtime.cache import DiskCache, default_cache
 from .runtime.executable import Executable
@@ -172,19 +174,32 @@ def _made_constants(before: Module, after: Module, artifact: Artifact) -> Mappin
 
 
 def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
-    """Schedule what is not scheduled yet, and build; or take the artefact from the cache."""
+    """Schedule what is not scheduled yet, and build; or take the artefact from the cache.
+
+    What the module's key leads to is which constants are looked into on the way; their content
+    then is the other half of the artefact's own key.
+    """
     store = options.store or default_cache()
     key = _module_key(module, target, options)
-    kept = store.get(key)
+    read = store.get(key)
+    kept = None if read is None else store.get(_content_key(key, module, json.loads(read)))
     if kept is not None:
         options.tell(1.0, "from the cache")
         return Artifact.from_bytes(kept), 0
     options.tell(0.0, "scheduling")
-    ready = with_in_place(module, finished(with_entries(module), target))
+    reads = Reads(module)
+    ready = with_in_place(reads.module, finished(with_entries(reads.module), target))
     artifact, compiled = build(ready, target, options)
-    artifact = replace(artifact, constants=_made_constants(module, ready, artifact))
-    store.put(key, artifact.to_bytes())
+    made = _made_constants(reads.module, ready, artifact)
+    artifact = replace(artifact, constants=made)
+    names = sorted(reads.names)
+    store.put(_content_key(key, module, names), artifact.to_bytes())
+    store.put(key, json.dumps(names).encode())
     return artifact, compiled
+
+
+def _content_key(key: str, module: Module, names: Sequence[str]) -> str:
+    return DiskCache.key(key.encode(), content(module, names))
 
 
 def _own_target(program: Module | Schedule | State) -> Target | None:

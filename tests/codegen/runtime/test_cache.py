@@ -8,12 +8,19 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.codegen.compiler import BuildOptions, build
 from tilewright.codegen.runtime.build import build_objects
 from tilewright.codegen.runtime.cache import DiskCache, default_cache, default_folder
 from tilewright.codegen.runtime.workers import Pool
+from tilewright.ir.dtype import f32
+from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.nodes import TensorInfo
+from tilewright.ir.module import Constant, Module
+from tilewright.ir.symbolic import as_expr
 from tilewright.ir.target import Target
 
 from tests.codegen.runtime.helpers import chain
@@ -163,3 +170,27 @@ def test_the_same_module_and_target_give_the_same_bytes(tmp_path: Path) -> None:
         for k in range(2)
     ]
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_weights_that_are_folded_belong_to_the_key(
+    folded: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same model with other weights must not get what was computed from the first ones."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+
+    def scaled(value: float) -> Module:
+        b = GraphBuilder("main")
+        info = TensorInfo((as_expr(4),), f32)
+        x, scale = b.param("x", info), b.constant("scale", info)
+        factor = b.emit("multiply", scale, scale) if folded else scale
+        weight = Constant((4,), f32, lambda: np.full(4, value, np.float32))
+        graph = b.finish([b.emit("multiply", x, factor)])
+        return Module().with_functions(graph).with_constants({"scale": weight})
+
+    first, other, again = (tw.compile(scaled(value)) for value in (2.0, 3.0, 2.0))
+    x = np.ones(4, np.float32)
+    expected = [4.0, 9.0, 4.0] if folded else [2.0, 3.0, 2.0]
+    assert [exe(x)[0] for exe in (first, other, again)] == expected
+    assert again.cached
+    assert other.cached
