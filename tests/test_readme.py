@@ -46,8 +46,9 @@ def test_every_verb_is_shown() -> None:
 
 
 def test_links_lead_somewhere(root: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert "docs/workbench.png" in links
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)|(?:src|srcset)=\"(.*?)\"", README)
+    links = [link or source for link, source in links]
+    assert {"docs/primitives.md", "docs/workbench-light.png"} <= set(links)
     assert [link for link in links if not (root / link).is_file()] == []
 
 
