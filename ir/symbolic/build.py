@@ -86,9 +86,9 @@ def const_value(e: SymInt) -> int | None:
     >>> const_value(as_expr(2) * 4)
     8
     """
-    if isinstance(e, int):
-        return int(e)
-    return e.value if isinstance(e, Const) else None
+    if isinstance(e, Expr):
+        return e.value if type(e) is Const else None
+    return int(e)
 
 
 def var(

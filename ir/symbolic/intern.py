@@ -1,7 +1,7 @@
 """The table that makes structurally equal terms one object.
 
 Entries are weak: a term that nobody holds leaves the table. A dying term only queues its entry;
-the queue is emptied by the next insertion, so freeing a deep term never recurses through Python.
+the queue is emptied by a later insertion, so freeing a deep term never recurses through Python.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable
 from threading import RLock
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from weakref import ref
 
 NodeT = TypeVar("NodeT")
+
+_SWEEP_AT: Final = 256
+"""Dead entries that wait before an insertion removes them all."""
 
 
 class _Entry(ref[NodeT]):
@@ -48,7 +51,7 @@ class InternTable(Generic[NodeT]):
     def __init__(self) -> None:
         """Start empty."""
         self._entries: dict[Hashable, _Entry[NodeT]] = {}
-        self._dead: deque[ref[NodeT]] = deque()
+        self._dead: deque[Any] = deque()  # entries; the callback's type says only references
         self._lock = RLock()  # re-entrant: a finaliser may build terms while we hold it
 
     def get(self, key: Hashable) -> NodeT | None:
@@ -61,7 +64,7 @@ class InternTable(Generic[NodeT]):
         entry: _Entry[NodeT] = _Entry(node, self._dead.append)
         entry.key = key
         with self._lock:
-            if self._dead:
+            if len(self._dead) > _SWEEP_AT:
                 self._sweep()
             present = self._entries.get(key)
             if present is not None:
@@ -78,7 +81,8 @@ class InternTable(Generic[NodeT]):
 
     def _sweep(self) -> None:
         """Remove what died since the last insertion. The caller holds the lock."""
-        while self._dead:
-            entry = self._dead.popleft()
-            if isinstance(entry, _Entry) and self._entries.get(entry.key) is entry:
-                del self._entries[entry.key]
+        entries, dead = self._entries, self._dead
+        while dead:
+            entry = dead.popleft()
+            if entries.get(entry.key) is entry:
+                del entries[entry.key]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +25,8 @@ from tilewright.ir.symbolic import (
     prove,
     var,
 )
+
+from tests.benchmarks.harness import write_json
 
 Index = Callable[[], Expr]
 COUNT = 1000
@@ -160,8 +161,7 @@ def main() -> None:
     print(f"{'µs':12} {'count':>6} {'median':>9} {'p99':>9} {'worst':>9}")
     for name, r in results.items():
         print(f"{name:12} {r['count']:6} {r['median']:9} {r['p99']:9} {r['worst']:9}")
-    if options.json:
-        options.json.write_text(json.dumps({"unit": "µs", **results}, indent=2))
+    write_json(options.json, {"unit": "µs", **results})
 
 
 if __name__ == "__main__":
