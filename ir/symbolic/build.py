@@ -222,29 +222,27 @@ def _multiply(a: SymInt, b: SymInt) -> Expr:
 
 
 def _expand(a: Expr, b: Expr) -> Expr:
-    terms_a, constant_a = linear_terms(a)
-    terms_b, constant_b = linear_terms(b)
-    simple = not isinstance(a, Add) and not isinstance(b, Add)
-    if simple or len(terms_a) * len(terms_b) > _EXPANSION_LIMIT:
-        return _product(factors_of(a) + factors_of(b))
+    if type(a) is not Add and type(b) is not Add:
+        return _product((*factors_of(a), *factors_of(b)))
+    parts_a, parts_b = _parts(a), _parts(b)
+    if len(parts_a) * len(parts_b) > _EXPANSION_LIMIT:
+        return _product((*factors_of(a), *factors_of(b)))
     terms: dict[Expr, int] = {}
-    for term_a, c_a in (*terms_a, *_units(constant_a)):
-        for term_b, c_b in (*terms_b, *_units(constant_b)):
-            _accumulate(terms, _product((*_factors(term_a), *_factors(term_b))), c_a * c_b)
+    for factors_a, c_a in parts_a:
+        for factors_b, c_b in parts_b:
+            term = _product((*factors_a, *factors_b))
+            terms[term] = terms.get(term, 0) + c_a * c_b
     constant = terms.pop(Const(1), 0)
     return sum_of({term: c for term, c in terms.items() if c}, constant)
 
 
-def _accumulate(terms: dict[Expr, int], term: Expr, coefficient: int) -> None:
-    terms[term] = terms.get(term, 0) + coefficient
-
-
-def _units(constant: int) -> tuple[tuple[Expr, int], ...]:
-    return ((Const(1), constant),) if constant else ()
-
-
-def _factors(term: Expr) -> tuple[Expr, ...]:
-    return () if isinstance(term, Const) else factors_of(term)
+def _parts(e: Expr) -> list[tuple[tuple[Expr, ...], int]]:
+    """The summands of a term, each as factors and coefficient; a constant has no factors."""
+    terms, constant = linear_terms(e)
+    parts = [(factors_of(term), c) for term, c in terms]
+    if constant:
+        parts.append(((), constant))
+    return parts
 
 
 def _scale(e: Expr, factor: int) -> Expr:

@@ -116,7 +116,7 @@ class Mul(Expr):
     def __init__(self, factors: tuple[Expr, ...], known: Known) -> None:
         """Hold factors sorted by `order`."""
         self.factors = factors
-        self.joins = any(factor.joins for factor in factors)
+        self.joins = True in [factor.joins for factor in factors]
         super().__init__(known, structural_order(2, *[f.order for f in factors]), factors)
 
     @property
@@ -240,4 +240,4 @@ def linear_terms(e: Expr) -> tuple[tuple[tuple[Expr, int], ...], int]:
 
 def factors_of(e: Expr) -> tuple[Expr, ...]:
     """View a product, or anything else but a constant, as its factors."""
-    return e.factors if isinstance(e, Mul) else (e,)
+    return e.factors if type(e) is Mul else (e,)
