@@ -44,6 +44,16 @@ def test_versions_that_a_person_made_before(shape):
     check(schedule, tw.parse(CHAIN), inputs(shape))
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("flag", [True, False])
+def test_versions_that_calls_in_branches_choose(shape, flag):
+    schedule = tw.Schedule(tw.parse(BRANCHES))
+    schedule.legalize(FunctionRef("main"))
+    schedule.specialise(FunctionRef("relu"), symbol="b", lower=1, upper=1)
+    schedule.specialise(FunctionRef("multiply"), symbol="s", lower=2, multiple_of=3)
+    check(schedule, tw.parse(BRANCHES), inputs(shape), np.array(flag))
+
+
 @pytest.mark.parametrize("rows", [1, 2, 17])
 def test_a_product_in_a_branch_and_beside_it(rows):
     text = """

@@ -1,6 +1,8 @@
 """Every registered step is documented, listed in the stub, and numbers its requirements."""
 
-import re
+import ast
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -29,14 +31,29 @@ def test_requirements_are_numbered_without_gaps(cls):
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+SHORT = {"map_step": "TransformLayout", "step": "LoopPartition"}
+"""Functions in tests that make a step, with the step."""
+
+
+@cache
+def rejections(folder: Path) -> frozenset[tuple[str, int]]:
+    """Find all ``rejected(schedule, Step(...), number, ...)`` in the tests: steps and numbers."""
+    found: set[tuple[str, int]] = set()
+    for path in folder.glob("*/test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    ast.Name("rejected"),
+                    [_, ast.Call(ast.Name(step)), ast.Constant(int(number)), *_],
+                ):
+                    found.add((SHORT.get(step, step), number))
+                case _:
+                    pass
+    return frozenset(found)
+
+
 @pytest.mark.parametrize("cls", primitives(), ids=lambda c: c.verb())
 def test_every_requirement_has_a_rejecting_test(cls, root):
-    """Tests write ``rejected(sch, Verb(...), number``; graph steps have their own manner."""
-    if cls.family not in ("annotate", "caching", "layout", "loops", "placement", "reduction"):
-        return
-    folder = root / "tests" / "schedules" / "primitives" / cls.family
-    text = "\n".join(path.read_text() for path in folder.glob("test_*.py"))
-    text = text.replace("map_step(", "TransformLayout(").replace(" step(sch", " LoopPartition(sch")
-    calls = re.findall(rf"rejected\(\s*\w+, {cls.__name__}\(.*?\), (\d+)", text, re.DOTALL)
-    tested = {int(n) for n in calls}
+    found = rejections(root / "tests" / "schedules" / "primitives")
+    tested = {number for step, number in found if step == cls.__name__}
     assert set(cls.requirements()) <= tested

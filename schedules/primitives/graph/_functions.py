@@ -61,6 +61,32 @@ def plain_calls_problem(state: State, ref: FunctionRef, requirement: int) -> Ite
                 )
 
 
+def choosing_calls_problem(state: State, ref: FunctionRef, requirement: int) -> Iterator[Problem]:
+    """Find fault with uses of a kernel that could not choose a new version of it."""
+    for graph in state.module.graphs:
+        for binding in graph.bindings:
+            reason = _settled(binding, ref.function) or _grouped(graph, binding, ref.function)
+            if reason:
+                yield Problem(
+                    requirement,
+                    f"{binding.value.name!r} in {graph.name!r} {reason}",
+                    (BindingRef(graph.name, binding.value.uid, binding.value.name),),
+                )
+
+
+def _settled(binding: Binding, kernel: str) -> str:
+    """Say why a use of a kernel cannot be given a version any more, if it cannot."""
+    right = binding.right
+    match right:
+        case CallTIR(versions=versions) if any(v.function == kernel for v in versions):
+            return "calls it as a version of another kernel"
+        case Launch() if kernel in (right.function, *(v.function for v in right.versions)):
+            return "launches it in the memory stage, where buffers are laid out already"
+        case _:
+            inner = (b for bindings in inner_bindings(right) for b in bindings)
+            return next(filter(None, (_settled(b, kernel) for b in inner)), "")
+
+
 def _entangled(binding: Binding, kernel: str) -> str:
     """Say how a binding uses a kernel other than by a plain call, if it does."""
     right = binding.right

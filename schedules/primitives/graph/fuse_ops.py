@@ -47,7 +47,7 @@ class FuseOps(Primitive):
     Without ``bindings`` the whole function is grouped by the kinds of its kernels, which are
     derived from their loops: element-wise and injective chains; those after a matmul or
     reduction, of the same shape as its result; those before a reduction. An intermediate with
-    several users stays out of a group unless all of them are in it.
+    several users stays out of a group unless all of them are in it. So do calls with versions.
 
     Parameters
     ----------
@@ -62,6 +62,7 @@ class FuseOps(Primitive):
     2. Chosen bindings are calls of loop-level functions, two or more.
     3. Results of all chosen bindings but the last are used by chosen bindings only.
     4. No path leads from a chosen binding through another one back into the group.
+    5. No chosen call has versions: the group becomes one function, which cannot choose by a guard.
 
     Notes
     -----
@@ -85,6 +86,7 @@ class FuseOps(Primitive):
         if len(calls) < 2 or len(calls) < len(wanted):
             yield Problem(2, f"{len(calls)} of {len(wanted)} bindings call kernels", self.bindings)
             return
+        yield from _chosen_versions(graph, chosen)
         inside = {b.value for b in chosen}
         uses = users(graph)
         for binding in chosen[:-1]:
@@ -115,6 +117,14 @@ class FuseOps(Primitive):
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc):
             yield cls(FunctionRef(selection.function))
+
+
+def _chosen_versions(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
+    for binding in chosen:
+        if isinstance(binding.right, CallTIR) and binding.right.versions:
+            names = ", ".join(v.function for v in binding.right.versions)
+            where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
+            yield Problem(5, f"{binding.value.name!r} chooses among versions: {names}", where)
 
 
 def _detours(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
@@ -149,7 +159,9 @@ class Grouping:
         self._kinds: dict[Value, PatternKind] = {
             b.value: pattern_kind(module.prim(b.right.function))
             for b in graph.bindings
-            if isinstance(b.right, CallTIR) and isinstance(b.value.info, TensorInfo)
+            if isinstance(b.right, CallTIR)
+            and not b.right.versions
+            and isinstance(b.value.info, TensorInfo)
         }
         self._leader: dict[Value, Value] = {v: v for v in self._kinds}
         self._kind_of_group = dict(self._kinds)

@@ -59,6 +59,7 @@ class FuseTir(Primitive):
     --------
     1. The function is a graph-level function in the dataflow stage.
     2. Its groups hold calls of kernels only, on tensors that they are given or make.
+    3. No call in its groups has versions: one function cannot choose by a guard.
 
     Notes
     -----
@@ -132,6 +133,9 @@ def _contents(group: GraphFunc) -> Iterator[Problem]:
             yield Problem(2, f"{name} calls no kernel", where, fixes=fixes)
         elif not known.issuperset(right.args):
             yield Problem(2, f"{name} uses what the group is not given", where)
+        elif right.versions:
+            names = ", ".join(v.function for v in right.versions)
+            yield Problem(3, f"{name} chooses among versions: {names}", where)
         known.add(binding.value)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, KernelVersion
+from ....ir.graph.nodes import Binding, CallTIR, IfElse, KernelVersion
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import PrimFunc
-from ....ir.module import Module
 from ....ir.symbolic import (
     FALSE,
     TRUE,
@@ -26,7 +25,7 @@ from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import FunctionRef, Ref
 from ...state import State
-from ..graph._functions import prim_problem
+from ..graph._functions import choosing_calls_problem, prim_problem
 
 
 @primitive(family="specialise", returns=FunctionRef)
@@ -60,6 +59,8 @@ class Specialise(Primitive):
     1. The function is loop-level.
     2. It has a symbol of that name.
     3. The range holds a value that the symbol can have, and excludes one.
+    4. Its calls can choose a version: none is in the memory stage or in a group that waits for
+       ``fuse_tir``, and it is no version of another kernel itself. Calls in branches choose, too.
 
     Notes
     -----
@@ -85,6 +86,7 @@ class Specialise(Primitive):
             yield Problem(2, f"no symbol {self.symbol!r}; symbols are {names}", (self.function,))
             return
         yield from self._range(symbols[self.symbol])
+        yield from choosing_calls_problem(state, self.function, 4)
 
     def _range(self, symbol: Var) -> Iterator[Problem]:
         lows = [x for x in (self.lower, symbol.lower) if x is not None]
@@ -116,7 +118,8 @@ class Specialise(Primitive):
         version = with_symbols(old, name, {symbol: self._replacement(symbol)})
         module = state.module.with_functions(version)
         for graph in state.module.graphs:
-            module = self._offer(module, graph, old, name, symbol)
+            offered = tuple(self._offered(b, old, name, symbol) for b in graph.bindings)
+            module = module.with_functions(replace(graph, bindings=offered))
         return Rewrite(module, (FunctionRef(name),))
 
     def _suffix(self) -> str:
@@ -153,16 +156,21 @@ class Specialise(Primitive):
             parts = [eq(term, self.lower)]
         return all_of(*parts)
 
-    def _offer(
-        self, module: Module, graph: GraphFunc, old: PrimFunc, name: str, symbol: Var
-    ) -> Module:
-        bindings = tuple(
-            self._with_version(b, b.right, old, name, symbol)
-            if isinstance(b.right, CallTIR) and b.right.function == old.name
-            else b
-            for b in graph.bindings
+    def _offered(self, binding: Binding, old: PrimFunc, name: str, symbol: Var) -> Binding:
+        """Offer the version to a call, or to the calls inside of a branch."""
+        right = binding.right
+        if isinstance(right, CallTIR) and right.function == old.name:
+            return self._with_version(binding, right, old, name, symbol)
+        if not isinstance(right, IfElse):
+            return binding
+        then, otherwise = (
+            replace(
+                branch,
+                bindings=tuple(self._offered(b, old, name, symbol) for b in branch.bindings),
+            )
+            for branch in (right.then, right.otherwise)
         )
-        return module.with_functions(replace(graph, bindings=bindings))
+        return replace(binding, right=replace(right, then=then, otherwise=otherwise))
 
     def _with_version(
         self, binding: Binding, call: CallTIR, old: PrimFunc, name: str, symbol: Var

@@ -8,10 +8,13 @@ from tilewright.ir.script import parse
 from tilewright.ir.verify import verify
 from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.graph.collapse_dims import CollapseDims
+from tilewright.schedules.primitives.graph.dead_code import DeadCode
+from tilewright.schedules.primitives.graph.fold_constants import FoldConstants
 from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
 from tilewright.schedules.primitives.graph.fuse_tir import FuseTir
 from tilewright.schedules.primitives.graph.hoist_block import HoistBlock
-from tilewright.schedules.primitives.memory.plan_memory import PlanMemory
+from tilewright.schedules.primitives.graph.legalize import Legalize
+from tilewright.schedules.primitives.graph.lift_transforms import LiftTransforms
 from tilewright.schedules.refs import BindingRef, FunctionRef
 
 from tests.schedules.helpers import rejected
@@ -182,6 +185,41 @@ def test_requirements_of_hoist_block():
     rejected(schedule, HoistBlock(turn), 4, "calls it with versions")
 
 
+def test_kernels_are_no_graphs():
+    schedule = lowered(CHAIN)
+    message = "'relu' is a loop-level function; graph-level functions are main"
+    rejected(schedule, Legalize(RELU), 1, message)
+    rejected(schedule, FoldConstants(RELU), 1, message)
+    rejected(schedule, DeadCode(RELU), 1, message)
+    rejected(schedule, LiftTransforms(RELU), 1, message)
+    rejected(schedule, FuseOps(RELU), 1, message)
+    rejected(schedule, FuseTir(RELU), 1, message)
+    rejected(schedule, CollapseDims(MAIN), 1, "'main' is a graph-level function")
+
+
+def test_graphs_in_the_memory_stage_are_settled():
+    schedule = launched()
+    message = "in the memory stage, this step needs the dataflow stage"
+    rejected(schedule, Legalize(MAIN), 1, message)
+    rejected(schedule, FoldConstants(MAIN), 1, message)
+    rejected(schedule, DeadCode(MAIN), 1, message)
+    rejected(schedule, LiftTransforms(MAIN), 1, message)
+    rejected(schedule, FuseOps(MAIN), 1, message)
+    rejected(schedule, FuseTir(MAIN), 1, message)
+
+
+def test_a_scheduled_kernel_keeps_its_dimensions():
+    schedule = lowered(CHAIN)
+    *_, last = schedule.get_loops(schedule.get_block("relu", "relu"))
+    schedule.split(last, factors=(None, 4))
+    rejected(schedule, CollapseDims(RELU), 2, "is scheduled already")
+
+
+def test_one_call_is_no_group():
+    schedule = lowered(CHAIN)
+    rejected(schedule, FuseOps(MAIN, (binding(schedule, "u"),)), 2, "1 of 1 bindings call kernels")
+
+
 def test_groups_may_not_surround_what_is_no_part_of_them():
     schedule = lowered(CHAIN.replace("y = add(u, t)", "w = negative(u)\n    y = add(w, t)"))
     ends = (binding(schedule, "u"), binding(schedule, "y"))
@@ -210,12 +248,6 @@ def main(x: Tensor[(b, s, 8), f32]):
     schedule.legalize(FunctionRef("group"))
     schedule.fuse_tir(MAIN)
     assert same(schedule, X)
-
-
-def test_requirements_of_plan_memory():
-    schedule = Schedule(parse(CHAIN))
-    rejected(schedule, PlanMemory(MAIN), 2, "'t' still calls the operator relu")
-    rejected(launched(), PlanMemory(MAIN), 1, "in the memory stage")
 
 
 @pytest.mark.parametrize("name", ["relu", "add"])

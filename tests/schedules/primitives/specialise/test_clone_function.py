@@ -1,0 +1,38 @@
+"""Cloning gives some callers a kernel of their own."""
+
+from tilewright.schedules.primitives.specialise.clone_function import CloneFunction
+from tilewright.schedules.refs import FunctionRef
+
+from tests.schedules.helpers import rejected
+from tests.schedules.primitives.graph.test_callers import (
+    BRANCHES,
+    CHAIN,
+    MAIN,
+    RELU,
+    X,
+    binding,
+    lowered,
+    same,
+)
+
+
+def test_the_copy_is_scheduled_apart():
+    schedule = lowered(CHAIN)
+    clone = schedule.clone_function(RELU, call_sites=(binding(schedule, "t"),))
+    schedule.split(schedule.get_loops(schedule.get_block("relu", clone.function))[-1], (None, 4))
+    assert "scheduled" not in dict(schedule.module.prim("relu").attributes)
+    assert "scheduled" in dict(schedule.module.prim(clone.function).attributes)
+    assert same(schedule, X)
+
+
+def test_requirements_of_clone_function():
+    schedule = lowered(CHAIN)
+    rejected(schedule, CloneFunction(MAIN, (binding(schedule, "t"),)), 1, "a graph-level function")
+    rejected(schedule, CloneFunction(RELU, (binding(schedule, "u"),)), 2, "does not call it")
+    rejected(schedule, CloneFunction(RELU, ()), 3, "no call site is given")
+
+
+def test_a_branch_is_no_call_site():
+    schedule = lowered(BRANCHES)
+    multiply = FunctionRef("multiply")
+    rejected(schedule, CloneFunction(multiply, (binding(schedule, "y"),)), 2, "does not call it")
