@@ -18,6 +18,7 @@ from ..ir.target import Target, as_target
 from ..schedules import Schedule, State
 from ..schedules.rules import finished
 from .artifact import Artifact
+from .cpu import with_level
 from .llvm import emit_module
 from .lower.flow import FlowFunctions, Kernel, lower_graph
 from .lower.host import lower_host
@@ -188,7 +189,8 @@ def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifac
         return Artifact.from_bytes(kept), 0
     options.tell(0.0, "scheduling")
     reads = Reads(module)
-    ready = with_in_place(reads.module, finished(with_entries(reads.module), target))
+    scheduled = finished(with_entries(reads.module), with_level(target))
+    ready = with_in_place(reads.module, scheduled)
     artifact, compiled = build(ready, target, options)
     made = _made_constants(reads.module, ready, artifact)
     artifact = replace(artifact, constants=made)

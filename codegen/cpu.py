@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -97,11 +97,27 @@ def resolve(target: Target) -> Cpu:
     if not target.features:
         name, _ = _host_platform()
         best = _LEVELS[levels[-1]]
-        features = ",".join(f"+{f}" for f in sorted(host_features()))
+        have = host_features()
+        # The name alone may promise what a virtual machine hides: without avx512f there is none.
+        absent = () if "avx512f" in have else ("-avx512f",)
+        features = ",".join((*(f"+{f}" for f in sorted(have)), *absent))
         return Cpu(name, features, best.vector_bits, best.registers)
     base = _LEVELS["avx512" if "avx512" in asked else "avx2"]
     features = ",".join(f"+{f}" for f in sorted(extras))
     return Cpu(base.name, features, base.vector_bits, base.registers)
+
+
+def with_level(target: Target) -> Target:
+    """Name the host's best feature set where a target names none: schedules depend on it.
+
+    Examples
+    --------
+    >>> with_level(Target("cpu", features=("avx2",))).features
+    ('avx2',)
+    >>> with_level(Target("cpu")).features == levels_of_host()[-1:]
+    True
+    """
+    return target if target.features else replace(target, features=levels_of_host()[-1:])
 
 
 def _check_platform() -> None:

@@ -81,6 +81,17 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return check
 
 
+@pytest.fixture
+def every_level(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Let code be compiled, and not run, for every named feature set, whatever the host has."""
+    from tilewright.codegen import cpu
+
+    from tests.codegen.kernels import ALL_LEVELS
+
+    monkeypatch.setattr(cpu, "levels_of_host", lambda: ALL_LEVELS)
+    return ALL_LEVELS
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of the Chromium to drive: `$CHROMIUM`, else the first on PATH."""

@@ -27,12 +27,12 @@ from tilewright.ir.loop.nodes import (
 from tilewright.ir.loop.visit import seq
 from tilewright.ir.symbolic import as_expr, ceildiv, var
 
-from tests.codegen.kernels import Kernel, build
+from tests.codegen.kernels import BEST, Kernel, build
 
 UNARY = ("exp", "expm1", "log", "log1p", "sigmoid", "tanh", "erf", "sin", "cos", "rsqrt", "sqrt")
 
 
-def elementwise(op: str, dtype: DType, level: str = "avx512", *, arity: int = 1) -> Kernel:
+def elementwise(op: str, dtype: DType, level: str = BEST, *, arity: int = 1) -> Kernel:
     """Compile ``y[i] = op(x[i], ...)`` over 16 lanes with a tail."""
     return several(((op, dtype),), dtype, level, arity)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from llvmlite import binding
 
-from tilewright.codegen.cpu import resolve
+from tilewright.codegen.cpu import levels_of_host, resolve
 from tilewright.codegen.llvm import compile_text, emit_module
 from tilewright.codegen.llvm.compile import target_machine
 from tilewright.codegen.lower import KernelArtifact, lower_kernel
@@ -19,7 +19,12 @@ from tilewright.ir.symbolic import Var, evaluate
 from tilewright.ir.target import Target
 from tilewright.ir.thread import table
 
-LEVELS = ("avx2", "avx512")
+LEVELS = levels_of_host()
+"""The named feature sets whose code this machine can run: what tests that run code go through."""
+
+BEST = LEVELS[-1]
+ALL_LEVELS = ("avx2", "avx512")
+"""All of them, for tests that only compile; those take the fixture ``every_level``."""
 BODY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
@@ -116,7 +121,7 @@ def load(name: str, text: str, target: Target, *, opt: int = 2):
     return engine, engine.get_function_address(name)
 
 
-def build(func: PrimFunc, level: str = "avx512", *, debug: bool = False) -> Kernel:
+def build(func: PrimFunc, level: str = BEST, *, debug: bool = False) -> Kernel:
     """Lower, compile and load a function."""
     target = Target("cpu", features=(level,) if level else ())
     artifact = lower_kernel(func, target, debug=debug)

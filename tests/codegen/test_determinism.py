@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.codegen.kernels import LEVELS
+
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
@@ -77,7 +79,7 @@ def built(folder: Path, seed: str, noise: int, level: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("level", ["avx2", "avx512"])
+@pytest.mark.parametrize("level", LEVELS)
 def test_other_processes_make_the_same_bytes(tmp_path: Path, level: str) -> None:
     first = built(tmp_path / "a", "1", 0, level)
     assert len(first) > 4

@@ -9,7 +9,9 @@ from tilewright.ir.dtype import DTYPES, bf16, bool_, f16, f32, f64, i8, i16, i32
 from tilewright.ir.interpreter.elements import cast_to
 
 from tests.codegen.functions import apply, apply_all, elementwise, several
+from tests.codegen.kernels import BEST, LEVELS
 
+LESS = LEVELS[:-1]
 INTEGERS = [t for t in DTYPES.values() if t.is_integer]
 FLOATS = [f16, bf16, f32, f64]
 BY_NAME = {
@@ -53,7 +55,9 @@ def all_pairs(dtype) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "level"), [*((t, "avx512") for t in INTEGERS), (i32, "avx2"), (u8, "avx2")], ids=str
+    ("dtype", "level"),
+    [*((t, BEST) for t in INTEGERS), *((t, x) for t in (i32, u8) for x in LESS)],
+    ids=str,
 )
 def test_integers(dtype, level: str) -> None:
     x, y = all_pairs(dtype)
@@ -102,7 +106,7 @@ def test_integer_powers_wrap(dtype) -> None:
 
 @pytest.mark.parametrize(
     ("source", "level"),
-    [*((t, "avx512") for t in DTYPES.values()), *((t, "avx2") for t in (f16, f32, f64, i64))],
+    [*((t, BEST) for t in DTYPES.values()), *((t, x) for t in (f16, f32, f64, i64) for x in LESS)],
     ids=str,
 )
 def test_conversions(source, level: str) -> None:
@@ -125,7 +129,7 @@ def test_doubles_are_rounded_to_half_once() -> None:
     base = rng.normal(0, 100, 4000).astype(np.float16).astype(np.float64)
     step = np.spacing(base.astype(np.float16)).astype(np.float64) / 2
     x = np.concatenate([base + step, base + step * (1 + 1e-12), base + step * (1 - 1e-12)])
-    found = apply(several((("cast", f16),), f64, "avx512"), x)
+    found = apply(several((("cast", f16),), f64, BEST), x)
     np.testing.assert_array_equal(found, x.astype(np.float16))
 
 
@@ -133,7 +137,7 @@ def test_doubles_are_rounded_to_half_once() -> None:
 def test_signs(dtype) -> None:
     x = edges(dtype)
     functions = {"neg": np.negative, "abs": np.abs, "sign": np.sign}
-    kernel = several(tuple((op, dtype) for op in functions), dtype, "avx512")
+    kernel = several(tuple((op, dtype) for op in functions), dtype, BEST)
     for op, found in zip(functions, apply_all(kernel, x), strict=True):
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(found, functions[op](x), op)
@@ -143,7 +147,7 @@ def test_signs(dtype) -> None:
 def test_rounding_and_tests(dtype) -> None:
     x = np.concatenate([edges(dtype), np.array([0.5, 1.5, 2.5, -0.5, -1.5]).astype(dtype.numpy)])
     ops = ("floor", "ceil", "round", "trunc", "isnan", "isinf")
-    kernel = several(tuple((op, dtype) for op in ops), dtype, "avx512")
+    kernel = several(tuple((op, dtype) for op in ops), dtype, BEST)
     for op, found in zip(ops, apply_all(kernel, x), strict=True):
         expected = np.rint(x) if op == "round" else getattr(np, op)(x)
         wide = (found.astype(np.float64), expected.astype(np.float64))
