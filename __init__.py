@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .codegen import compile
     from .ir import script
+    from .ir.errors import TilewrightError
     from .ir.importers import from_exported_program, from_onnx
     from .ir.script import parse
     from .ir.target import Target
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Schedule",
     "Target",
+    "TilewrightError",
     "Workbench",
     "__version__",
     "compile",
@@ -38,6 +40,7 @@ __all__ = [
 _HOME = {
     "Schedule": ".schedules",
     "Target": ".ir.target",
+    "TilewrightError": ".ir.errors",
     "Workbench": ".workbench",
     "compile": ".codegen",
     "from_exported_program": ".ir.importers",

@@ -52,6 +52,10 @@ class Target:
             raise UnknownTargetError(
                 f"no target {self.kind!r}", hint=f"targets are {', '.join(map(repr, KINDS))}"
             )
+        if type(self.threads) is not int:
+            raise UnknownTargetError(
+                f"threads={self.threads!r} is no integer", hint="0 means one thread per core"
+            )
         if self.threads < 0:
             raise UnknownTargetError(
                 f"threads={self.threads} is negative", hint="0 means one thread per core"

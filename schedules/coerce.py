@@ -16,7 +16,7 @@ from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Expr, Var, as_expr, parse_expr, var
 from .naming import NotFoundError
 from .primitive import Step
-from .problem import ScheduleError
+from .problem import ParameterError
 from .refs import REF_TYPES, Ref
 
 _Step = TypeVar("_Step", bound=Step)
@@ -38,12 +38,6 @@ class Context:
 
     symbols: Symbols
     find: Find
-
-
-class ParameterError(ScheduleError):
-    """A value that a step's parameter cannot take."""
-
-    title = "Wrong parameter"
 
 
 def coerced(step: _Step, context: Context) -> _Step:

@@ -10,6 +10,8 @@ import dataclasses
 import inspect
 from typing import TYPE_CHECKING, Any, cast
 
+from .problem import ParameterError
+
 if TYPE_CHECKING:
     from .primitive import Step
 
@@ -27,15 +29,27 @@ def install(cls: type[Step]) -> None:
     fields = dataclasses.fields(cast("Any", cls))
 
     def method(self: ScheduleMethods, *args: Any, **kwargs: Any) -> Any:
-        return self.perform(cls(*args, **kwargs))
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise ParameterError(
+                f"{cls.verb()}: {error}", hint=_call_text(cls.verb(), signature)
+            ) from None
+        return self.perform(cls(*bound.args[1:], **bound.kwargs))
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [own, *(_parameter(f) for f in fields)]
+    signature = inspect.Signature([own, *(_parameter(f) for f in fields)])
     method.__name__ = cls.verb()
     method.__qualname__ = f"Schedule.{cls.verb()}"
     method.__doc__ = cls.__doc__
-    cast("Any", method).__signature__ = inspect.Signature(parameters)
+    cast("Any", method).__signature__ = signature
     setattr(ScheduleMethods, cls.verb(), method)
+
+
+def _call_text(verb: str, signature: inspect.Signature) -> str:
+    own = list(signature.parameters.values())[1:]
+    text = str(signature.replace(parameters=own)).replace("'", "")
+    return f"write {verb}{text}"
 
 
 def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:

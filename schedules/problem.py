@@ -99,6 +99,12 @@ class UnknownStepError(ScheduleError):
     title = "Unknown step"
 
 
+class ParameterError(ScheduleError):
+    """A value that a step's parameter cannot take."""
+
+    title = "Wrong parameter"
+
+
 class StaleEditError(ScheduleError):
     """An edit of a program that somebody else changed meanwhile; nothing was applied."""
 

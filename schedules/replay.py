@@ -35,7 +35,7 @@ class Change:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
     """How far a replay came.
 
@@ -58,6 +58,13 @@ class Replay:
     pending: tuple[TraceStep, ...]
     error: TilewrightError | None
     changes: tuple[Change, ...]
+
+    def __repr__(self) -> str:
+        """How far it came and why no further: what a person reads who ignores the result."""
+        steps = f"{self.done} of {self.done + len(self.pending)} steps applied"
+        if self.error is None:
+            return f"Replay({steps})"
+        return f"Replay({steps}; then {self.pending[0].op}: {self.error.message})"
 
     def completed(self) -> State:
         """The final state.

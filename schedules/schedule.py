@@ -171,13 +171,13 @@ class Schedule(ScheduleMethods):
             case "many":
                 return results
 
-    def replay(self, trace: Trace, **options: Any) -> Replay:
+    def replay(self, trace: Trace) -> Replay:
         """Apply all steps of a trace; it stops at the first that no longer applies.
 
         The head moves to the last step that applied; what is left is kept as pending.
         """
         with self._lock:
-            outcome = replay(self.state, trace, **options)
+            outcome = replay(self.state, trace)
             self._head = self._history.extended(self._head, outcome.state)
         self._notify()
         return outcome

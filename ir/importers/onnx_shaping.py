@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import from_numpy, i64
-from ..symbolic import Expr, as_expr, const_value, is_proved, maximum, product
+from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product
 from .elementwise import convert
 from .lookup import gather, index, take
 from .onnx_context import OnnxContext, onnx_op
@@ -82,7 +82,7 @@ def squeeze_(c: OnnxContext) -> Imported:
     x = c.input(0)
     axes = c.axes(1, attribute_below=13)
     if axes is None:
-        axes = [k for k, d in enumerate(x.shape) if const_value(d) == 1]
+        axes = [k for k, d in enumerate(x.shape) if is_proved(eq(d, 1), c.builder.facts)]
     return squeeze(c, x, axes)
 
 

@@ -190,22 +190,33 @@ def cumsum(t: TorchContext, x: Imported, dim: int, **_: Any) -> Imported:
 
 @aten("var")
 def variance(
-    t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
-    *, correction: float = 1, keepdim: bool = False,
+    t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None, *rest: bool,
+    unbiased: bool = True, keepdim: bool = False, correction: float | None = None,
 ) -> Imported:  # fmt: skip
-    """Mean squared difference from the mean."""
+    """Mean squared difference from the mean, in all of PyTorch's signatures."""
+    if isinstance(dims, bool):  # var(x, unbiased) has no dimensions
+        dims, rest = None, (dims,)
+    unbiased, keepdim = (*rest, *(unbiased, keepdim)[len(rest) :])
+    less = float(unbiased) if correction is None else correction
     axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) or tuple(range(x.rank))
     counts = [const_value(x.shape[a]) for a in axes]
-    if correction and None in counts:
+    if less and None in counts:
         raise UnsupportedFormError("variance with correction over a symbolic dimension")
     mean = t.apply("mean", t.plain(x), axes=axes, keepdims=True)
     centred = elementwise(t, "subtract", [x, mean])
     squares = elementwise(t, "multiply", [centred, centred])
     found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
-    if not correction:
+    if not less:
         return found
     size = float(as_product(counts))
-    return elementwise(t, "multiply", [found, t.uniform(size / (size - correction), (), x.dtype)])
+    scale = size / (size - less) if size > less else math.inf
+    return elementwise(t, "multiply", [found, t.uniform(scale, (), x.dtype)])
+
+
+@aten("std")
+def deviation(t: TorchContext, x: Imported, *args: Any, **kwargs: Any) -> Imported:
+    """Square root of the variance."""
+    return elementwise(t, "sqrt", [variance(t, x, *args, **kwargs)])
 
 
 def as_product(counts: Sequence[int | None]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import i64
-from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved, maximum
+from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum
 from .elementwise import convert
 from .lookup import gather, index, select, take
 from .shaping import (
@@ -91,7 +91,7 @@ def squeeze_(t: TorchContext, x: Imported, axes: int | Sequence[int] | None = No
     """Drop dimensions that are 1; others stay."""
     given = range(x.rank) if axes is None else (axes,) if isinstance(axes, int) else axes
     wanted = [axis_of(a, x.rank) for a in given]
-    return squeeze(t, x, [a for a in wanted if const_value(x.shape[a]) == 1])
+    return squeeze(t, x, [a for a in wanted if is_proved(eq(x.shape[a], 1), t.builder.facts)])
 
 
 @aten("expand")

@@ -45,3 +45,9 @@ def test_targets_are_values_and_print_as_they_are_written() -> None:
     assert hash(target) == hash(Target("cpu", features=("avx2",), threads=2))
     exe = tw.compile(tw.parse(PROGRAM), target)
     np.testing.assert_array_equal(exe["twice"](np.ones(3, np.float32)), np.full(3, 2, np.float32))
+
+
+@pytest.mark.parametrize("threads", [1.5, "2", None, True])
+def test_a_number_of_threads_is_an_integer(threads) -> None:
+    with pytest.raises(UnknownTargetError, match="is no integer"):
+        Target("cpu", threads=threads)

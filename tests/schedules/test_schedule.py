@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from tilewright.schedules import Schedule, ScheduleError, StaleEditError, StepError
-from tilewright.schedules.coerce import ParameterError
 from tilewright.schedules.primitives.annotate.annotate import Annotate
 from tilewright.schedules.primitives.loops.parallel import Parallel
+from tilewright.schedules.problem import ParameterError
 from tilewright.schedules.queries import NotFoundError
 from tilewright.schedules.state import LostHandleError
 
@@ -177,6 +177,25 @@ def test_a_parameter_of_the_wrong_type():
     i, _, _ = sch.get_loops(sch.get_block("mm"))
     with pytest.raises(ParameterError, match=r"'factors' cannot be 'eight'"):
         sch.split(i, factors="eight")
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        (lambda sch, i, j: sch.reorder(i, j), "reorder: too many positional arguments"),
+        (lambda sch, i, _: sch.split(i), "split: missing a required argument: 'factors'"),
+        (lambda sch, i, _: sch.split(i, factor=4), "split: "),
+    ],
+)
+def test_a_call_that_does_not_fit_tells_the_one_that_does(call, wrong):
+    sch = schedule(MATMUL)
+    i, j, _ = sch.get_loops(sch.get_block("mm"))
+    with pytest.raises(ParameterError, match=wrong) as caught:
+        call(sch, i, j)
+    verb = wrong.partition(":")[0]
+    wanted = {"reorder": "(loops: tuple[LoopRef, ...])", "split": "(loop: LoopRef, factors: "}
+    assert caught.value.hint.startswith(f"write {verb}{wanted[verb]}")
+    assert len(sch.trace) == 2
 
 
 def test_methods_have_names_documents_and_signatures():

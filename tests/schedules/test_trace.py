@@ -88,6 +88,8 @@ def test_on_another_module_the_step_is_named():
     outcome = schedule(CHAIN).replay(sch.trace)
     assert outcome.done == 0
     assert isinstance(outcome.error, NotFoundError)
+    told = f"Replay(0 of {len(sch.trace)} steps applied; then get_block: no block 'mm'"
+    assert repr(outcome).startswith(told)
     with pytest.raises(TraceMismatchError, match=r"step 0 \(get_block\).*no block 'mm'"):
         outcome.completed()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -124,6 +125,8 @@ def _given(path: Path, function: Function) -> tuple[Array | int, ...]:
     if not path.is_file():
         raise CommandError(f"no file {str(path)!r}")
     wanted = _parameter_names(function)
+    if not zipfile.is_zipfile(path):
+        raise CommandError(f"{path} is no .npz file", hint="np.savez(path, name=array) makes one")
     with np.load(path, allow_pickle=False) as found:
         missing = [name for name in wanted if name not in found]
         if missing:

@@ -97,6 +97,14 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "argmax": lambda x, _: x.argmax(1) + x.argmin(-1),
     "any and all": lambda x, i: (x > 0).any(1) | (i >= 0).all(-1) | (x > 9).any(),
     "cumsum": lambda x, i: x.cumsum(1) + i.cumsum(0),
+    "squeeze of what is 1 by its range": lambda x, _: x[:1].squeeze(0) + x[-1:].squeeze(),
+    "variance in all signatures": lambda x, _: (
+        x[:, :3].var(1, False)
+        + x[:, :3].var(1, True, False)
+        + x[:, :3].var([1], unbiased=True, keepdim=True)[:, 0]
+        + x[:2, :3].var(False)
+    ),
+    "deviation": lambda x, _: x[:, :3].std(1) + x.std(1, correction=0) + x[:2, :3].std(),
     "variance": lambda x, _: x.var(1, correction=0) + x[:, :3].var(1),
     "norms": lambda x, _: F.normalize(x) + torch.linalg.vector_norm(x, ord=1),
     "largest magnitude": lambda x, _: torch.linalg.vector_norm(x, ord=math.inf, dim=1),

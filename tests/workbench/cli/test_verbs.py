@@ -127,6 +127,12 @@ def test_run_says_which_arguments_are_missing(run, matmul: Path, tmp_path: Path)
     assert "has no B" in ran.err
 
 
+def test_run_says_that_a_file_holds_no_arguments(run, matmul: Path) -> None:
+    ran = run("run", matmul, "--inputs", matmul)
+    assert ran.code == 1
+    assert "is no .npz file" in ran.err
+
+
 def test_run_at_a_chosen_size(run, network: Path) -> None:
     ran = run("run", network, "--size", "n=10", "--json")
     assert ran.data["results"][0]["shape"] == [10, 8]

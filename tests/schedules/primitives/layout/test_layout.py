@@ -2,9 +2,9 @@
 
 import pytest
 
-from tilewright.schedules.coerce import ParameterError
 from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
+from tilewright.schedules.problem import ParameterError
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 
