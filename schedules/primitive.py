@@ -1,8 +1,9 @@
 """What a primitive is, and the registry that knows them all.
 
 A primitive is one frozen slotted dataclass in one file. Its fields are its parameters; its
-registration derives the :class:`~.schedule.Schedule` method, the record in a trace, the
-documentation entry, the command-line verb and the form of the user interface.
+registration derives the :class:`~.schedule.Schedule` method and its typed stub, the record in a
+trace, the entry in ``docs/primitives.md`` and the form in the workbench. The command line performs
+steps through traces: ``tilewright replay``.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Step:
 
     @classmethod
     def verb(cls) -> str:
-        """The method's, trace's and command line's name of this step."""
+        """The name of this step: of the method, in traces and in the workbench."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
     @classmethod

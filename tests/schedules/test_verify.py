@@ -112,3 +112,42 @@ def test_nothing_to_compare_is_said_so() -> None:
     sch = schedule(MATMUL)
     assert str(sch.verify()) == "nothing changed"
     np.testing.assert_equal(sch.verify().compared, ())
+
+
+NARROW = """
+n = symbols("n", lower=2, upper=4)
+
+@prim_func
+def narrow(x: Buffer[(n,), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        with block("copy"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+"""
+
+
+@pytest.mark.parametrize("runs", [3, 30])
+def test_no_sizes_are_listed_twice(runs: int) -> None:
+    found = verify(parse(NARROW), parse(NARROW), runs=runs)
+    sizes = [c.sizes["n"] for c in found.compared]
+    assert sorted(sizes) == [2, 3, 4]
+
+
+def test_constant_sizes_are_one_comparison_and_the_worst() -> None:
+    text = """
+@prim_func
+def fixed(x: Buffer[(1,), i32], y: Out[(1,), i32]):
+    for i in range(1):
+        with block("copy"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+"""
+    assert [str(c) for c in verify(parse(text), parse(text)).compared] == [
+        "fixed at constant sizes: bit for bit"
+    ]
+    # Wrong for negative numbers only, which not every draw of one number is.
+    wrong = parse(text.replace("= x[vi]", "= abs(x[vi])"))
+    found = verify(parse(text), wrong, runs=12)
+    assert len(found.compared) == 1
+    assert not found.ok
+    assert any(verify(parse(text), wrong, runs=1, seed=s).ok for s in range(12))

@@ -32,6 +32,21 @@ def neighbours(x: Buffer[(8,), i32], y: Out[(8,), i32]):
 """
 
 
+SHARED = """
+@prim_func
+def shared(x: Buffer[(8, 8), i32], y: Out[(8,), i32], z: Out[(8, 8), i32]):
+    for i in range(8):
+        for k in range(8):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] += x[vi, vk]
+            with block("copy"):
+                wi, wk = spatial(i), spatial(k)
+                z[wi, wk] = x[wi, wk]
+"""
+
+
 def test_all_three(golden):
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
@@ -53,6 +68,31 @@ def test_lanes_may_share_a_reduction():
     sch.decompose_reduction(mm, k)
     sch.vectorize(k)
     assert sch.verify().ok
+
+
+@pytest.mark.parametrize("factors", [(None, 8), (None, 5)])
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_reduction_that_holds_its_initialisation_offers_to_take_it_out(factors, outside):
+    """Also where the reduction is cut, with a tail, and where its loop surrounds others."""
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    _, j, k = sch.get_loops(mm)
+    k0, k1 = sch.split(k, factors=factors)
+    if outside:
+        sch.reorder((k0, j, k1))
+    problem = rejected(sch, Vectorize(k1), 4, "still holds its initialisation")
+    assert [f.title() for f in problem.fixes] == [
+        f"decompose_reduction(block=mm, loop={sch.state.loop(k0).var.name})"
+    ]
+    sch.apply(problem.fixes[0])
+    sch.vectorize(k1)
+    assert sch.verify().ok
+
+
+def test_a_loop_that_more_than_a_reduction_shares_has_no_such_step():
+    sch = schedule(SHARED)
+    k = sch.get_loops(sch.get_block("sum"))[-1]
+    assert rejected(sch, Vectorize(k), 4, "of block 'sum'").fixes == ()
 
 
 def test_requirements_of_parallel():
