@@ -22,6 +22,7 @@ from .shaping import (
 )
 from .tensors import Imported, Iota
 from .torch_context import Operandish, TorchContext, aten
+from .torch_symbols import is_artefact
 from .unsupported import UnsupportedFormError
 
 _WHOLE = 1 << 62
@@ -88,10 +89,18 @@ def unsqueeze(t: TorchContext, x: Imported, axis: int) -> Imported:
 
 @aten("squeeze")
 def squeeze_(t: TorchContext, x: Imported, axes: int | Sequence[int] | None = None) -> Imported:
-    """Drop dimensions that are 1; others stay."""
+    """Drop dimensions that are 1, as PyTorch saw when it traced; others stay.
+
+    What was 1 only because sizes were at least 2 then is checked when the program runs.
+    """
     given = range(x.rank) if axes is None else (axes,) if isinstance(axes, int) else axes
     wanted = [axis_of(a, x.rank) for a in given]
-    return squeeze(t, x, [a for a in wanted if is_proved(eq(x.shape[a], 1), t.builder.facts)])
+    return squeeze(t, x, [a for a in wanted if _was_one(t, x.shape[a])])
+
+
+def _was_one(t: TorchContext, size: Expr) -> bool:
+    claim = eq(size, 1)
+    return is_proved(claim, t.builder.facts) or (const_value(size) is None and is_artefact(claim))
 
 
 @aten("expand")

@@ -17,7 +17,7 @@ from .elementwise import schedule_elementwise
 from .machine import machine_of
 from .matmul import schedule_matmul
 from .patterns import Elementwise, Matmul, Other, Rows, classify
-from .rows import schedule_rows
+from .rows import inline_into_rows, schedule_rows
 
 
 def apply_defaults(schedule: Schedule) -> None:
@@ -107,12 +107,19 @@ def schedule_kernel(schedule: Schedule, name: str) -> None:
     function = schedule.module.functions.get(name)
     if not isinstance(function, PrimFunc) or ("scheduled", True) in function.attributes:
         return
+    _apply_rule(schedule, name)
+
+
+def _apply_rule(schedule: Schedule, name: str) -> None:
     machine = machine_of(schedule.state.target)
-    match pattern := classify(function):
+    match pattern := classify(schedule.module.prim(name)):
         case Matmul():
             schedule_matmul(schedule, name, pattern, machine)
         case Rows():
-            schedule_rows(schedule, name, pattern, machine)
+            if inline_into_rows(schedule, name):  # what is left may be of another kind
+                _apply_rule(schedule, name)
+            else:
+                schedule_rows(schedule, name, pattern, machine)
         case Elementwise():
             schedule_elementwise(schedule, name, pattern, machine)
         case Other():

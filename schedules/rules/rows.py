@@ -12,14 +12,11 @@ from ..refs import BlockRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
 from .machine import Machine
-from .patterns import Rows, classify
+from .patterns import Rows
 
 
 def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Machine) -> None:
     """Move all blocks under the row loops of the last, then vectorize each block's columns."""
-    if _inlined(schedule, function):
-        again = classify(schedule.module.prim(function))
-        pattern = again if isinstance(again, Rows) else pattern
     refs = schedule.get_blocks(function)
     if pattern.shared:
         refs = _gathered(schedule, refs, pattern.shared)
@@ -33,7 +30,7 @@ def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Mac
         schedule.parallel(outer)
 
 
-def _inlined(schedule: Schedule, function: str) -> bool:
+def inline_into_rows(schedule: Schedule, function: str) -> bool:
     """Inline element-wise blocks that one other block alone reads."""
     done = False
     for ref in schedule.get_blocks(function):

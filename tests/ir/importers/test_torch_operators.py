@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tilewright.ir.errors import UnsupportedOperatorsError
+from tilewright.ir.errors import TilewrightError, UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.interpreter.graph import run_graph
 
@@ -175,6 +175,22 @@ def test_operators_equal_pytorch(name: str) -> None:
         assert found.shape == expected.shape
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_squeezing_what_is_one_row_of_any_batch() -> None:
+    class First(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x[:1].squeeze(0)
+
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(First(), (torch.rand(4, 6),), dynamic_shapes=({0: batch},))
+    module = from_exported_program(program)
+    for rows in (1, 5):
+        x = np.arange(rows * 6, dtype=np.float32).reshape(rows, 6)
+        (found,) = run_graph(module, [x])
+        np.testing.assert_array_equal(found, x[0], strict=True)
+    with pytest.raises(TilewrightError, match="batch > 0 does not hold"):
+        run_graph(module, [np.zeros((0, 6), np.float32)])
 
 
 @pytest.mark.parametrize("name", REFUSED)

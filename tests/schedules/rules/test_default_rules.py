@@ -165,3 +165,16 @@ def test_what_a_person_scheduled_stays():
     apply_defaults(schedule)
     assert classify(before) == Other()
     assert schedule.module.prim("relu") is before
+
+
+def test_a_product_written_as_a_sum_of_products():
+    g, n = GraphBuilder("main"), var("n", lower=0)
+    x = g.param("x", info(n, 6, 10))
+    left, right = g.emit("expand_dims", x, axes=(1,)), g.emit("expand_dims", x, axes=(2,))
+    y = g.emit("sum", g.emit("multiply", left, right), axes=(3,), keepdims=False)
+    module = Module().with_functions(g.finish([y]))
+    ready = finished(module, Target("cpu"))
+    for rows in (1, 5):
+        given = np.random.default_rng(0).standard_normal((rows, 6, 10), np.float32)
+        (found,) = run_graph(ready, [given])
+        np.testing.assert_allclose(found, given @ given.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)
