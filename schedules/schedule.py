@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
@@ -59,6 +59,11 @@ class Schedule(ScheduleMethods):
         """Start with an empty trace, or at a version of a history that is there."""
         if isinstance(module, PrimFunc):
             module = Module().with_functions(module)
+        if not isinstance(cast("object", module), Module):
+            raise ScheduleError(
+                f"a schedule is of a module or a loop function, not {type(module).__name__}",
+                hint="parse(text), from_exported_program(program) and from_onnx(path) make modules",
+            )
         chosen = None if target is None else as_target(target)
         self._history, self._head = at or _started(State.start(module, chosen))
         self._lock = threading.RLock()

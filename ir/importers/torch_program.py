@@ -53,7 +53,8 @@ def from_exported_program(program: Any) -> Module:
         If the program uses operators that Tilewright lacks; all of them are listed, each with its
         place in the model.
     UnsupportedInputError
-        If the program changes its inputs or buffers, or takes something other than tensors.
+        If it is no exported program, changes its inputs or buffers, or takes something other than
+        tensors.
 
     Examples
     --------
@@ -68,6 +69,11 @@ def from_exported_program(program: Any) -> Module:
     >>> [p.value.info.shape[0].name for p in from_exported_program(program).graph().params]
     ['batch']
     """
+    if not hasattr(program, "graph_module"):
+        raise UnsupportedInputError(
+            f"expected a torch.export.ExportedProgram, got {type(program).__name__}",
+            hint="torch.export.export(model.eval(), example_inputs) makes one",
+        )
     functional = program if _is_mapped(program) else program.run_decompositions({})
     _refuse_mutation(functional)
     inputs = read_symbols(functional)

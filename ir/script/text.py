@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
+from ..errors import MalformedProgramError
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
 from ..module import Constant, Function, Module
@@ -45,6 +47,11 @@ def parse(text: str, *, constants: Mapping[str, Constant] | None = None) -> Modu
         ^^^^^
       a module has symbols, constants and functions under @prim_func, @graph_func
     """
+    if not isinstance(cast("object", text), str):
+        raise MalformedProgramError(
+            f"the text of a program is a str, not {type(text).__name__}",
+            hint="of a file, parse(Path(name).read_text())",
+        )
     return ModuleReader(Source(text), constants or NO_CONSTANTS).read()
 
 

@@ -172,6 +172,11 @@ def test_the_same_name_in_several_functions_asks_for_the_function():
     assert sch.get_block("first", "other").function == "other"
 
 
+def test_a_schedule_of_something_else_is_refused():
+    with pytest.raises(ScheduleError, match="of a module or a loop function, not str"):
+        Schedule("double.tw")  # pyright: ignore[reportArgumentType]
+
+
 def test_a_parameter_of_the_wrong_type():
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops(sch.get_block("mm"))

@@ -379,6 +379,13 @@ def test_an_input_that_is_no_tensor_is_refused() -> None:
         from_exported_program(program)
 
 
+def test_a_model_that_is_not_exported_yet() -> None:
+    import torch
+
+    with pytest.raises(UnsupportedInputError, match="ExportedProgram, got Linear"):
+        from_exported_program(torch.nn.Linear(2, 2))
+
+
 def test_shapes_evaluate_as_pytorch_computes_them() -> None:
     """Every deduced shape is checked by the interpreter; here also against PyTorch's own."""
     program = exported_bert("sdpa")

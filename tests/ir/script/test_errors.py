@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tilewright.ir.errors import TilewrightError
@@ -533,3 +535,9 @@ def test_any_prefix_of_a_program_is_a_program_or_a_located_error() -> None:
         for count in range(len(lines)):
             error = mistake_in("\n".join(lines[:count]))
             assert error is None or 1 <= error.line <= count + 1
+
+
+def test_a_text_is_a_str() -> None:
+    with pytest.raises(TilewrightError, match="is a str, not PosixPath") as caught:
+        parse(Path("double.tw"))  # pyright: ignore[reportArgumentType]
+    assert "read_text()" in caught.value.hint
