@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import nbformat
+from playwright.sync_api import TimeoutError  # noqa: A004  # the name that playwright gives it
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 START = 120_000
 """Milliseconds that a kernel may take to start and run its cells on a busy machine."""
+
+ATTEMPTS = 6
+"""Times that cells are told to run, until one does."""
 
 PATIENCE = 20_000
 """Milliseconds that anything else may take."""
@@ -39,6 +43,23 @@ c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
 READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext != null"
 IDLE = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'"
+LOADED = """(id) => {
+    const notebook = window.jupyterapp.shell.currentWidget?.content;
+    const cells = notebook?.widgets ?? [];
+    const wanted = notebook?.model?.cells.length ?? 0;
+    const there = id ? cells.some((cell) => cell.model.id === id) : wanted > 0;
+    return there && cells.length === wanted;
+}"""
+"""The session is ready before the cells of a long notebook are: running then would run none."""
+
+STARTED = """() => {
+    const cells = window.jupyterapp.shell.currentWidget.content.widgets;
+    const code = cells.filter((cell) => cell.model.type === 'code').map((cell) => cell.model);
+    return code.some((cell) => cell.executionCount != null || cell.executionState === 'running');
+}"""
+
+STATUS = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status"
+
 RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 RUN_ABOVE = """(id) => {
     const notebook = window.jupyterapp.shell.currentWidget.content;
@@ -76,11 +97,35 @@ class Lab:
         page.wait_for_function(READY)
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready")
         page.wait_for_function(IDLE)
-        page.evaluate(RUN_ABOVE if before else RUN_ALL, before)
-        page.wait_for_selector(".tw-root[data-connected=true]", state="attached")
+        page.wait_for_function(LOADED, arg=before)
+        run(page, before)
+        connected(page)
         page.wait_for_function(IDLE)
         page.evaluate("document.querySelector('.tw-root').scrollIntoView({block: 'end'})")
         page.set_default_timeout(PATIENCE)
+
+
+def connected(page: Page) -> None:
+    """Wait for a workbench; where none comes, say what the cells printed instead."""
+    try:
+        page.wait_for_selector(".tw-root[data-connected=true]", state="attached")
+    except TimeoutError as error:
+        shown = page.locator(".jp-Cell .jp-Cell-outputArea").all_inner_texts()
+        prompts = page.locator(".jp-Cell .jp-InputPrompt").all_inner_texts()
+        status = page.evaluate(STATUS)
+        raise LabError(f"no workbench; kernel {status}, {prompts}, {shown}") from error
+
+
+def run(page: Page, before: str) -> None:
+    """Run cells, again where JupyterLab dropped the command while it still set itself up."""
+    for _ in range(ATTEMPTS):
+        page.evaluate(RUN_ABOVE if before else RUN_ALL, before)
+        try:
+            page.wait_for_function(STARTED, timeout=START / ATTEMPTS / 2)
+        except TimeoutError:
+            continue
+        return
+    raise LabError(f"no cell runs after {ATTEMPTS} attempts")
 
 
 @contextmanager
