@@ -1,4 +1,4 @@
-"""A real Chromium in a real JupyterLab, both started once for all tests of this folder."""
+"""A real Chromium in a real JupyterLab, the latter started once a file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab for all tests."""
+    """JupyterLab for all tests of a file.
+
+    Where a notebook of another file still runs, it would ask which kernel to use.
+    """
     with running_lab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
 
