@@ -39,6 +39,12 @@ LOWERED = 0.5
 """How far a compilation is when everything is scheduled, and lowered."""
 
 
+class NotAProgramError(TilewrightError):
+    """What is to be compiled is neither a module nor a schedule."""
+
+    title = "Not a program"
+
+
 class NothingToCompileError(TilewrightError):
     """A module without functions."""
 
@@ -204,6 +210,17 @@ def _content_key(key: str, module: Module, names: Sequence[str]) -> str:
     return DiskCache.key(key.encode(), content(module, names))
 
 
+def _module_of(program: object) -> Module:
+    if isinstance(program, Module):
+        return program
+    if isinstance(program, Schedule | State):
+        return program.module
+    raise NotAProgramError(
+        f"a module, a schedule or its state is compiled, not {type(program).__name__}",
+        hint="parse(text), from_exported_program(program) and from_onnx(path) make modules",
+    )
+
+
 def _own_target(program: Module | Schedule | State) -> Target | None:
     if isinstance(program, Module):
         return None
@@ -267,7 +284,7 @@ def compile(
     >>> exe(np.arange(3, dtype="float32"))
     array([0., 2., 4.], dtype=float32)
     """
-    module = program if isinstance(program, Module) else program.module
+    module = _module_of(program)
     if target is None:
         target = _own_target(program)
     options = BuildOptions(

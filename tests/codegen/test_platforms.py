@@ -4,6 +4,7 @@ import pytest
 from llvmlite import binding
 
 from tilewright.codegen import compile, cpu
+from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.cpu import UnsupportedPlatformError, resolve
 from tilewright.ir.module import Module
 from tilewright.ir.target import Target
@@ -45,3 +46,9 @@ def test_compile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "riscv64-unknown-linux-gnu", frozenset())
     with pytest.raises(UnsupportedPlatformError, match="riscv64-unknown-linux-gnu"):
         compile(Module().with_functions(add_kernel()))
+
+
+@pytest.mark.parametrize("wrong", [None, "model.onnx", 3])
+def test_what_is_no_program_is_named(wrong):
+    with pytest.raises(NotAProgramError, match=f"not {type(wrong).__name__}"):
+        compile(wrong)
