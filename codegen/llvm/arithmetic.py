@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...ir.dtype import f32
 from ...ir.errors import TilewrightError
-from ...ir.thread.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp, VectorType
+from ...ir.thread.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp
+from ...ir.thread.types import VectorType
 from .casts import convert
 from .emitter import Emitter
 from .types import constant, mangled, splat, type_name, vector

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.dtype import DType, f32, f64
-from ...ir.thread.nodes import VectorType
+from ...ir.thread.types import VectorType
 from .emitter import Emitter
 from .types import constant, mangled, splat, type_name, vector
 

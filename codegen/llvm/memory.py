@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.symbolic import Const, Expr, const_value
-from ...ir.thread.nodes import PointerType, Type, VectorType
+from ...ir.thread.types import PointerType, Type, VectorType
 from .emitter import Emitter
 from .indices import integer, spread
 from .types import iota, mangled, memory_type, splat, type_name, vector

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ...ir.symbolic import Var
 from ...ir.target import Target
-from ...ir.thread.nodes import Data, PointerType, Source, ThreadFunc
+from ...ir.thread.nodes import Data, Source, ThreadFunc
+from ...ir.thread.types import PointerType
 from ..cpu import Cpu, resolve
 from .emitter import Emitter, ModuleState
 from .locations import Locations

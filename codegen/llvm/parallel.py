@@ -7,15 +7,9 @@ from typing import Final
 
 from ...ir.dtype import i32
 from ...ir.symbolic import Var, var as symbol
-from ...ir.thread.nodes import (
-    Body,
-    Loop,
-    Parallel,
-    Reg,
-    ThreadFunc,
-    VectorType,
-)
+from ...ir.thread.nodes import Body, Loop, Parallel, Reg, ThreadFunc
 from ...ir.thread.table import CONTEXT, PARALLEL, THREADS
+from ...ir.thread.types import VectorType
 from ...ir.thread.visit import captured
 from .emitter import Emitter
 from .indices import integer

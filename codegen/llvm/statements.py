@@ -19,18 +19,20 @@ from ...ir.thread.nodes import (
     Let,
     Loop,
     Parallel,
+    Perform,
     Reg,
     Return,
     Scatter,
     Stmt,
     Store,
-    VectorType,
     While,
 )
+from ...ir.thread.types import VectorType
 from . import memory
 from .emitter import Emitter
 from .indices import integer
 from .memory import Place
+from .operations import HANDLERS
 from .parallel import parallel
 from .types import type_name
 from .values import evaluate, numeric, optional, strided, typed
@@ -91,6 +93,8 @@ def write(em: Emitter, statement: Stmt) -> None:
                     f"no barrier of scope {scope!r} on a CPU, where each thread runs alone",
                     where=f"function {em.function.name!r}",
                 )
+        case Perform():
+            _perform(em, statement)
         case AtomicUpdate() | CompareExchange() | AtomicLoad() | AtomicStore():
             _atomic(em, statement)
         case _:
@@ -100,6 +104,13 @@ def write(em: Emitter, statement: Stmt) -> None:
 def assign(em: Emitter, reg: Reg, operand: str) -> None:
     """Give a register a value."""
     em.line(f"store {type_name(reg.type)} {operand}, ptr {em.slot(reg)}")
+
+
+def _perform(em: Emitter, statement: Perform) -> None:
+    operands = tuple(evaluate(em, v) for v in statement.args)
+    results = HANDLERS[statement.operation.name](em, operands)
+    for reg, result in zip(statement.results, results, strict=True):
+        assign(em, reg, result)
 
 
 def _store(em: Emitter, statement: Store) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from ...ir.dtype import DType
-from ...ir.thread.nodes import PointerType, Type, VectorType
+from ...ir.thread.types import PointerType, Type, VectorType
 
 Number: TypeAlias = "float | int | bool"
 

@@ -21,17 +21,15 @@ from ...ir.thread.nodes import (
     Load,
     Null,
     Offset,
-    PointerType,
     Predicate,
     Reduce,
     Reg,
     Select,
     Shuffle,
-    Type,
     Unary,
     Value,
-    VectorType,
 )
+from ...ir.thread.types import PointerType, Type, VectorType
 from . import arithmetic, memory
 from .casts import convert
 from .emitter import Emitter, UnboundVariableError

@@ -9,12 +9,12 @@ from typing import assert_never
 from ...ir.dtype import DType, f32, f64, i32, i64, u8, u16
 from ...ir.host import layout, nodes as host
 from ...ir.symbolic import Expr, as_expr
-from ...ir.thread import nodes as thread, table
+from ...ir.thread import nodes as thread, table, types
 
 CODE_CHECK = 3
 """What a host function returns when a guard fails; the record of the call says which."""
 
-_I32 = thread.VectorType(i32)
+_I32 = types.VectorType(i32)
 _WIDTHS: Mapping[host.Width, DType] = {
     "u8": u8,
     "u16": u16,
@@ -23,18 +23,18 @@ _WIDTHS: Mapping[host.Width, DType] = {
     "f32": f32,
     "f64": f64,
 }
-_TYPES: Mapping[host.Kind, thread.Type] = {
-    "int": thread.INDEX,
-    "ptr": thread.POINTER,
+_TYPES: Mapping[host.Kind, types.Type] = {
+    "int": types.INDEX,
+    "ptr": types.POINTER,
     "code": _I32,
 }
 
 
-def _width_type(width: host.Width) -> thread.Type:
-    return thread.POINTER if width == "ptr" else thread.VectorType(_WIDTHS[width])
+def _width_type(width: host.Width) -> types.Type:
+    return types.POINTER if width == "ptr" else types.VectorType(_WIDTHS[width])
 
 
-def _cast(value: thread.Value, to: thread.VectorType) -> thread.Value:
+def _cast(value: thread.Value, to: types.VectorType) -> thread.Value:
     return value if value.type == to else thread.Cast(to, value)
 
 
@@ -57,7 +57,7 @@ class _Lowering:
             case host.Local():
                 return self.reg(value)
             case host.Integer(number):
-                return thread.Const(number, thread.INDEX)
+                return thread.Const(number, types.INDEX)
             case host.NullPointer():
                 return thread.Null()
             case host.Term(expr):
@@ -79,7 +79,7 @@ class _Lowering:
             case host.Moved(base, offset):
                 return self.moved(base, offset)
             case host.Numeric(base):
-                return thread.Bitcast(thread.INDEX, self.value(base))
+                return thread.Bitcast(types.INDEX, self.value(base))
             case host.FunctionPointer(name):
                 return thread.FunctionAddress(name)
             case host.Static(name, words):
@@ -89,21 +89,21 @@ class _Lowering:
 
     def integer(self, value: host.Value) -> thread.Value:
         lowered = self.value(value)
-        if isinstance(lowered.type, thread.PointerType):
-            return thread.Bitcast(thread.INDEX, lowered)
-        return _cast(lowered, thread.INDEX)
+        if isinstance(lowered.type, types.PointerType):
+            return thread.Bitcast(types.INDEX, lowered)
+        return _cast(lowered, types.INDEX)
 
     def pointer(self, value: host.Value) -> thread.Value:
         lowered = self.value(value)
-        if isinstance(lowered.type, thread.PointerType):
+        if isinstance(lowered.type, types.PointerType):
             return lowered
-        return thread.Bitcast(thread.POINTER, _cast(lowered, thread.INDEX))
+        return thread.Bitcast(types.POINTER, _cast(lowered, types.INDEX))
 
     def bit(self, value: host.Value) -> thread.Value:
         lowered = self.value(value)
-        if lowered.type == thread.BIT:
+        if lowered.type == types.BIT:
             return lowered
-        return thread.Compare("ne", self.integer(value), thread.Const(0, thread.INDEX))
+        return thread.Compare("ne", self.integer(value), thread.Const(0, types.INDEX))
 
     def as_kind(self, value: host.Value, kind: host.Kind) -> thread.Value:
         match kind:
@@ -118,7 +118,7 @@ class _Lowering:
 
     def argument(self, value: host.Value) -> thread.Value:
         lowered = self.value(value)
-        return thread.Cast(thread.INDEX, lowered) if lowered.type == thread.BIT else lowered
+        return thread.Cast(types.INDEX, lowered) if lowered.type == types.BIT else lowered
 
     def moved(self, base: host.Value, offset: host.Value) -> thread.Value:
         match offset:
@@ -128,7 +128,7 @@ class _Lowering:
                 return thread.Offset(self.pointer(base), expr)
             case _:
                 total = thread.Binary("add", self.integer(base), self.integer(offset))
-                return thread.Bitcast(thread.POINTER, total)
+                return thread.Bitcast(types.POINTER, total)
 
     def address(self, base: host.Value, offset: host.Value) -> thread.Address:
         constant: Expr | None = None
@@ -192,7 +192,7 @@ class _Lowering:
     def stored(self, value: host.Value, width: host.Width) -> thread.Value:
         if width == "ptr":
             return self.pointer(value)
-        return _cast(self.integer(value), thread.VectorType(_WIDTHS[width]))
+        return _cast(self.integer(value), types.VectorType(_WIDTHS[width]))
 
     def invoke(
         self, callee: str | host.Value, args: tuple[host.Value, ...], result: host.Local | None

@@ -11,14 +11,8 @@ from ...ir.loop.decompose import decomposed
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
 from ...ir.symbolic import Expr, Var
 from ...ir.target import Target
-from ...ir.thread.nodes import (
-    POINTER,
-    Const,
-    Reg,
-    Return,
-    ThreadFunc,
-    VectorType,
-)
+from ...ir.thread.nodes import Const, Reg, Return, ThreadFunc
+from ...ir.thread.types import POINTER, VectorType
 from ..cpu import Cpu, resolve
 from .kernel.context import Context
 from .kernel.memory import Memory

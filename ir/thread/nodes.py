@@ -15,11 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..dtype import DType, bool_, i64
+from ..dtype import bool_, i64
 from ..identity import NO_ORIGIN, Origins, Uid
 from ..symbolic import Bool, Expr, Var
+from .operations.operation import Operation
+from .types import POINTER, ExecutionScope, PointerType, Type, VectorType
 
-ExecutionScope: TypeAlias = Literal["thread", "warp", "warpgroup", "block", "cluster"]
 UnaryOp: TypeAlias = Literal[
     "neg", "abs", "not", "sqrt", "floor", "ceil", "round", "trunc", "isnan", "clz"
 ]
@@ -29,37 +30,6 @@ BinaryOp: TypeAlias = Literal[
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
 ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
 AtomicOp: TypeAlias = Literal["exchange", "add", "sub", "and", "or"]
-
-
-# ---------------------------------------------------------------- types
-
-
-@dataclass(frozen=True, slots=True)
-class VectorType:
-    """``lanes`` elements of one dtype; one lane is a scalar. Truth values are single bits."""
-
-    dtype: DType
-    lanes: int = 1
-
-    def __str__(self) -> str:
-        """Print as ``f32`` or ``f32x16``."""
-        return str(self.dtype) if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
-
-
-@dataclass(frozen=True, slots=True)
-class PointerType:
-    """An address."""
-
-    def __str__(self) -> str:
-        """Print as ``ptr``."""
-        return "ptr"
-
-
-Type: TypeAlias = "VectorType | PointerType"
-
-POINTER = PointerType()
-INDEX = VectorType(i64)
-BIT = VectorType(bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -154,9 +124,9 @@ class Offset:
     offset: Expr
 
     @property
-    def type(self) -> PointerType:
-        """An address."""
-        return POINTER
+    def type(self) -> Type:
+        """An address of the same space."""
+        return self.base.type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -402,9 +372,11 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocate:
-    """Bind a register to fresh memory of the thread, ``size`` bytes, until the function returns.
+    """Bind a register to fresh memory, ``size`` bytes, until the function returns.
 
-    Accesses at constant offsets become registers; the others live on the stack.
+    Memory of the thread: accesses at constant offsets become registers, the others live on the
+    stack. Where the register is a pointer of space ``shared`` it is memory of the thread block,
+    one for all its threads, with undefined content at first.
     """
 
     reg: Reg
@@ -512,6 +484,20 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Perform:
+    """Do an operation that only some machines have (:mod:`tilewright.ir.thread.operations`).
+
+    All threads of the operation's scope are here together. ``args`` are evaluated first;
+    ``results`` then take what the operation gives.
+    """
+
+    operation: Operation
+    args: tuple[Value, ...]
+    results: tuple[Reg, ...] = ()
+    source: Source = NO_SOURCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AtomicUpdate:
     """Change an integer in memory at once (sequentially consistent); ``result`` takes the old."""
 
@@ -564,6 +550,7 @@ Stmt: TypeAlias = (
     | Call
     | Return
     | Barrier
+    | Perform
     | AtomicUpdate
     | CompareExchange
     | AtomicLoad
@@ -575,12 +562,33 @@ Body: TypeAlias = tuple[Stmt, ...]
 # ---------------------------------------------------------------- functions
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadAxis:
+    """One axis of a launch: its tag (``blockIdx.x``), its index in the body, how many there are.
+
+    ``extent`` is a term over the kernel's integer parameters; that of a ``threadIdx`` axis is a
+    constant.
+    """
+
+    tag: str
+    var: Var
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The grid that a GPU kernel runs in; axes that are absent have one index."""
+
+    axes: tuple[ThreadAxis, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ThreadFunc:
     """A function of one thread. A ``Var`` parameter is a 64-bit integer.
 
     ``distinct`` pointers are parameters that alias nothing else in the function. Only exported
-    functions are visible outside the module.
+    functions are visible outside the module. With a ``launch`` it is the kernel of a GPU: every
+    thread of the grid runs the body, and it returns nothing.
     """
 
     name: str
@@ -589,3 +597,4 @@ class ThreadFunc:
     result: Type | None = None
     exported: bool = True
     distinct: tuple[Reg, ...] = ()
+    launch: Launch | None = None

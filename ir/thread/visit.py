@@ -36,6 +36,7 @@ from .nodes import (
     Null,
     Offset,
     Parallel,
+    Perform,
     Predicate,
     Reduce,
     Reg,
@@ -91,6 +92,8 @@ def statement_values(statement: Stmt) -> tuple[Value, ...]:
             return args if isinstance(callee, str) else (callee, *args)
         case Return(value=value):
             return _present(value)
+        case Perform(args=args):
+            return args
         case AtomicUpdate(address=Address(base=base), value=value):
             return (base, value)
         case AtomicStore(address=Address(base=base), value=value):
@@ -193,6 +196,8 @@ def _assigned(statement: Stmt) -> tuple[Reg, ...]:
             return (reg,)
         case CompareExchange(result=reg) | AtomicLoad(result=reg):
             return (reg,)
+        case Perform(results=results):
+            return results
         case _:
             return ()
 

@@ -8,7 +8,6 @@ from ....ir.dtype import i32
 from ....ir.loop import nodes as loop
 from ....ir.symbolic import TRUE, Expr, all_of, as_expr, negate
 from ....ir.thread.nodes import (
-    POINTER,
     Address,
     Assign,
     Call,
@@ -22,9 +21,9 @@ from ....ir.thread.nodes import (
     Return,
     Stmt,
     Value,
-    VectorType,
 )
 from ....ir.thread.table import CODE_BOUNDS, CONTEXT, ERROR
+from ....ir.thread.types import POINTER, VectorType
 from .context import Context
 
 

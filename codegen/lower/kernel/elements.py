@@ -28,8 +28,8 @@ from ....ir.thread.nodes import (
     Stmt,
     Unary,
     Value,
-    VectorType,
 )
+from ....ir.thread.types import VectorType
 from ..math import binary_function, unary_function
 from .bounds import check_access
 from .context import Context

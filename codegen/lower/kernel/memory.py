@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ....ir.loop.nodes import Buffer
 from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute, total
-from ....ir.thread.nodes import POINTER, Reg
+from ....ir.thread.nodes import Reg
+from ....ir.thread.types import POINTER
 from .context import Context
 
 

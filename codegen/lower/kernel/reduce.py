@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....ir.loop import nodes as loop
 from ....ir.loop.builder import identity_of
-from ....ir.thread.nodes import Const, Reduce, Select, Value, VectorType
+from ....ir.thread.nodes import Const, Reduce, Select, Value
+from ....ir.thread.types import VectorType
 from ..loops.folds import fold_of
 from ..math import binary_function
 from .context import Context

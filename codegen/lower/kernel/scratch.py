@@ -11,7 +11,8 @@ from typing import Final
 from ....ir.loop.nodes import Buffer, For, Let, PrimFunc, Stmt as LoopStmt
 from ....ir.loop.visit import children, loads, stores
 from ....ir.symbolic import Expr, Var, as_expr, ceildiv, const_value, var
-from ....ir.thread.nodes import POINTER, Allocate, Assign, Offset, Reg, Stmt
+from ....ir.thread.nodes import Allocate, Assign, Offset, Reg, Stmt
+from ....ir.thread.types import POINTER
 from .memory import Memory, size_of
 
 STACK_LIMIT: Final = 16 * 1024

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from ....ir.dtype import f32
 from ....ir.errors import TilewrightError
 from ....ir.loop import nodes as loop
-from ....ir.thread.nodes import Binary, Cast, Compare, Const, Select, Unary, Value, VectorType
+from ....ir.thread.nodes import Binary, Cast, Compare, Const, Select, Unary, Value
+from ....ir.thread.types import VectorType
 from .error import erf
 from .exponential import exp, expm1, sigmoid, tanh
 from .logarithm import log, log1p

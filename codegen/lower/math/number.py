@@ -19,8 +19,8 @@ from ....ir.thread.nodes import (
     Unary,
     UnaryOp,
     Value,
-    VectorType,
 )
+from ....ir.thread.types import VectorType
 
 
 @dataclass(frozen=True, slots=True, eq=False)

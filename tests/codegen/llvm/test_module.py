@@ -25,8 +25,6 @@ from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, minimum, select, var
 from tilewright.ir.target import Target
 from tilewright.ir.thread.nodes import (
-    INDEX,
-    POINTER,
     Address,
     Allocate,
     Assign,
@@ -62,9 +60,9 @@ from tilewright.ir.thread.nodes import (
     Store,
     ThreadFunc,
     Unary,
-    VectorType,
     While,
 )
+from tilewright.ir.thread.types import INDEX, POINTER, VectorType
 
 from tests.codegen.kernels import Runtime, load
 

@@ -11,8 +11,6 @@ from tilewright.ir.dtype import f32, i32
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.thread import nodes
 from tilewright.ir.thread.nodes import (
-    INDEX,
-    POINTER,
     Address,
     Assign,
     Binary,
@@ -27,8 +25,8 @@ from tilewright.ir.thread.nodes import (
     Parallel,
     Reg,
     Store,
-    VectorType,
 )
+from tilewright.ir.thread.types import INDEX, POINTER, VectorType
 from tilewright.ir.thread.visit import assigned, captured, operands, statement_values, walk
 
 N, I, K, W = var("n"), var("i"), var("k"), var("worker")

@@ -1,0 +1,14 @@
+"""How each operation of :mod:`tilewright.ir.thread.operations` is written in LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .handler import Handler
+from .x86 import X86
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType({**X86})
+"""By the operation's name."""
+
+__all__ = ["HANDLERS", "Handler"]

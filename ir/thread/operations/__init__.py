@@ -1,0 +1,17 @@
+"""Operations that only some machines have, one file a family of machines.
+
+Every one has a handler in ``codegen/llvm/operations`` and one in ``codegen/simt/operations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .operation import Action, Effect, Moment, Operation
+from .x86 import X86
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({op.name: op for op in (*X86,)})
+"""All operations by name."""
+
+__all__ = ["OPERATIONS", "Action", "Effect", "Moment", "Operation"]
