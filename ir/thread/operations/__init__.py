@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .nvidia import NVIDIA
 from .operation import Action, Effect, Moment, Operation
 from .x86 import X86
 
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({op.name: op for op in (*X86,)})
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({op.name: op for op in (*X86, *NVIDIA)})
 """All operations by name."""
 
 __all__ = ["OPERATIONS", "Action", "Effect", "Moment", "Operation"]

@@ -1,0 +1,102 @@
+"""Operations of NVIDIA GPUs: shuffles in a warp, matrix fragments, tensor cores.
+
+A warp's 32 threads perform each one together. Lanes are numbered ``threadIdx.x % 32``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...dtype import f16, f32, i32
+from ..types import SHARED_POINTER, VectorType
+from .operation import Effect, Operation
+
+WARP: Final = 32
+"""Threads of a warp."""
+
+_I32, _F32, _F16X2 = VectorType(i32), VectorType(f32), VectorType(f16, 2)
+
+
+def _shuffle(mode: str, of: VectorType) -> Operation:
+    return Operation(f"nvidia.shfl.{mode}.{of}", "warp", (of, _I32), (of,), needs=("sm_75",))
+
+
+SHUFFLE_BUTTERFLY_F32 = _shuffle("bfly", _F32)
+"""The value of lane ``lane ^ operand``; all 32 lanes take part."""
+
+SHUFFLE_BUTTERFLY_I32 = _shuffle("bfly", _I32)
+"""The same for integers."""
+
+SHUFFLE_DOWN_F32 = _shuffle("down", _F32)
+"""The value of lane ``lane + operand``; the own one where there is no such lane."""
+
+SHUFFLE_DOWN_I32 = _shuffle("down", _I32)
+"""The same for integers."""
+
+SHUFFLE_INDEX_F32 = _shuffle("idx", _F32)
+"""The value of lane ``operand % 32``."""
+
+SHUFFLE_INDEX_I32 = _shuffle("idx", _I32)
+"""The same for integers."""
+
+
+def _ldmatrix(count: int, *, transposed: bool) -> Operation:
+    suffix = ".trans" if transposed else ""
+    return Operation(
+        f"nvidia.ldmatrix.x{count}{suffix}.f16",
+        "warp",
+        (SHARED_POINTER,),
+        (_F16X2,) * count,
+        effects=(Effect("read", 0, 16, "shared"),),
+        needs=("sm_75",),
+    )
+
+
+LDMATRIX_X4 = _ldmatrix(4, transposed=False)
+"""Four 8x8 matrices of 16-bit elements: lanes ``8m .. 8m+7`` address the rows of matrix ``m``.
+
+Every lane gives the address of one row, 16 bytes and so aligned. Lane ``l`` gets of every matrix
+the elements ``[l // 4, l % 4 * 2]`` and ``[l // 4, l % 4 * 2 + 1]``.
+"""
+
+LDMATRIX_X2 = _ldmatrix(2, transposed=False)
+"""Two matrices; the addresses of lanes 16 to 31 are not used, but have to be valid."""
+
+LDMATRIX_X4_TRANSPOSED = _ldmatrix(4, transposed=True)
+"""Four matrices, each transposed on the way: lane ``l`` gets ``[l % 4 * 2 + r, l // 4]``."""
+
+LDMATRIX_X2_TRANSPOSED = _ldmatrix(2, transposed=True)
+"""Two matrices, each transposed on the way."""
+
+MMA_M16N8K16_F32 = Operation(
+    "nvidia.mma.m16n8k16.f32.f16",
+    "warp",
+    (*(_F16X2,) * 6, *(_F32,) * 4),
+    (_F32,) * 4,
+    needs=("sm_80",),
+)
+"""``A (16x16, 4 registers) @ B (16x8, 2 registers) + C (16x8, 4 registers)``, sums in f32."""
+
+MMA_M16N8K16_F16 = Operation(
+    "nvidia.mma.m16n8k16.f16.f16",
+    "warp",
+    (_F16X2,) * 8,
+    (_F16X2,) * 2,
+    needs=("sm_80",),
+)
+"""The same with C and the result in f16, two registers of two elements."""
+
+NVIDIA = (
+    SHUFFLE_BUTTERFLY_F32,
+    SHUFFLE_BUTTERFLY_I32,
+    SHUFFLE_DOWN_F32,
+    SHUFFLE_DOWN_I32,
+    SHUFFLE_INDEX_F32,
+    SHUFFLE_INDEX_I32,
+    LDMATRIX_X4,
+    LDMATRIX_X2,
+    LDMATRIX_X4_TRANSPOSED,
+    LDMATRIX_X2_TRANSPOSED,
+    MMA_M16N8K16_F32,
+    MMA_M16N8K16_F16,
+)
