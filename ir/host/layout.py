@@ -57,13 +57,20 @@ PROBLEM_STRIDES: Final = 4
 PROBLEM_ALIGNMENT: Final = 5
 PROBLEM_READ_ONLY: Final = 6
 
+HOST: Final = 1
+"""DLPack's number of the processor's memory."""
+CUDA: Final = 2
+"""DLPack's number of the memory of an NVIDIA GPU."""
+
 # ---------------------------------------------------------------- one function of an executable
 
 INSTANCE_CONSTANTS: Final = 0
 """Addresses of the constants' data."""
 INSTANCE_LIBRARIES: Final = 8
 """Addresses of the library functions."""
-INSTANCE_SLOTS: Final = 16
+INSTANCE_KERNELS: Final = 16
+"""Handles of the kernels that run on a device."""
+INSTANCE_SLOTS: Final = 24
 """The workspaces begin here."""
 
 SLOT_COUNT: Final = 16
@@ -107,6 +114,42 @@ SYSTEM_LAST: Final = 72
 SYSTEM_WORKERS: Final = 80
 """Address of ``tw_region_worker``."""
 SYSTEM_SIZE: Final = 88
+
+# ---------------------------------------------------------------- a kernel started on a device
+
+RECORD_HANDLE: Final = 0
+RECORD_GRID: Final = 8
+"""Blocks along x, y and z."""
+RECORD_BLOCK: Final = 32
+"""Threads of a block along x, y and z."""
+RECORD_SHARED: Final = 56
+"""Bytes of shared memory beyond those that the kernel declares."""
+RECORD_SIZE: Final = 64
+
+# ---------------------------------------------------------------- a device with its own memory
+
+DEVICE_TYPE: Final = 0
+"""DLPack's number of the kind of device."""
+DEVICE_ORDINAL: Final = 8
+"""Which of its kind."""
+DEVICE_HOST_ALLOC: Final = 16
+"""``alloc`` and ``free`` as in the table, of memory that the host may touch."""
+DEVICE_HOST_FREE: Final = 24
+DEVICE_COPY: Final = 32
+"""``i32(context, ptr target, ptr source, i64 bytes)`` between any two memories."""
+DEVICE_DRIVER_LAUNCH: Final = 40
+"""``cuLaunchKernel`` of the driver."""
+DEVICE_DRIVER_COPY: Final = 48
+"""``cuMemcpy``."""
+DEVICE_DRIVER_ENTER: Final = 56
+"""``cuCtxSetCurrent``."""
+DEVICE_DRIVER_WAIT: Final = 64
+"""``cuStreamSynchronize``."""
+DEVICE_CONTEXT: Final = 72
+"""What is entered."""
+DEVICE_STREAM: Final = 80
+"""Where kernels are queued; null is the legacy default stream."""
+DEVICE_SIZE: Final = 88
 
 ALIGNMENT: Final = 64
 """Of arenas and results, in bytes."""

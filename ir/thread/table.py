@@ -45,7 +45,13 @@ An operand is four words: data, rank, address of the dimensions, dtype (DLPack c
 """
 
 LAUNCH: Final = 64
-"""``i32(context, ptr kernel, ptr arguments, i64 count)``: start a kernel on a device."""
+"""``i32(context, ptr kernel, ptr arguments, i64 count)``: start a kernel on a device.
+
+``kernel`` is a record of eight words: the kernel's handle, its grid of blocks (x, y, z), the
+threads of a block (x, y, z), and the bytes of shared memory it asks for beyond its own.
+``arguments`` are ``count`` addresses, each of the value of one parameter. A code that is not 0 is
+the device's own.
+"""
 
 PROFILE: Final = 72
 """``void(context, i64 launch, i64 phase)``: a launch begins (0) or ends (1)."""
@@ -59,7 +65,13 @@ SYSTEM: Final = 88
 USER: Final = 96
 """``ptr``: of no meaning here; for providers of the user's own."""
 
-SIZE: Final = 104
+DEVICE: Final = 104
+"""``ptr``: the device whose memory ``alloc`` gives (:mod:`tilewright.ir.host.layout`).
+
+Null: it is the host's, which the code that calls ``alloc`` may read and write itself.
+"""
+
+SIZE: Final = 112
 """Bytes of the table."""
 
 CURRENT: Final = 1
