@@ -23,6 +23,9 @@ SiteKind: TypeAlias = Literal[
     "memory",
     "divisor",
     "library",
+    "device",
+    "grid",
+    "launch",
 ]
 
 _T = TypeVar("_T")
@@ -84,7 +87,11 @@ class StorageSpec:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """A callable function of an executable; ``slot`` and ``plan`` are sizes in bytes."""
+    """A callable function of an executable; ``slot`` and ``plan`` are sizes in bytes.
+
+    ``kernels`` are those that run on a device, in the order in which the function's instance keeps
+    their handles; kernels of a CPU are called by name.
+    """
 
     name: str
     params: tuple[ParamSpec, ...]
@@ -98,6 +105,7 @@ class FunctionSpec:
     slot: int
     plan: int
     prepares: str = ""
+    kernels: tuple[str, ...] = ()
 
 
 def to_json(value: Any) -> Json:

@@ -51,6 +51,7 @@ from .context import (
     dtype_code,
     integer,
 )
+from .devices import Enqueued, enqueue, refuse_library
 from .entry import rank_of, read_element, view_of
 from .results import Results
 from .storage import Storage, Storages
@@ -222,6 +223,9 @@ class Bindings:
         origins = tuple(sorted(binding.origins))
         context.launches.append(LaunchSpec(name, binding.value.name, origins))
         buffers = tuple(context.pointer(a) for a in launch.args)
+        if kernel.grid is not None:
+            enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values))
+            return
         context.emit(host.Launch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
 
     def only_params_strided(self, func: PrimFunc, launch: Launch) -> None:
@@ -237,6 +241,7 @@ class Bindings:
     def library(self, binding: Binding, symbol: str, operands: Sequence[Operand]) -> None:
         """Call a library function with its operands described in memory."""
         context = self.context
+        refuse_library(context, symbol, binding)
         if symbol not in context.libraries:
             context.libraries.append(symbol)
         ranks = [len(context.dims(o)) for o in operands]
@@ -294,7 +299,8 @@ class Bindings:
         if isinstance(info, TensorInfo):
             data = self.context.pointer(operand)
             for k, wanted in enumerate(info.elements or ()):
-                self.refine(value, k, read_element(info.dtype, data, k), wanted)
+                given = read_element(self.context, info.dtype, data, k)
+                self.refine(value, k, given, wanted)
         self.context.facts()
         self.alias(value, operand)
 
@@ -355,7 +361,7 @@ class Bindings:
     def choose(self, value: Value, choice: IfElse) -> None:
         """Run one branch; the results' addresses are variables that both assign."""
         context = self.context
-        condition = host.Read("u8", context.pointer(choice.condition), integer(0))
+        condition = context.fetch("u8", context.pointer(choice.condition), 0, 1)
         count = len(choice.then.results)
         targets = [context.local(value.name, "ptr") for _ in range(count)]
         then, otherwise = (self.side(b, targets) for b in (choice.then, choice.otherwise))

@@ -13,6 +13,8 @@ from ....ir.host import layout, nodes as host
 from ....ir.module import Module
 from ....ir.symbolic import Bool, Expr, Fact, FloorDiv, Mod, Var, const_value, free_vars, ne
 from ....ir.symbolic.traverse import postorder
+from ....ir.target import Target
+from ....ir.thread.nodes import Launch
 from ...manifest import LaunchSpec, Site
 
 DLPACK_CODES: Mapping[str, int] = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
@@ -20,11 +22,17 @@ DLPACK_CODES: Mapping[str, int] = {"int": 0, "uint": 1, "float": 2, "bfloat": 4,
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What a launch has to know of a kernel: its symbols in order, and bytes of scratch."""
+    """What a launch has to know of a kernel: its symbols in order, and bytes of scratch.
+
+    One that runs on a device has a ``grid``, and the bytes of ``shared`` memory that its launch
+    asks for.
+    """
 
     symbols: tuple[Var, ...]
     scratch: Expr | None = None
     threads: Var | None = None
+    grid: Launch | None = None
+    shared: int = 0
 
 
 def dtype_code(dtype: DType) -> int:
@@ -60,10 +68,12 @@ class Context:
     module: Module
     function: GraphFunc
     kernels: Mapping[str, Kernel]
+    target: Target = field(default_factory=Target)
     sites: list[Site] = field(default_factory=lambda: [Site("check", "no error")])
     launches: list[LaunchSpec] = field(default_factory=list[LaunchSpec])
     constants: list[str] = field(default_factory=list[str])
     libraries: list[str] = field(default_factory=list[str])
+    handles: list[str] = field(default_factory=list[str])
     out: list[host.Statement] = field(default_factory=list[host.Statement])
     bound: set[Var] = field(default_factory=set[Var])
     nonzero: set[Expr] = field(default_factory=set[Expr])
@@ -179,6 +189,37 @@ class Context:
             )
         self.divisors(expr)
         return term(expr)
+
+    # ------------------------------------------------------------ devices
+
+    @property
+    def remote(self) -> bool:
+        """Whether tensors lie in memory that the host may not touch."""
+        return self.target.kind == "cuda"
+
+    @property
+    def device(self) -> int:
+        """DLPack's number of where tensors lie."""
+        return layout.CUDA if self.remote else layout.HOST
+
+    def fetch(self, width: host.Width, data: host.Value, offset: int, size: int) -> host.Value:
+        """Read a word of a tensor, wherever it lies."""
+        if not self.remote:
+            return host.Read(width, data, integer(offset))
+        word = self.local("word", "ptr")
+        self.emit(host.Reserve(word, 8))
+        self.copy(word, host.Moved(data, integer(offset)), integer(size))
+        return host.Read(width, word, integer(0))
+
+    def copy(self, target: host.Value, source: host.Value, size: host.Value) -> None:
+        """Copy bytes of tensors, wherever they lie."""
+        if not self.remote:
+            self.emit(host.Invoke("tw_copy_bytes", (target, source, size)))
+            return
+        code = self.local("code", "code")
+        self.emit(host.Invoke("tw_copy_between", (CALL, target, source, size), code))
+        fine = host.Comparison("eq", code, integer(0))
+        self.guard(fine, Site("device", "copy", names=("code", "bytes")), code, size)
 
     # ------------------------------------------------------------ operands
 

@@ -9,7 +9,7 @@ from ....ir.errors import MalformedProgramError
 from ....ir.graph.memory import Launch
 from ....ir.graph.nodes import GraphFunc, GraphParam, MatchCast, PrimInfo, TensorInfo, Value
 from ....ir.host import layout, nodes as host
-from ....ir.host.support.views import STRIDED, WRITTEN
+from ....ir.host.support.views import DEVICES, STRIDED, WRITTEN
 from ....ir.symbolic import Discharge, Expr, Fact, Var, const_value, eq, free_vars, linear_form
 from ...manifest import ParamSpec, Site
 from .context import CALL, VIEWS, Context, dtype_code, integer, term
@@ -100,6 +100,7 @@ class EntryChecks:
         context.emit(host.Invoke("tw_view_argument", (CALL, integer(position), view)))
         asked = WRITTEN if param.access != "in" else 0
         asked += STRIDED if param.value in self.strides else 0
+        asked += DEVICES * context.device
         wanted = (dtype_code(info.dtype), rank_of(info), info.dtype.bytes, asked)
         problem = context.invoke("tw_check_argument", view, *map(integer, wanted))
         fine = host.Comparison("eq", problem, integer(0))
@@ -176,7 +177,7 @@ class EntryChecks:
         """Bind the symbols that are the values of a small integer tensor."""
         for k, wanted in enumerate(info.elements or ()):
             data = host.Read("ptr", view_of(position), integer(layout.VIEW_DATA))
-            given = self.context.assign("element", read_element(info.dtype, data, k))
+            given = self.context.assign("element", read_element(self.context, info.dtype, data, k))
             match wanted:
                 case Var() if wanted not in self.context.bound:
                     self.context.bind(wanted, given)
@@ -226,7 +227,7 @@ def asked_strides(context: Context) -> dict[Value, tuple[Expr, ...]]:
     return asked
 
 
-def read_element(dtype: DType, data: host.Value, position: int) -> host.Value:
+def read_element(context: Context, dtype: DType, data: host.Value, position: int) -> host.Value:
     """Read one element of an integer tensor."""
     widths: dict[str, host.Width] = {"i64": "i64", "i32": "i32", "u8": "u8", "bool": "u8"}
     width = widths.get(dtype.name)
@@ -234,7 +235,7 @@ def read_element(dtype: DType, data: host.Value, position: int) -> host.Value:
         raise MalformedProgramError(
             f"elements of dtype {dtype} cannot be symbols", hint="use i64 or i32"
         )
-    return host.Read(width, data, integer(dtype.bytes * position))
+    return context.fetch(width, data, dtype.bytes * position, dtype.bytes)
 
 
 def _cast_predicates(right: object) -> Iterator[object]:

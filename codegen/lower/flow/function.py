@@ -22,6 +22,7 @@ from ....ir.host import layout, nodes as host
 from ....ir.identity import fresh_name
 from ....ir.module import Module
 from ....ir.symbolic import Expr, Var, maximum, substitute, to_text
+from ....ir.target import Target
 from ...manifest import FunctionSpec, StorageSpec
 from .bindings import NO_MEMORY, Bindings, kernel_symbols
 from .context import (
@@ -77,7 +78,11 @@ class _Layout:
 
 
 def lower_graph(
-    module: Module, func: GraphFunc, kernels: Mapping[str, Kernel], threads: int
+    module: Module,
+    func: GraphFunc,
+    kernels: Mapping[str, Kernel],
+    threads: int,
+    target: Target | None = None,
 ) -> FlowFunctions:
     """Lower a memory-stage graph function to host IR.
 
@@ -91,6 +96,8 @@ def lower_graph(
         Symbols and scratch of each kernel.
     threads : int
         Workers that a parallel kernel may use, for which scratch is reserved.
+    target : Target, optional
+        Where the kernels run; the host if not given.
 
     Raises
     ------
@@ -101,7 +108,7 @@ def lower_graph(
         raise MalformedProgramError(
             f"function {func.name!r} is in stage {func.stage!r}", hint="apply plan_memory first"
         )
-    context = Context(module, func, kernels)
+    context = Context(module, func, kernels, target or Target())
     checks, symbols = _entry_checks(context)
     scratch = {
         b: size
@@ -291,4 +298,5 @@ def _spec(context: Context, places: _Layout, results: Results) -> FunctionSpec:
         slot=places.slot_bytes,
         plan=places.plan_bytes,
         prepares=str(dict(func.attributes).get("prepare_for", "")),
+        kernels=tuple(context.handles),
     )

@@ -65,7 +65,7 @@ class Results:
             size = tensor_bytes(self.context.tensor(operand))
             target = self.make(position, size)
             count = self.context.ready(size, "a result")
-            self.context.emit(host.Invoke("tw_copy_bytes", (target, source, count)))
+            self.context.copy(target, source, count)
 
     def param_of(self, operand: Operand) -> int:
         """Give the parameter written in place that a result is, or -1."""

@@ -19,7 +19,7 @@ from ..language import (
     store_u16,
     support,
 )
-from .workspaces import allocate
+from .memory import allocate, allocate_host, device_of, release, release_host
 
 HEADER = 88
 """A managed tensor, then the one word of its context (the table), then shape and strides."""
@@ -32,7 +32,23 @@ def make_result(call: Ptr, position: int, rank: int, dtype: int, size: int) -> P
     The managed tensor becomes operand word ``position``; null means that there is no memory.
     """
     head = (HEADER + 16 * rank + layout.ALIGNMENT - 1) // layout.ALIGNMENT * layout.ALIGNMENT
-    block = allocate(call, head + max(size, layout.ALIGNMENT))
+    room = max(size, layout.ALIGNMENT)
+    device = device_of(call)
+    kind = layout.HOST
+    ordinal = 0
+    if device == NULL:
+        block = allocate(call, head + room)
+        data = move(block, head)
+    else:
+        block = allocate_host(call, head)
+        data = allocate(call, room)
+        kind = load_i64(device, layout.DEVICE_TYPE)
+        ordinal = load_i64(device, layout.DEVICE_ORDINAL)
+        if data == NULL:
+            release_host(call, block)
+            block = NULL
+        elif block == NULL:
+            release(call, data)
     store_ptr(call, layout.CALL_OPERANDS + 8 * position, block)
     if block == NULL:
         return NULL
@@ -42,9 +58,9 @@ def make_result(call: Ptr, position: int, rank: int, dtype: int, size: int) -> P
     store_ptr(block, 8, move(block, 80))
     store_ptr(block, 16, load_ptr(source, table.RELEASE))
     store_i64(block, 24, 0)
-    store_ptr(block, 32, move(block, head))
-    store_i32(block, 40, 1)
-    store_i32(block, 44, 0)
+    store_ptr(block, 32, data)
+    store_i32(block, 40, kind)
+    store_i32(block, 44, ordinal)
     store_i32(block, 48, rank)
     store_u8(block, 52, dtype // 256)
     store_u8(block, 53, dtype % 256)
@@ -73,7 +89,12 @@ def release_result(block: Ptr) -> None:
     """Free a result; the deleter of its managed tensor."""
     context = load_ptr(block, 8)
     source = load_ptr(context, 0)
-    call_nothing(load_ptr(source, table.FREE), context, block)
+    device = load_ptr(source, table.DEVICE)
+    if device == NULL:
+        call_nothing(load_ptr(source, table.FREE), context, block)
+    else:
+        call_nothing(load_ptr(source, table.FREE), context, load_ptr(block, 32))
+        call_nothing(load_ptr(device, layout.DEVICE_HOST_FREE), context, block)
 
 
 @support

@@ -24,6 +24,8 @@ OTHER = 255 * 256
 
 WRITTEN = 1
 STRIDED = 2
+DEVICES = 256
+"""The device that is asked for counts this much."""
 
 NUMPY_SWAPPED = 0x200
 NUMPY_WRITABLE = 0x400
@@ -119,12 +121,24 @@ def is_compact(view: Ptr, size: int) -> int:
 
 
 @support
+def lies_on(given: int, wanted: int) -> int:
+    """Whether a device's memory is as good as the one asked for."""
+    if given == wanted:
+        return 1
+    if wanted == layout.HOST and given == 3:  # the host's, pinned for CUDA
+        return 1
+    if wanted == layout.CUDA and given == 13:  # managed by CUDA
+        return 1
+    return 0
+
+
+@support
 def check_argument(view: Ptr, dtype: int, rank: int, alignment: int, asked: int) -> int:
     """Give the number of the first problem of an argument, 0 for none; -1 is any rank.
 
-    ``asked`` adds WRITTEN and STRIDED up.
+    ``asked`` adds WRITTEN, STRIDED and DEVICES times the device up.
     """
-    if load_i64(view, layout.VIEW_DEVICE) & ~2 != 1:  # the CPU is 1, its pinned memory 3
+    if lies_on(load_i64(view, layout.VIEW_DEVICE), asked // DEVICES) == 0:
         return layout.PROBLEM_DEVICE
     if load_i64(view, layout.VIEW_DTYPE) != dtype:
         return layout.PROBLEM_DTYPE

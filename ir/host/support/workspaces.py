@@ -6,13 +6,10 @@ it, so nothing in here needs a lock but the flag that says whether it is taken.
 
 from __future__ import annotations
 
-from ...thread import table
 from .. import layout
 from ..language import (
     NULL,
     Ptr,
-    call_nothing,
-    call_ptr,
     exchange,
     load_i64,
     load_ptr,
@@ -23,21 +20,7 @@ from ..language import (
     store_ptr,
     support,
 )
-
-
-@support
-def allocate(call: Ptr, size: int) -> Ptr:
-    """Allocate through the table of the call."""
-    own = move(call, layout.CALL_OWN_TABLE)
-    return call_ptr(load_ptr(own, table.ALLOC), call, size, layout.ALIGNMENT)
-
-
-@support
-def release(call: Ptr, memory: Ptr) -> None:
-    """Free through the table of the call."""
-    own = move(call, layout.CALL_OWN_TABLE)
-    if memory != NULL:
-        call_nothing(load_ptr(own, table.FREE), call, memory)
+from .memory import allocate, allocate_host, release, release_host
 
 
 @support
@@ -57,7 +40,7 @@ def take_workspace(call: Ptr, instance: Ptr, size: int) -> Ptr:
             seen = exchange(slot, layout.SLOT_BUSY, 0, 1)
             if seen == 0:
                 return slot
-    extra = allocate(call, size)
+    extra = allocate_host(call, size)
     if extra != NULL:
         clear(extra, size)
         store_i64(extra, layout.SLOT_BUSY, 2)
@@ -77,7 +60,7 @@ def return_workspace(call: Ptr, slot: Ptr) -> None:
     """Give a workspace back; one that was made for the call alone is freed."""
     if load_i64(slot, layout.SLOT_BUSY) == 2:
         drop_arena(call, slot)
-        release(call, slot)
+        release_host(call, slot)
     else:
         publish(slot, layout.SLOT_BUSY, 0)
 

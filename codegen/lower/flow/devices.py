@@ -1,0 +1,135 @@
+"""Kernels on a device: the flow fills a launch record and calls the table's ``launch``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ....ir.errors import TilewrightError
+from ....ir.graph.nodes import Binding
+from ....ir.host import layout, nodes as host
+from ....ir.symbolic import Const, Expr, Var, const_value, substitute
+from ....ir.thread import table
+from ....ir.thread.nodes import Launch
+from ...manifest import Site
+from .context import CALL, INSTANCE, OWN, SINK, Context, Kernel, integer
+
+LIMITS: Final = {"blockIdx.x": 2**31 - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
+"""How many blocks a grid may have along each axis."""
+
+AXES: Final = (
+    "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
+)  # fmt: skip
+"""In the order of the launch record."""
+
+
+class NoDeviceLibraryError(TilewrightError):
+    """A library function of the host is asked to work on a device's memory."""
+
+    title = "No such library on this device"
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """A kernel with its grid, the addresses of its tensors, and the values of its symbols."""
+
+    kernel: Kernel
+    grid: Launch
+    buffers: tuple[host.Value, ...]
+    values: tuple[Expr, ...]
+
+    def extents(self) -> tuple[Expr, ...]:
+        """Give blocks and threads along each axis, in the order of the launch record."""
+        known: dict[Var, Expr | int] = dict(zip(self.kernel.symbols, self.values, strict=True))
+        given = {a.tag: substitute(a.extent, known) for a in self.grid.axes}
+        return tuple(given.get(tag, Const(1)) for tag in AXES)
+
+
+def enqueue(context: Context, name: str, launch: Enqueued) -> None:
+    """Start a kernel unless its grid is empty; the launch is already listed."""
+    extents = launch.extents()
+    some: list[host.Value] = []
+    for tag, extent in zip(AXES, extents, strict=True):
+        _check(context, name, tag, extent)
+        if const_value(extent) is None:
+            some.append(host.Comparison("gt", context.ready(extent, name), integer(0)))
+    if any(const_value(extent) == 0 for extent in extents):
+        return
+    with context.nested() as body:
+        _start(context, name, launch, extents)
+    for condition in some:
+        body = [host.When(condition, tuple(body))]
+    context.emit(*body)
+
+
+def _check(context: Context, name: str, tag: str, extent: Expr) -> None:
+    """Hold the grid to what a launch may have."""
+    limit = LIMITS.get(tag)
+    if limit is None or (extent.upper is not None and extent.upper <= limit):
+        return
+    given = context.ready(extent, f"grid of {name!r}")
+    fits = host.Comparison("le", given, integer(limit))
+    site = Site("grid", f"{name}: {tag}", names=("blocks", "limit"))
+    context.guard(fits, site, given, integer(limit))
+
+
+def _handle(context: Context, name: str) -> host.Value:
+    if name not in context.handles:
+        context.handles.append(name)
+    handles = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_KERNELS))
+    return host.Read("ptr", handles, integer(8 * context.handles.index(name)))
+
+
+def _start(context: Context, name: str, launch: Enqueued, extents: tuple[Expr, ...]) -> None:
+    record = context.local("record", "ptr")
+    context.emit(host.Reserve(record, layout.RECORD_SIZE))
+    context.emit(host.Write("ptr", record, integer(layout.RECORD_HANDLE), _handle(context, name)))
+    for k, extent in enumerate(extents):
+        place = integer(layout.RECORD_GRID + 8 * k)
+        context.emit(host.Write("i64", record, place, context.ready(extent, name)))
+    shared = integer(launch.kernel.shared)
+    context.emit(host.Write("i64", record, integer(layout.RECORD_SHARED), shared))
+    arguments, count = _arguments(context, name, launch)
+    _call(context, name, record, arguments, count)
+
+
+def _arguments(context: Context, name: str, launch: Enqueued) -> tuple[host.Value, int]:
+    """Lay out the parameters' values, and before them the address of each."""
+    symbols = tuple(context.ready(v, f"launch of {name!r}") for v in launch.values)
+    count = len(launch.buffers) + len(symbols)
+    block = context.local("arguments", "ptr")
+    context.emit(host.Reserve(block, max(16 * count, 8)))
+    for k, word in enumerate((*launch.buffers, *symbols)):
+        place = 8 * (count + k)
+        width: host.Width = "ptr" if k < len(launch.buffers) else "i64"
+        context.emit(host.Write(width, block, integer(place), word))
+        context.emit(host.Write("ptr", block, integer(8 * k), host.Moved(block, integer(place))))
+    return block, count
+
+
+def _call(
+    context: Context, name: str, record: host.Value, arguments: host.Value, count: int
+) -> None:
+    ordinal = len(context.launches) - 1
+    watched = host.Comparison("ne", SINK, host.NullPointer())
+    clock = host.Read("ptr", OWN, integer(table.PROFILE))
+    begin, end = (
+        host.When(watched, (host.Invoke(clock, (CALL, integer(ordinal), integer(phase))),))
+        for phase in (0, 1)
+    )
+    code = context.local("code", "code")
+    entry = host.Read("ptr", OWN, integer(table.LAUNCH))
+    call = host.Invoke(entry, (CALL, record, arguments, integer(count)), code)
+    context.emit(begin, call, end)
+    fine = host.Comparison("eq", code, integer(0))
+    context.guard(fine, Site("launch", name, names=("code",)), code)
+
+
+def refuse_library(context: Context, symbol: str, binding: Binding) -> None:
+    """Refuse a library of the host where tensors lie on a device."""
+    if context.remote:
+        raise NoDeviceLibraryError(
+            f"library function {symbol!r} works on the host's memory, not on {context.target}",
+            where=f"function {context.function.name!r}, binding {binding.value.name!r}",
+            hint="leave the operation to a kernel: undo dispatch_to_library",
+        )
