@@ -32,6 +32,9 @@ Knowledge: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likel
 TextKind: TypeAlias = Literal["llvm", "assembly"]
 TraceFormat: TypeAlias = Literal["python", "json"]
 TraceStatus: TypeAlias = Literal["done", "query", "opaque", "pending"]
+MismatchKind: TypeAlias = Literal[
+    "extent", "dtype", "layout", "access", "reduction", "scope", "target", "predicate"
+]
 
 
 # ---------------------------------------------------------------- what the browser shows
@@ -144,8 +147,43 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
+class MatchRow:
+    """A line of a program beside the line of an instruction's semantics that it should be.
+
+    ``marks`` are positions in :attr:`MatchView.mismatches`.
+    """
+
+    program: str
+    pattern: str
+    marks: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchMark:
+    """One difference: its kind, the two texts that differ, and what is wrong with them."""
+
+    kind: MismatchKind
+    program: str
+    pattern: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatchView:
+    """A part of the program side by side with what a tensor instruction computes."""
+
+    intrinsic: str
+    summary: str
+    rows: list[MatchRow]
+    mismatches: list[MatchMark]
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """A step filled in for the selection; legal if ``issues`` is empty."""
+    """A step filled in for the selection; legal if ``issues`` is empty.
+
+    A step that puts an instruction in the place of loops comes with the ``match`` of the two.
+    """
 
     key: str
     step: str
@@ -155,6 +193,7 @@ class Candidate:
     fields: list[Field]
     issues: list[Issue]
     more_issues: int
+    match: MatchView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,40 @@ export interface Issue {
 }
 
 /**
+ * A line of a program beside the line of an instruction's semantics that it should be.
+ *
+ * `marks` are positions in :attr:`MatchView.mismatches`.
+ */
+export interface MatchRow {
+  readonly program: string;
+  readonly pattern: string;
+  readonly marks: readonly number[];
+}
+
+/**
+ * One difference: its kind, the two texts that differ, and what is wrong with them.
+ */
+export interface MatchMark {
+  readonly kind: "extent" | "dtype" | "layout" | "access" | "reduction" | "scope" | "target" | "predicate";
+  readonly program: string;
+  readonly pattern: string;
+  readonly message: string;
+}
+
+/**
+ * A part of the program side by side with what a tensor instruction computes.
+ */
+export interface MatchView {
+  readonly intrinsic: string;
+  readonly summary: string;
+  readonly rows: readonly MatchRow[];
+  readonly mismatches: readonly MatchMark[];
+}
+
+/**
  * A step filled in for the selection; legal if `issues` is empty.
+ *
+ * A step that puts an instruction in the place of loops comes with the `match` of the two.
  */
 export interface Candidate {
   readonly key: string;
@@ -124,6 +157,7 @@ export interface Candidate {
   readonly fields: readonly Field[];
   readonly issues: readonly Issue[];
   readonly more_issues: number;
+  readonly match?: MatchView;
 }
 
 /**

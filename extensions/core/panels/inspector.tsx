@@ -5,6 +5,7 @@ import type { Candidate, Issue, Menu, Ref } from "../protocol";
 import type { Store } from "../store";
 import { Icon, type IconName } from "../ui/icons";
 import { StepForm } from "./form";
+import { Matching } from "./match";
 
 const SYMBOLS: Readonly<Record<Ref["kind"], IconName>> = {
   function: "graph",
@@ -52,7 +53,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
             </h3>
             <ul class="tw-step-list" aria-label="Blocked steps">
               {blocked.map((family) => (
-                <Blocked key={stepKey(menu, family)} candidate={family[0]} store={store} />
+                <Blocked key={stepKey(menu, family)} variants={family} store={store} />
               ))}
             </ul>
           </>
@@ -105,30 +106,19 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
 
 type Variants = readonly [Candidate, ...Candidate[]];
 
-function Step({ variants, store }: { variants: Variants; store: Store }): JSX.Element {
+interface StepProps {
+  readonly variants: Variants;
+  readonly store: Store;
+}
+
+function Step({ variants, store }: StepProps): JSX.Element {
   const [open, setOpen] = useState(false);
-  const [chosen, setChosen] = useState(variants[0].key);
+  const [candidate, choose] = useChosen(variants);
   const busy = useWatch(store.state, (state) => state.waiting > 0);
-  const checked = useDebounced((values: Readonly<Record<string, string>>) =>
-    store.send({ type: "check", key: candidate.key, values }),
-  );
-  const candidate = variants.find((variant) => variant.key === chosen) ?? variants[0];
   return (
     <li class={`tw-step${open ? " is-open" : ""}`} data-step={candidate.step}>
       <div class="tw-step-head">
-        <button
-          type="button"
-          class="tw-step-name"
-          aria-expanded={open}
-          title={candidate.summary}
-          onClick={() => setOpen(!open)}
-        >
-          <span class="tw-turn" aria-hidden="true">
-            <Icon name="chevron" size={12} />
-          </span>
-          <strong>{candidate.step}</strong>
-          <span class="tw-step-args tw-mono">{candidate.label}</span>
-        </button>
+        <StepName candidate={candidate} open={open} onToggle={() => setOpen(!open)} />
         <button
           type="button"
           class="tw-button tw-apply"
@@ -139,79 +129,111 @@ function Step({ variants, store }: { variants: Variants; store: Store }): JSX.El
           Apply
         </button>
       </div>
-      {variants.length > 1 ? (
-        <div class="tw-variants" role="group" aria-label={`Suggestions for ${candidate.step}`}>
-          {variants.slice(0, 6).map((variant) => (
-            <button
-              type="button"
-              key={variant.key}
-              class="tw-chip tw-mono"
-              aria-pressed={variant.key === candidate.key}
-              onClick={() => setChosen(variant.key)}
-            >
-              {short(variant.label)}
-            </button>
-          ))}
-        </div>
-      ) : null}
-      {open ? (
-        <div class="tw-step-body">
-          <p class="tw-summary">{candidate.summary}</p>
-          <StepForm
-            key={candidate.key}
-            candidate={candidate}
-            busy={busy}
-            onCheck={checked}
-            onApply={(values) => store.apply(candidate.key, values)}
-          />
-        </div>
-      ) : null}
+      <Suggestions variants={variants} chosen={candidate} onChoose={choose} />
+      {open ? <StepBody candidate={candidate} busy={busy} store={store} /> : null}
     </li>
   );
 }
 
-function Blocked({ candidate, store }: { candidate: Candidate; store: Store }): JSX.Element {
+function Blocked({ variants, store }: StepProps): JSX.Element {
   const [open, setOpen] = useState(false);
-  const check = useDebounced((values: Readonly<Record<string, string>>) =>
-    store.send({ type: "check", key: candidate.key, values }),
-  );
+  const [candidate, choose] = useChosen(variants);
   return (
     <li class={`tw-step is-blocked${open ? " is-open" : ""}`} data-step={candidate.step}>
       <div class="tw-step-head">
-        <button
-          type="button"
-          class="tw-step-name"
-          aria-expanded={open}
-          title={candidate.summary}
-          onClick={() => setOpen(!open)}
-        >
-          <span class="tw-turn" aria-hidden="true">
-            <Icon name="chevron" size={12} />
-          </span>
-          <strong>{candidate.step}</strong>
-          <span class="tw-step-args tw-mono">{candidate.label}</span>
-        </button>
+        <StepName candidate={candidate} open={open} onToggle={() => setOpen(!open)} />
         <span class="tw-blocked-mark">
           <Icon name="lock" size={13} /> blocked
         </span>
       </div>
+      {open ? <Suggestions variants={variants} chosen={candidate} onChoose={choose} /> : null}
       {candidate.issues.map((issue, index) => (
         <Reason key={index} issue={issue} store={store} />
       ))}
       {candidate.more_issues > 0 ? <p class="tw-reason tw-quiet">and {candidate.more_issues} more reasons</p> : null}
-      {open ? (
-        <div class="tw-step-body">
-          <p class="tw-summary">{candidate.summary}</p>
-          <StepForm
-            key={candidate.key}
-            candidate={candidate}
-            busy={false}
-            onCheck={check}
-            onApply={(values) => store.apply(candidate.key, values)}
-          />
-        </div>
-      ) : null}
+      {open ? <StepBody candidate={candidate} busy={false} store={store} /> : null}
     </li>
+  );
+}
+
+/** The candidate of a step that is shown, and how another one is chosen. */
+function useChosen(variants: Variants): [Candidate, (key: string) => void] {
+  const [chosen, setChosen] = useState(variants[0].key);
+  return [variants.find((variant) => variant.key === chosen) ?? variants[0], setChosen];
+}
+
+interface NameProps {
+  readonly candidate: Candidate;
+  readonly open: boolean;
+  readonly onToggle: () => void;
+}
+
+function StepName({ candidate, open, onToggle }: NameProps): JSX.Element {
+  return (
+    <button
+      type="button"
+      class="tw-step-name"
+      aria-expanded={open}
+      title={candidate.summary}
+      onClick={onToggle}
+    >
+      <span class="tw-turn" aria-hidden="true">
+        <Icon name="chevron" size={12} />
+      </span>
+      <strong>{candidate.step}</strong>
+      <span class="tw-step-args tw-mono">{candidate.label}</span>
+    </button>
+  );
+}
+
+interface SuggestionsProps {
+  readonly variants: Variants;
+  readonly chosen: Candidate;
+  readonly onChoose: (key: string) => void;
+}
+
+function Suggestions({ variants, chosen, onChoose }: SuggestionsProps): JSX.Element | null {
+  if (variants.length < 2) return null;
+  return (
+    <div class="tw-variants" role="group" aria-label={`Suggestions for ${chosen.step}`}>
+      {variants.slice(0, 6).map((variant) => (
+        <button
+          type="button"
+          key={variant.key}
+          class="tw-chip tw-mono"
+          aria-pressed={variant.key === chosen.key}
+          onClick={() => onChoose(variant.key)}
+        >
+          {short(variant.label)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface BodyProps {
+  readonly candidate: Candidate;
+  readonly busy: boolean;
+  readonly store: Store;
+}
+
+/** What a step is, the match with its instruction where it has one, and its parameters. */
+function StepBody({ candidate, busy, store }: BodyProps): JSX.Element {
+  const check = useDebounced((values: Readonly<Record<string, string>>) =>
+    store.send({ type: "check", key: candidate.key, values }),
+  );
+  return (
+    <div class="tw-step-body">
+      <p class="tw-summary">{candidate.summary}</p>
+      {candidate.match === undefined ? null : <Matching match={candidate.match} />}
+      <StepForm
+        key={candidate.key}
+        candidate={candidate}
+        busy={busy}
+        onCheck={check}
+        onApply={(values) => store.apply(candidate.key, values)}
+      />
+    </div>
   );
 }
 
