@@ -16,9 +16,10 @@ from ..ir.dtype import DType, dtype
 from ..ir.errors import TilewrightError
 from ..ir.module import Constant
 from ..ir.target import Target
+from ..ir.thread.nodes import ThreadFunc
 from .manifest import FunctionSpec, from_json, to_json
 
-SCHEMA = 1
+SCHEMA = 2
 _LENGTH = struct.Struct("<Q")
 
 
@@ -29,6 +30,14 @@ class ArtifactError(TilewrightError):
 
 
 def _no_constants() -> Mapping[str, Constant]:
+    return MappingProxyType({})
+
+
+def _no_images() -> Mapping[str, bytes]:
+    return MappingProxyType({})
+
+
+def _no_programs() -> Mapping[str, ThreadFunc]:
     return MappingProxyType({})
 
 
@@ -50,6 +59,10 @@ class Artifact:
         LLVM text of each, compressed.
     constants : Mapping of str to Constant
         Constants that compiling made, such as folded ones.
+    images : Mapping of str to bytes
+        What a GPU loads, by kernel (:class:`tilewright.codegen.nvidia.Image`).
+    programs : Mapping of str to ThreadFunc
+        The kernels of target ``simt``, which are executed as they are and never stored.
     """
 
     target: Target
@@ -58,16 +71,40 @@ class Artifact:
     objects: Mapping[str, bytes]
     texts: Mapping[str, bytes] = field(repr=False)
     constants: Mapping[str, Constant] = field(default_factory=_no_constants)
+    images: Mapping[str, bytes] = field(default_factory=_no_images, repr=False)
+    programs: Mapping[str, ThreadFunc] = field(default_factory=_no_programs, repr=False)
+
+    @property
+    def storable(self) -> bool:
+        """Whether the artefact is nothing but bytes."""
+        return not self.programs
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels, by name."""
+        return tuple(sorted({name for name in (*self.texts, *self.programs) if name}))
 
     def text(self, name: str) -> str:
         """Give the LLVM text of a kernel, or of the host flow (``""``)."""
         return zlib.decompress(self.texts[name]).decode()
 
     def to_bytes(self) -> bytes:
-        """Store: a header in JSON, then the parts; the same artefact gives the same bytes."""
+        """Store: a header in JSON, then the parts; the same artefact gives the same bytes.
+
+        Raises
+        ------
+        ArtifactError
+            If it is for target ``simt``.
+        """
+        if not self.storable:
+            raise ArtifactError(
+                "kernels of target 'simt' are executed as they are, there is nothing to store",
+                hint="store the module's text instead",
+            )
         parts: list[bytes] = []
-        index: dict[str, list[str]] = {"objects": [], "texts": []}
-        for section, content in (("objects", self.objects), ("texts", self.texts)):
+        index: dict[str, list[str]] = {"objects": [], "texts": [], "images": []}
+        sections = (("objects", self.objects), ("texts", self.texts), ("images", self.images))
+        for section, content in sections:
             for name in sorted(content):
                 index[section].append(name)
                 parts.append(content[name])
@@ -117,9 +154,10 @@ class Artifact:
         kind, arch, features, threads = header["target"]
         first = len(header["objects"])
         second = first + len(header["texts"])
+        third = second + len(header["images"])
         constants = {
             name: _constant(dtype(kind_), tuple(shape), part)
-            for (name, kind_, shape), part in zip(header["constants"], parts[second:], strict=True)
+            for (name, kind_, shape), part in zip(header["constants"], parts[third:], strict=True)
         }
         return cls(
             Target(kind, arch=arch, features=tuple(features), threads=threads),
@@ -128,6 +166,7 @@ class Artifact:
             MappingProxyType(dict(zip(header["objects"], parts[:first], strict=True))),
             MappingProxyType(dict(zip(header["texts"], parts[first:second], strict=True))),
             MappingProxyType(constants),
+            MappingProxyType(dict(zip(header["images"], parts[second:third], strict=True))),
         )
 
 

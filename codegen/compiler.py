@@ -15,6 +15,7 @@ from ..ir.graph.plan import plan_memory
 from ..ir.module import Constant, Module
 from ..ir.structural import structural_hash
 from ..ir.target import Target, as_target
+from ..ir.thread.nodes import ThreadFunc
 from ..schedules import Schedule, State
 from ..schedules.rules import finished
 from .artifact import Artifact
@@ -24,8 +25,9 @@ from .lower.flow import FlowFunctions, Kernel, lower_graph
 from .lower.host import lower_host
 from .lower.pipeline import lower_kernel
 from .lower.wrap import launched, with_entries, with_in_place
+from .nvidia import dynamic_bytes
 from .reads import Reads, content
-from .runtime.build import build_objects, source_version, target_key
+from .runtime.build import Task, build_tasks, host_target, source_version, target_key
 from .runtime.cache import DiskCache, default_cache
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable, available_threads
@@ -76,7 +78,17 @@ class BuildOptions:
 
 
 def _host_text(flows: tuple[FlowFunctions, ...], target: Target) -> str:
-    return emit_module([lower_host(f) for flow in flows for f in flow.functions], target)
+    functions = [lower_host(f) for flow in flows for f in flow.functions]
+    return emit_module(functions, host_target(target))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """The kernels of a module: what a launch needs, LLVM text, thread-level functions."""
+
+    kernels: Mapping[str, Kernel]
+    texts: Mapping[str, str]
+    functions: Mapping[str, ThreadFunc]
 
 
 def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
@@ -101,40 +113,54 @@ def _build(
 ) -> tuple[Artifact, int]:
     entries = tuple(plan_memory(module, f) for f in module.graphs)
     threads = target.threads or available_threads()
-    kernels, texts = _kernels(module, entries, target, options)
-    flows = tuple(lower_graph(module, f, kernels, threads) for f in entries)
-    texts[""] = _host_text(flows, target)
-    named = [(name or "host flow", text) for name, text in texts.items()]
+    lowered = _kernels(module, entries, target, options)
+    flows = tuple(lower_graph(module, f, lowered.kernels, threads, target) for f in entries)
+    texts = {**lowered.texts, "": _host_text(flows, target)}
+    tasks = [
+        Task(name or "host flow", text, target if name else host_target(target),
+             "image" if name and target.is_gpu else "object")
+        for name, text in texts.items()
+    ]  # fmt: skip
 
     def made(name: str, ready: int, total: int) -> None:
         options.tell(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
 
-    built = build_objects(
-        named, target, store=options.store, pool=pool, timeout=options.timeout,
-        cancel=options.cancel, progress=made,
+    built = build_tasks(
+        tasks, store=options.store, pool=pool, timeout=options.timeout, cancel=options.cancel,
+        progress=made,
     )  # fmt: skip
+    parts = dict(zip(texts, built.objects, strict=True))
+    remote = {name for name in parts if name and target.is_gpu}
     return Artifact(
         target,
         threads,
         tuple(flow.spec for flow in flows),
-        MappingProxyType(dict(zip(texts, built.objects, strict=True))),
+        MappingProxyType({n: part for n, part in parts.items() if n not in remote}),
         MappingProxyType({n: zlib.compress(t.encode(), 1) for n, t in texts.items()}),
+        images=MappingProxyType({n: part for n, part in parts.items() if n in remote}),
+        programs=lowered.functions if target.kind == "simt" else MappingProxyType({}),
     ), built.compiled
 
 
 def _kernels(
     module: Module, entries: tuple[GraphFunc, ...], target: Target, options: BuildOptions
-) -> tuple[dict[str, Kernel], dict[str, str]]:
-    """Lower every kernel that is launched, and write its LLVM text."""
+) -> _Lowered:
+    """Lower every kernel that is launched, and write its LLVM text unless it is emulated."""
     kernels: dict[str, Kernel] = {}
     texts: dict[str, str] = {}
+    functions: dict[str, ThreadFunc] = {}
     names = sorted({n for f in entries for n in launched(f)})
     for k, name in enumerate(names):
         options.tell(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
         lowered = lower_kernel(module.prim(name), target, debug=options.debug)
-        kernels[name] = Kernel(lowered.symbols, lowered.scratch, lowered.threads)
-        texts[name] = emit_module([lowered.function], target)
-    return kernels, texts
+        function = functions[name] = lowered.function
+        kernels[name] = Kernel(
+            lowered.symbols, lowered.scratch, lowered.threads, function.launch,
+            dynamic_bytes(function),
+        )  # fmt: skip
+        if target.kind != "simt":
+            texts[name] = emit_module([function], target)
+    return _Lowered(kernels, texts, MappingProxyType(functions))
 
 
 # ---------------------------------------------------------------- whole modules
@@ -195,14 +221,16 @@ def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifac
         return Artifact.from_bytes(kept), 0
     options.tell(0.0, "scheduling")
     reads = Reads(module)
-    scheduled = finished(with_entries(reads.module), with_level(target))
+    machine = target if target.is_gpu else with_level(target)
+    scheduled = finished(with_entries(reads.module), machine)
     ready = with_in_place(reads.module, scheduled)
     artifact, compiled = build(ready, target, options)
     made = _made_constants(reads.module, ready, artifact)
     artifact = replace(artifact, constants=made)
-    names = sorted(reads.names)
-    store.put(_content_key(key, module, names), artifact.to_bytes())
-    store.put(key, json.dumps(names).encode())
+    if artifact.storable:
+        names = sorted(reads.names)
+        store.put(_content_key(key, module, names), artifact.to_bytes())
+        store.put(key, json.dumps(names).encode())
     return artifact, compiled
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from ...ir.target import Target
 from ..cpu import resolve
+from ..nvidia import assembler_version
 from .cache import DiskCache, default_cache
 from .workers import DEFAULT_TIMEOUT, Cancellation, Job, Pool, default_pool
 
@@ -44,8 +46,21 @@ def source_version() -> str:
 
 def target_key(target: Target) -> str:
     """Name the machine that code is made for, with all its features."""
+    if target.is_gpu:
+        return f"{target.kind} {target.arch}; host {target_key(host_target(target))}"
     cpu = resolve(target)
     return f"{target.kind} {cpu.name} {cpu.features} {cpu.vector_bits}"
+
+
+def host_target(target: Target) -> Target:
+    """Give the processor that a target's host flow runs on: itself, or this machine's for a GPU.
+
+    Examples
+    --------
+    >>> host_target(Target("cuda", arch="sm_80")).kind
+    'cpu'
+    """
+    return Target("cpu", threads=target.threads) if target.is_gpu else target
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,16 @@ class Built:
 
     objects: tuple[bytes, ...]
     compiled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One text to make something of: an object file, or what a GPU loads."""
+
+    name: str
+    text: str
+    target: Target
+    want: Literal["object", "image"] = "object"
 
 
 def build_objects(
@@ -67,16 +92,33 @@ def build_objects(
     cancel: Cancellation | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Built:
-    """Make the object of every ``(name, LLVM text)``, each once.
+    """Make the object of every ``(name, LLVM text)`` for one target, each once."""
+    return build_tasks(
+        [Task(name, text, target) for name, text in texts], opt=opt, store=store, pool=pool,
+        timeout=timeout, cancel=cancel, progress=progress,
+    )  # fmt: skip
 
-    ``progress(name, ready, total)`` is told of every object that was made, on this thread.
+
+def build_tasks(
+    tasks: Sequence[Task],
+    *,
+    opt: int = 2,
+    store: DiskCache | None = None,
+    pool: Pool | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    cancel: Cancellation | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Built:
+    """Do every task, those with the same text for the same machine once.
+
+    ``progress(name, ready, total)`` is told of everything that was made, on this thread.
     """
     kept = store or default_cache()
-    machine = f"{versions()}; {target_key(target)}; O{opt}".encode()
-    keys = [kept.key(machine, text.encode()) for _, text in texts]
+    keys = [kept.key(_machine(t, opt), t.text.encode()) for t in tasks]
     found: dict[str, bytes | None] = {key: kept.get(key) for key in dict.fromkeys(keys)}
     missing = [key for key, data in found.items() if data is None]
-    jobs = [Job(*texts[keys.index(key)], target, "object", opt) for key in missing]
+    first = [tasks[keys.index(key)] for key in missing]
+    jobs = [Job(t.name, t.text, t.target, t.want, opt) for t in first]
     ready = len(found) - len(missing)
 
     def done(position: int) -> None:
@@ -91,3 +133,9 @@ def build_objects(
             kept.put(key, data)
             found[key] = data
     return Built(tuple(data for key in keys if (data := found[key]) is not None), len(jobs))
+
+
+def _machine(task: Task, opt: int) -> bytes:
+    """Name all that decides what becomes of a text besides the text itself."""
+    tool = f"; {assembler_version()}" if task.want == "image" else ""
+    return f"{versions()}; {target_key(task.target)}; O{opt}{tool}".encode()

@@ -101,6 +101,18 @@ class KernelError(CallError):
     title = "Kernel failed"
 
 
+class LaunchError(CallError):
+    """A kernel does not start on its device, or stops there."""
+
+    title = "Kernel launch failed"
+
+
+class DeviceUnavailableError(TilewrightError):
+    """There is no device, driver or package that a target needs; the message says which."""
+
+    title = "Device unavailable"
+
+
 class LibraryError(CallError):
     """A library function is unknown, or reports a failure."""
 

@@ -15,12 +15,14 @@ from ..artifact import Artifact
 from ..libraries import library_address
 from ..lower.wrap import CALL, INTO, public_name
 from ..manifest import FunctionSpec
+from .build import host_target
+from .device import Device, device_of
 from .errors import CompileError
-from .function import NativeFunction
+from .function import NativeFunction, Outside
 from .loader import Library
 from .profile import MemoryPlan, Profile, make_profile, memory_plan
 from .support import support_object
-from .table import RuntimeTable, default_table
+from .table import ProviderError, RuntimeTable, default_table
 from .workers import Job, default_pool
 
 
@@ -86,14 +88,21 @@ class Executable:
         self._constants = {**constants, **artifact.constants}
         self._arrays: dict[str, Array] = {}
         self._lock = threading.RLock()
-        host = Target("cpu", arch=artifact.target.arch, features=artifact.target.features)
+        host = host_target(artifact.target)
         objects = [artifact.objects[name] for name in sorted(artifact.objects)]
-        library = Library([support_object(host), *objects], artifact.target)
-        chosen = table or default_table(artifact.threads)
+        library = Library([support_object(host), *objects], host)
+        self._device = device_of(artifact.target)
+        no_handles: dict[str, int] = {}
+        chosen = _table(artifact, table, self._device)
+        handles = dict(self._device.load(artifact)) if self._device is not None else no_handles
         self._functions = {
             spec.name: NativeFunction(
                 spec, library, chosen, self._fetch,
-                {name: library_address(name) for name in spec.libraries},
+                Outside(
+                    tuple(library_address(name) for name in spec.libraries),
+                    tuple(handles[name] for name in spec.kernels),
+                    self._device,
+                ),
             )
             for spec in artifact.functions
         }  # fmt: skip
@@ -226,7 +235,7 @@ class Executable:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels, by name."""
-        return tuple(sorted(name for name in self.artifact.texts if name))
+        return self.artifact.kernels
 
     def llvm(self, kernel: str | None = None, *, optimized: bool = False) -> str:
         """Give the LLVM text of a kernel, or of the host flow.
@@ -244,7 +253,8 @@ class Executable:
         name = kernel or "host flow"
         match want:
             case "optimized" | "assembly":
-                return default_pool().run(Job(name, text, self.target, want)).decode()
+                machine = self.target if kernel else host_target(self.target)
+                return default_pool().run(Job(name, text, machine, want)).decode()
             case _:
                 raise CompileError(f"nothing makes {want!r}")
 
@@ -252,6 +262,17 @@ class Executable:
         """Free the arenas that no call is using."""
         for function in self._functions.values():
             function.trim()
+
+
+def _table(artifact: Artifact, given: RuntimeTable | None, device: Device | None) -> RuntimeTable:
+    if device is None:
+        return given or default_table(artifact.threads)
+    if given is not None:
+        raise ProviderError(
+            f"{artifact.target} brings the runtime table of its device",
+            hint="leave the table out",
+        )
+    return device.table
 
 
 def _usable(constant: Constant) -> Array:

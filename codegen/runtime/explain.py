@@ -21,6 +21,7 @@ from .errors import (
     DTypeError,
     FactError,
     KernelError,
+    LaunchError,
     LibraryError,
     OutOfMemoryError,
     RankError,
@@ -53,6 +54,16 @@ def explain(
     if site.kind == "alias":
         return _alias(spec, site)
     return _program(spec, site, numbers)
+
+
+def failed_launch(spec: FunctionSpec, code: int, record: Sequence[int]) -> tuple[str, int] | None:
+    """Give the kernel and the device's code of a call that failed on a device, else None."""
+    if code != CODE_CHECK:
+        return None
+    site = spec.sites[record[layout.CALL_SITE // 8]]
+    if site.kind not in ("launch", "device"):
+        return None
+    return site.text, record[layout.CALL_NUMBERS // 8]
 
 
 def _kernel(spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int) -> TilewrightError:
@@ -203,6 +214,16 @@ def _program(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> Tilewrig
         case "memory":
             message = f"no memory for {site.text or 'the arena'}: {numbers[0]} bytes"
             return OutOfMemoryError(message, where=where, details=details)
+        case "device":
+            message = f"{site.text} on the device failed{suffix}"
+            return LaunchError(message, where=where, details=details)
+        case "launch":
+            message = f"kernel {site.text!r} did not run: the device says {numbers[0]}"
+            return LaunchError(message, where=where, details=details)
+        case "grid":
+            message = f"the grid of {site.text} has {numbers[0]} blocks, at most {numbers[1]} fit"
+            hint = "let a block do more of the loop that is bound to it"
+            return LaunchError(message, where=where, details=details, hint=hint)
         case "library":
             message = f"library function {site.text!r} returned {numbers[0]}"
             return LibraryError(message, where=where, details=details)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,8 +17,9 @@ from ...ir.host.support import workspaces
 from ..lower.flow.function import entry_symbol
 from ..lower.wrap import public_name
 from ..manifest import FunctionSpec
+from .device import Device
 from .errors import ArgumentCountError
-from .explain import explain
+from .explain import explain, failed_launch
 from .loader import Library
 from .support import support_address
 from .table import RuntimeTable
@@ -33,6 +35,18 @@ _OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a function reaches by address: libraries, and kernels on a device by their handles.
+
+    Both are in the order of the function's specification.
+    """
+
+    libraries: tuple[int, ...] = ()
+    kernels: tuple[int, ...] = ()
+    device: Device | None = None
+
+
 class NativeFunction:
     """A function that is loaded; calls may come from many threads at once.
 
@@ -46,7 +60,7 @@ class NativeFunction:
         library: Library,
         table: RuntimeTable,
         constants: Constants,
-        libraries: Mapping[str, int],
+        outside: Outside,
     ) -> None:
         """Bind the entry; nothing is allocated yet but the instance."""
         self.spec = spec
@@ -66,12 +80,13 @@ class NativeFunction:
         self._ready = False
         self._lock = threading.Lock()
         self._pointers = (ctypes.c_int64 * max(len(spec.constants), 1))()
-        self._libraries = (ctypes.c_int64 * max(len(spec.libraries), 1))(
-            *(libraries[name] for name in spec.libraries)
-        )
+        self._device = outside.device
+        self._libraries = (ctypes.c_int64 * max(len(outside.libraries), 1))(*outside.libraries)
+        self._handles = (ctypes.c_int64 * max(len(outside.kernels), 1))(*outside.kernels)
         self._address = ctypes.addressof(self._instance)
         self._instance[layout.INSTANCE_CONSTANTS // 8] = ctypes.addressof(self._pointers)
         self._instance[layout.INSTANCE_LIBRARIES // 8] = ctypes.addressof(self._libraries)
+        self._instance[layout.INSTANCE_KERNELS // 8] = ctypes.addressof(self._handles)
         weakref.finalize(self, _drop, self._instance, table, spec.slot).atexit = False
 
     def __call__(self, *arguments: Any) -> Any:
@@ -105,7 +120,7 @@ class NativeFunction:
             at += 2
         code = self._entry(self._address, words)
         if code:
-            raise explain(self.spec, code, list(words), arguments)
+            raise self._explained(code, list(words), arguments)
         return self._take(words, arguments)
 
     def _take(self, words: Words, arguments: Sequence[Any]) -> Any:
@@ -118,6 +133,15 @@ class NativeFunction:
         if len(taken) == 1:
             return taken[0]
         return taken or None
+
+    def _explained(
+        self, code: int, record: Sequence[int], arguments: Sequence[Any]
+    ) -> TilewrightError:
+        """Let the device say why a launch failed, and the record of the call all else."""
+        failed = failed_launch(self.spec, code, record)
+        if self._device is not None and failed is not None:
+            return self._device.failure(*failed) or explain(self.spec, code, record, arguments)
+        return explain(self.spec, code, record, arguments)
 
     def into(self, *arguments: Any) -> None:
         """Call with every buffer passed, those written included (destination-passing style).

@@ -112,6 +112,12 @@ class RuntimeTable:
         Provider of parallel loops; an integer is the address of a function of yours.
     memory : Memory, optional
         Provider of memory; the C library's where it is not given.
+    launch : int
+        Address of the provider that starts kernels on a device; 0 where kernels are functions.
+    device : int
+        Address of the description of a device whose memory is not the host's.
+    profile : int
+        Address of the provider of times; the standard one's if 0.
 
     Raises
     ------
@@ -125,7 +131,14 @@ class RuntimeTable:
     """
 
     def __init__(
-        self, *, threads: int = 0, parallel: Parallel | None = None, memory: Memory | None = None
+        self,
+        *,
+        threads: int = 0,
+        parallel: Parallel | None = None,
+        memory: Memory | None = None,
+        launch: int = 0,
+        device: int = 0,
+        profile: int = 0,
     ) -> None:
         """Fill the slots."""
         self._words = (ctypes.c_int64 * (slots.SIZE // 8))()
@@ -137,9 +150,11 @@ class RuntimeTable:
         self._parallel(chosen, threads or available_threads())
         self._put(slots.ERROR, support_address(calls.report))
         self._put(slots.LIBRARY, support_address(calls.call_library))
-        self._put(slots.PROFILE, support_address(providers.take_time))
+        self._put(slots.PROFILE, profile or support_address(providers.take_time))
         self._put(slots.RELEASE, support_address(results.release_result))
         self._put(slots.SYSTEM, ctypes.addressof(_system()))
+        self._put(slots.LAUNCH, launch)
+        self._put(slots.DEVICE, device)
         _KEPT.append(self)
         _watch_forks()
 

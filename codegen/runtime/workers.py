@@ -36,7 +36,7 @@ class Job:
     name: str
     text: str
     target: Target
-    want: Literal["object", "assembly", "optimized"] = "object"
+    want: Literal["object", "assembly", "optimized", "image"] = "object"
     opt: int = 2
 
 

@@ -1,0 +1,31 @@
+"""NVIDIA GPUs as code generation sees them: machines, the assembler, what a kernel becomes."""
+
+from .image import Image
+from .machine import Gpu, SharedLayout, dynamic_bytes, resolve_gpu, shared_layout
+from .ptxas import (
+    AssemblerError,
+    AssemblerMissingError,
+    Cubin,
+    Resources,
+    assemble,
+    assembler,
+    assembler_version,
+    disassemble,
+)
+
+__all__ = [
+    "AssemblerError",
+    "AssemblerMissingError",
+    "Cubin",
+    "Gpu",
+    "Image",
+    "Resources",
+    "SharedLayout",
+    "assemble",
+    "assembler",
+    "assembler_version",
+    "disassemble",
+    "dynamic_bytes",
+    "resolve_gpu",
+    "shared_layout",
+]

@@ -1,0 +1,189 @@
+"""PTX to machine code by the ``ptxas`` of the PyPI package, and back to text by ``nvdisasm``.
+
+The programs are those of the installed Python packages, never ones that happen to lie on PATH:
+what they make is part of what the cache is keyed by.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+from ...ir.errors import TilewrightError
+
+ASSEMBLER: Final = ("ptxas", "nvidia-cuda-nvcc")
+DISASSEMBLER: Final = ("nvdisasm", "nvidia-cuda-nvdisasm")
+
+TIMEOUT: Final = 120.0
+"""Seconds that one kernel may take."""
+
+
+class AssemblerMissingError(TilewrightError):
+    """The package with NVIDIA's assembler or disassembler is not installed."""
+
+    title = "NVIDIA tool missing"
+
+
+class AssemblerError(TilewrightError):
+    """``ptxas`` refuses what was generated."""
+
+    title = "Assembling PTX failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a kernel takes of a GPU: registers a thread, and bytes.
+
+    ``shared`` is the static shared memory of a block, ``stack`` local memory of a thread;
+    ``spill_stores`` and ``spill_loads`` are bytes written and read where registers ran out.
+    """
+
+    registers: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+    stack: int = 0
+    barriers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """An assembled kernel: ELF bytes, and what it takes."""
+
+    content: bytes
+    resources: Resources
+
+
+def _find(program: str, package: str) -> Path | None:
+    try:
+        found = distribution(package)
+    except PackageNotFoundError:
+        return None
+    for file in found.files or ():
+        if file.name == program:
+            path = Path(str(file.locate()))
+            return path if path.exists() else None
+    return None
+
+
+@cache
+def assembler() -> Path | None:
+    """Give the path of ``ptxas``, or None where the package is not installed."""
+    return _find(*ASSEMBLER)
+
+
+@cache
+def _disassembler() -> Path | None:
+    return _find(*DISASSEMBLER)
+
+
+@cache
+def assembler_version() -> str:
+    """Name the assembler that images are made by; empty where there is none."""
+    if assembler() is None:
+        return ""
+    return f"ptxas {distribution(ASSEMBLER[1]).version}"
+
+
+def _missing(program: str, package: str) -> AssemblerMissingError:
+    return AssemblerMissingError(
+        f"{program} is not installed", hint=f"pip install {package}", details={"package": package}
+    )
+
+
+def assemble(ptx: str, arch: str) -> Cubin:
+    """Assemble PTX for one kind of GPU.
+
+    Parameters
+    ----------
+    ptx : str
+        The text of a module.
+    arch : str
+        Such as ``sm_90a``.
+
+    Returns
+    -------
+    Cubin
+        The bytes that the driver loads, and the sum of what the module's kernels take.
+
+    Raises
+    ------
+    AssemblerMissingError
+        If the package with ``ptxas`` is not installed.
+    AssemblerError
+        If ``ptxas`` refuses the text or takes too long.
+    """
+    program = assembler()
+    if program is None:
+        raise _missing(*ASSEMBLER)
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        command = [program, "-v", f"-arch={arch}", "-o", str(result), str(source)]
+        said = _run(command)
+        return Cubin(result.read_bytes(), read_resources(said))
+
+
+def _run(command: list[str | Path]) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603  # a program of an installed package, no shell
+            command, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        name = Path(command[0]).name
+        raise AssemblerError(f"{name} took longer than {TIMEOUT:g} s") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise AssemblerError(
+            f"{Path(command[0]).name}: {said[-800:] or f'exit code {done.returncode}'}",
+            hint="please report this with the program",
+        )
+    return done.stderr + done.stdout
+
+
+_COUNTS: Final = {
+    "registers": r"Used (\d+) registers",
+    "spill_stores": r"(\d+) bytes spill stores",
+    "spill_loads": r"(\d+) bytes spill loads",
+    "shared": r"(\d+) bytes smem",
+    "stack": r"(\d+) bytes stack frame",
+    "barriers": r"used (\d+) barriers",
+}
+
+
+def read_resources(said: str) -> Resources:
+    """Read what ``ptxas -v`` tells; of several kernels the most each.
+
+    Examples
+    --------
+    >>> read_resources("ptxas info : Used 12 registers, used 1 barriers, 64 bytes smem")
+    Resources(registers=12, spill_stores=0, spill_loads=0, shared=64, stack=0, barriers=1)
+    """
+    counts = {
+        name: max((int(n) for n in re.findall(pattern, said)), default=0)
+        for name, pattern in _COUNTS.items()
+    }
+    return Resources(**counts)
+
+
+def disassemble(cubin: bytes) -> str:
+    """Give a kernel's machine code as text (SASS).
+
+    Raises
+    ------
+    AssemblerMissingError
+        If the package with ``nvdisasm`` is not installed.
+    """
+    program = _disassembler()
+    if program is None:
+        raise _missing(*DISASSEMBLER)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.cubin")
+        source.write_bytes(cubin)
+        return _run([program, "-c", str(source)])

@@ -1,0 +1,1 @@
+"""CUDA: the driver behind executables, reached through PyCUDA."""
