@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...ir.errors import TilewrightError
 from ...ir.symbolic import Const, Expr, const_value
-from ...ir.thread.types import PointerType, Type, VectorType
+from ...ir.thread.types import PointerType, Space, Type, VectorType
 from .emitter import Emitter
 from .indices import integer, spread
-from .types import iota, mangled, memory_type, splat, type_name, vector
+from .types import (
+    iota,
+    mangled,
+    mangled_pointer,
+    memory_type,
+    pointer_name,
+    splat,
+    type_name,
+    vector,
+)
 
 
-def pointer(em: Emitter, base: str, offset: Expr) -> str:
+class AddressExpectedError(TilewrightError):
+    """A thread-level number is used as an address."""
+
+    title = "Address expected"
+
+
+def space_of(em: Emitter, of: Type) -> Space:
+    """Give the memory that an address of this type points into."""
+    if isinstance(of, PointerType):
+        return of.space
+    raise AddressExpectedError(
+        f"a value of type {of} stands where an address belongs",
+        where=f"function {em.function.name!r}",
+    )
+
+
+def pointer(em: Emitter, base: str, offset: Expr, space: Space = "generic") -> str:
     """Move an address by bytes."""
     if const_value(offset) == 0:
         return base
-    return em.op(f"getelementptr i8, ptr {base}, i64 {integer(em, offset)}")
+    return em.op(f"getelementptr i8, {pointer_name(space)} {base}, i64 {integer(em, offset)}")
 
 
 def _from_memory(em: Emitter, raw: str, of: Type) -> str:
@@ -39,11 +65,17 @@ def _memory_mangled(of: VectorType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Operands of an access: address (or one a lane), known alignment, and mask."""
+    """Operands of an access: address (or one a lane), known alignment, mask, which memory."""
 
     where: str
     alignment: int
     mask: str | None = None
+    space: Space = "generic"
+
+    @property
+    def typed(self) -> str:
+        """The address with its type before it."""
+        return f"{pointer_name(self.space)} {self.where}"
 
 
 # ---------------------------------------------------------------- contiguous
@@ -51,35 +83,63 @@ class Place:
 
 def load(em: Emitter, of: Type, place: Place) -> str:
     """Read contiguous elements."""
-    kind, align, where = memory_type(of), place.alignment, place.where
+    kind, align = memory_type(of), place.alignment
     if place.mask is None or isinstance(of, PointerType):
-        return _from_memory(em, em.op(f"load {kind}, ptr {where}, align {align}"), of)
-    full = f"llvm.masked.load.{_memory_mangled(of)}.p0"
+        return _from_memory(em, em.op(f"load {kind}, {place.typed}, align {align}"), of)
+    if of.lanes == 1:
+        return _load_if(em, of, place, place.mask)
+    full = f"llvm.masked.load.{_memory_mangled(of)}.{mangled_pointer(place.space)}"
     bits = vector("i1", of.lanes)
-    em.module.declare(full, f"{kind} @{full}(ptr, i32, {bits}, {kind})")
-    args = f"ptr {where}, i32 {align}, {bits} {place.mask}, {kind} zeroinitializer"
+    em.module.declare(full, f"{kind} @{full}({pointer_name(place.space)}, i32, {bits}, {kind})")
+    args = f"{place.typed}, i32 {align}, {bits} {place.mask}, {kind} zeroinitializer"
     return _from_memory(em, em.op(f"call {kind} @{full}({args})"), of)
 
 
 def store(em: Emitter, of: Type, place: Place, operand: str) -> None:
     """Write contiguous elements."""
-    kind, align, where = memory_type(of), place.alignment, place.where
+    kind, align = memory_type(of), place.alignment
     raw = _to_memory(em, operand, of)
     if place.mask is None or isinstance(of, PointerType):
-        em.line(f"store {kind} {raw}, ptr {where}, align {align}")
+        em.line(f"store {kind} {raw}, {place.typed}, align {align}")
         return
-    full = f"llvm.masked.store.{_memory_mangled(of)}.p0"
+    if of.lanes == 1:
+        _store_if(em, f"store {kind} {raw}, {place.typed}, align {align}", place.mask)
+        return
+    full = f"llvm.masked.store.{_memory_mangled(of)}.{mangled_pointer(place.space)}"
     bits = vector("i1", of.lanes)
-    em.module.declare(full, f"void @{full}({kind}, ptr, i32, {bits})")
-    em.line(f"call void @{full}({kind} {raw}, ptr {where}, i32 {align}, {bits} {place.mask})")
+    em.module.declare(full, f"void @{full}({kind}, {pointer_name(place.space)}, i32, {bits})")
+    em.line(f"call void @{full}({kind} {raw}, {place.typed}, i32 {align}, {bits} {place.mask})")
+
+
+def _load_if(em: Emitter, of: VectorType, place: Place, bit: str) -> str:
+    """Read one element behind a branch; LLVM's masked accesses are of vectors alone."""
+    before, kind = em.block, memory_type(of)
+    inside, after = em.label("there"), em.label("read")
+    em.line(f"br i1 {bit}, label %{inside}, label %{after}")
+    em.begin(inside)
+    found = em.op(f"load {kind}, {place.typed}, align {place.alignment}")
+    em.line(f"br label %{after}")
+    em.begin(after)
+    raw = em.op(f"phi {kind} [ {found}, %{inside} ], [ zeroinitializer, %{before} ]")
+    return _from_memory(em, raw, of)
+
+
+def _store_if(em: Emitter, write: str, bit: str) -> None:
+    inside, after = em.label("there"), em.label("written")
+    em.line(f"br i1 {bit}, label %{inside}, label %{after}")
+    em.begin(inside)
+    em.line(write)
+    em.line(f"br label %{after}")
+    em.begin(after)
 
 
 # ---------------------------------------------------------------- scattered
 
 
-def lane_addresses(em: Emitter, base: str, offsets: str, lanes: int) -> str:
+def lane_addresses(em: Emitter, base: Place, offsets: str, lanes: int) -> Place:
     """Move an address by bytes, another number in every lane."""
-    return em.op(f"getelementptr i8, ptr {base}, {vector('i64', lanes)} {offsets}")
+    where = em.op(f"getelementptr i8, {base.typed}, {vector('i64', lanes)} {offsets}")
+    return replace(base, where=where)
 
 
 def strided_offsets(em: Emitter, stride: Expr, lanes: int) -> str:
@@ -93,8 +153,9 @@ def strided_offsets(em: Emitter, stride: Expr, lanes: int) -> str:
 def gather(em: Emitter, of: VectorType, place: Place) -> str:
     """Read one element a lane."""
     lanes = of.lanes
-    kind, pointers, bits = memory_type(of), vector("ptr", lanes), vector("i1", lanes)
-    full = f"llvm.masked.gather.{_memory_mangled(of)}.v{lanes}p0"
+    kind, pointers = memory_type(of), vector(pointer_name(place.space), lanes)
+    bits = vector("i1", lanes)
+    full = f"llvm.masked.gather.{_memory_mangled(of)}.v{lanes}{mangled_pointer(place.space)}"
     em.module.declare(full, f"{kind} @{full}({pointers}, i32, {bits}, {kind})")
     on = place.mask or splat("true", "i1", lanes)
     args = f"{pointers} {place.where}, i32 {place.alignment}, {bits} {on}, {kind} zeroinitializer"
@@ -104,8 +165,9 @@ def gather(em: Emitter, of: VectorType, place: Place) -> str:
 def scatter(em: Emitter, of: VectorType, place: Place, operand: str) -> None:
     """Write one element a lane."""
     lanes = of.lanes
-    kind, pointers, bits = memory_type(of), vector("ptr", lanes), vector("i1", lanes)
-    full = f"llvm.masked.scatter.{_memory_mangled(of)}.v{lanes}p0"
+    kind, pointers = memory_type(of), vector(pointer_name(place.space), lanes)
+    bits = vector("i1", lanes)
+    full = f"llvm.masked.scatter.{_memory_mangled(of)}.v{lanes}{mangled_pointer(place.space)}"
     em.module.declare(full, f"void @{full}({kind}, {pointers}, i32, {bits})")
     on = place.mask or splat("true", "i1", lanes)
     raw = _to_memory(em, operand, of)

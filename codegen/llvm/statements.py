@@ -27,15 +27,15 @@ from ...ir.thread.nodes import (
     Store,
     While,
 )
-from ...ir.thread.types import VectorType
+from ...ir.thread.types import ExecutionScope, PointerType, VectorType
 from . import memory
 from .emitter import Emitter
 from .indices import integer
-from .memory import Place
 from .operations import HANDLERS
+from .operations.nvidia import BARRIERS
 from .parallel import parallel
 from .types import type_name
-from .values import evaluate, numeric, optional, strided, typed
+from .values import evaluate, located, numeric, scattered, strided, typed
 
 
 class UnsupportedScopeError(TilewrightError):
@@ -62,18 +62,14 @@ def write(em: Emitter, statement: Stmt) -> None:
             em.bind(var, evaluate(em, value))
         case Assign(reg=reg, value=value):
             assign(em, reg, evaluate(em, value))
-        case Allocate(reg=reg, size=size, alignment=alignment):
-            name = em.name()
-            em.entry.append(f"{name} = alloca [{size} x i8], align {alignment}")
-            em.fixed[reg] = name
+        case Allocate():
+            _allocate(em, statement)
         case Store():
             _store(em, statement)
         case Scatter(base=base, offsets=offsets, value=value, mask=mask):
             of = numeric(em, value.type)
-            operand, lanes = evaluate(em, value), evaluate(em, offsets)
-            where = memory.lane_addresses(em, evaluate(em, base), lanes, of.lanes)
-            place = Place(where, of.dtype.bytes, optional(em, mask))
-            memory.scatter(em, of, place, operand)
+            operand = evaluate(em, value)
+            memory.scatter(em, of, scattered(em, base, offsets, mask, of), operand)
         case Loop():
             _loop(em, statement)
         case While():
@@ -88,11 +84,7 @@ def write(em: Emitter, statement: Stmt) -> None:
             em.line("ret void" if value is None else f"ret {typed(em, value)}")
             em.begin(em.label("dead"))
         case Barrier(scope=scope):
-            if scope != "thread":
-                raise UnsupportedScopeError(
-                    f"no barrier of scope {scope!r} on a CPU, where each thread runs alone",
-                    where=f"function {em.function.name!r}",
-                )
+            _barrier(em, scope)
         case Perform():
             _perform(em, statement)
         case AtomicUpdate() | CompareExchange() | AtomicLoad() | AtomicStore():
@@ -113,15 +105,36 @@ def _perform(em: Emitter, statement: Perform) -> None:
         assign(em, reg, result)
 
 
+def _allocate(em: Emitter, statement: Allocate) -> None:
+    reg = statement.reg
+    if reg in em.fixed:  # a block's shared memory is placed before the body is written
+        return
+    name = em.name()
+    em.entry.append(f"{name} = alloca [{statement.size} x i8], align {statement.alignment}")
+    em.fixed[reg] = name
+
+
+def _barrier(em: Emitter, scope: ExecutionScope) -> None:
+    if scope == "thread":
+        return
+    write = None if em.function.launch is None else BARRIERS.get(scope)
+    if write is None:
+        raise UnsupportedScopeError(
+            f"no barrier of scope {scope!r} "
+            + ("on a CPU, where each thread runs alone" if em.function.launch is None else "here"),
+            where=f"function {em.function.name!r}",
+        )
+    write(em)
+
+
 def _store(em: Emitter, statement: Store) -> None:
-    operand, mask = evaluate(em, statement.value), optional(em, statement.mask)
-    address, of = statement.address, statement.value.type
-    where = memory.pointer(em, evaluate(em, address.base), address.offset)
+    operand, of = evaluate(em, statement.value), statement.value.type
+    place = located(em, statement.address, statement.mask)
     if statement.stride is None:
-        memory.store(em, of, Place(where, address.alignment, mask), operand)
+        memory.store(em, of, place, operand)
         return
     numbers = numeric(em, of)
-    memory.scatter(em, numbers, strided(em, where, statement.stride, numbers, mask), operand)
+    memory.scatter(em, numbers, strided(em, place, statement.stride, numbers), operand)
 
 
 # ---------------------------------------------------------------- control flow
@@ -201,24 +214,24 @@ _UPDATE = {"exchange": "xchg", "add": "add", "sub": "sub", "and": "and", "or": "
 def _atomic(
     em: Emitter, statement: AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore
 ) -> None:
-    base = evaluate(em, statement.address.base)
-    where = memory.pointer(em, base, statement.address.offset)
+    where = located(em, statement.address, None).typed
     match statement:
         case AtomicUpdate(op=op, value=value, result=result):
-            old = em.op(f"atomicrmw {_UPDATE[op]} ptr {where}, {typed(em, value)} seq_cst")
+            old = em.op(f"atomicrmw {_UPDATE[op]} {where}, {typed(em, value)} seq_cst")
             if result is not None:
                 assign(em, result, old)
         case CompareExchange(expected=expected, desired=desired, result=result):
             pair = f"{typed(em, expected)}, {typed(em, desired)}"
-            both = em.op(f"cmpxchg ptr {where}, {pair} seq_cst seq_cst")
+            both = em.op(f"cmpxchg {where}, {pair} seq_cst seq_cst")
             kind = type_name(expected.type)
             assign(em, result, em.op(f"extractvalue {{ {kind}, i1 }} {both}, 0"))
         case AtomicLoad(result=result):
             kind, align = type_name(result.type), _width(em, result)
-            assign(em, result, em.op(f"load atomic {kind}, ptr {where} acquire, align {align}"))
+            assign(em, result, em.op(f"load atomic {kind}, {where} acquire, align {align}"))
         case AtomicStore(value=value):
-            align = 8 if type_name(value.type) == "ptr" else numeric(em, value.type).dtype.bytes
-            em.line(f"store atomic {typed(em, value)}, ptr {where} release, align {align}")
+            pointer = isinstance(value.type, PointerType)
+            align = 8 if pointer else numeric(em, value.type).dtype.bytes
+            em.line(f"store atomic {typed(em, value)}, {where} release, align {align}")
         case _:
             assert_never(statement)
 

@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from ...ir.dtype import DType
-from ...ir.thread.types import PointerType, Type, VectorType
+from ...ir.thread.types import PointerType, Space, Type, VectorType
 
 Number: TypeAlias = "float | int | bool"
 
@@ -35,11 +35,31 @@ def vector(element: str, lanes: int) -> str:
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
+_SPACES: dict[Space, int] = {"generic": 0, "global": 1, "shared": 3}
+"""LLVM's numbers of address spaces on NVPTX; processors have only the first."""
+
+
+def pointer_name(space: Space) -> str:
+    """Write the type of an address.
+
+    Examples
+    --------
+    >>> pointer_name("generic"), pointer_name("shared")
+    ('ptr', 'ptr addrspace(3)')
+    """
+    return "ptr" if space == "generic" else f"ptr addrspace({_SPACES[space]})"
+
+
+def mangled_pointer(space: Space) -> str:
+    """Write the type of an address the way names of overloaded intrinsics spell it."""
+    return f"p{_SPACES[space]}"
+
+
 def type_name(of: Type) -> str:
     """Write a type as registers hold it."""
     match of:
-        case PointerType():
-            return "ptr"
+        case PointerType(space=space):
+            return pointer_name(space)
         case VectorType(dtype=dtype, lanes=lanes):
             return vector(element_type(dtype), lanes)
         case _:
@@ -49,8 +69,8 @@ def type_name(of: Type) -> str:
 def memory_type(of: Type) -> str:
     """Write a type as memory holds it."""
     match of:
-        case PointerType():
-            return "ptr"
+        case PointerType(space=space):
+            return pointer_name(space)
         case VectorType(dtype=dtype, lanes=lanes):
             return vector(memory_element(dtype), lanes)
         case _:
@@ -67,7 +87,7 @@ def mangled(of: Type) -> str:
     ('v16f32', 'f32')
     """
     if isinstance(of, PointerType):
-        return "p0"
+        return mangled_pointer(of.space)
     name = element_type(of.dtype)
     short = {"half": "f16", "float": "f32", "double": "f64"}.get(name, name)
     return short if of.lanes == 1 else f"v{of.lanes}{short}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from ...ir.symbolic import Expr
 from ...ir.thread.nodes import (
+    Address,
     Binary,
     Bitcast,
     Broadcast,
@@ -90,7 +92,8 @@ def _evaluate(em: Emitter, value: Value) -> str:
             em.module.declare(name, f"void @{name}()")
             return f"@{name}"
         case Offset(base=base, offset=offset):
-            return memory.pointer(em, evaluate(em, base), offset)
+            space = memory.space_of(em, base.type)
+            return memory.pointer(em, evaluate(em, base), offset, space)
         case Load() | Gather():
             return _read(em, value)
         case _:
@@ -113,25 +116,39 @@ def optional(em: Emitter, value: Value | None) -> str | None:
     return None if value is None else evaluate(em, value)
 
 
+def located(em: Emitter, address: Address, mask: Value | None) -> Place:
+    """Give the place of an access."""
+    bits, base = optional(em, mask), evaluate(em, address.base)
+    space = memory.space_of(em, address.base.type)
+    where = memory.pointer(em, base, address.offset, space)
+    return Place(where, address.alignment, bits, space)
+
+
+def scattered(
+    em: Emitter, base: Value, offsets: Value, mask: Value | None, of: VectorType
+) -> Place:
+    """Give the place of elements at offsets of their own."""
+    bits, space = optional(em, mask), memory.space_of(em, base.type)
+    start = Place(evaluate(em, base), of.dtype.bytes, bits, space)
+    return memory.lane_addresses(em, start, evaluate(em, offsets), of.lanes)
+
+
 def _read(em: Emitter, value: Load | Gather) -> str:
-    mask = optional(em, value.mask)
     if isinstance(value, Gather):
         of = value.type
-        base, offsets = evaluate(em, value.base), evaluate(em, value.offsets)
-        where = memory.lane_addresses(em, base, offsets, of.lanes)
-        return memory.gather(em, of, Place(where, of.dtype.bytes, mask))
-    where = memory.pointer(em, evaluate(em, value.address.base), value.address.offset)
+        return memory.gather(em, of, scattered(em, value.base, value.offsets, value.mask, of))
+    place = located(em, value.address, value.mask)
     if value.stride is None:
-        return memory.load(em, value.type, Place(where, value.address.alignment, mask))
+        return memory.load(em, value.type, place)
     of = numeric(em, value.type)
-    return memory.gather(em, of, strided(em, where, value.stride, of, mask))
+    return memory.gather(em, of, strided(em, place, value.stride, of))
 
 
-def strided(em: Emitter, where: str, stride: Expr, of: VectorType, mask: str | None) -> Place:
+def strided(em: Emitter, place: Place, stride: Expr, of: VectorType) -> Place:
     """Give the place of elements that lie ``stride`` bytes apart."""
     offsets = memory.strided_offsets(em, stride, of.lanes)
-    lanes = memory.lane_addresses(em, where, offsets, of.lanes)
-    return Place(lanes, of.dtype.bytes, mask)
+    lanes = memory.lane_addresses(em, place, offsets, of.lanes)
+    return replace(lanes, alignment=of.dtype.bytes)
 
 
 def _compute(
@@ -187,7 +204,7 @@ def _compare(em: Emitter, value: Compare) -> str:
     of = value.left.type
     x, y = evaluate(em, value.left), evaluate(em, value.right)
     if isinstance(of, PointerType):
-        return em.op(f"icmp {value.op} ptr {x}, {y}")
+        return em.op(f"icmp {value.op} {type_name(of)} {x}, {y}")
     return arithmetic.compare(em, value.op, x, y, of)
 
 
@@ -196,8 +213,8 @@ def _bitcast(em: Emitter, value: Bitcast) -> str:
     operand = evaluate(em, value.operand)
     if source == target:
         return operand
-    if source == "ptr":
-        return em.op(f"ptrtoint ptr {operand} to {target}")
-    if target == "ptr":
-        return em.op(f"inttoptr {source} {operand} to ptr")
-    return em.op(f"bitcast {source} {operand} to {target}")
+    if isinstance(value.operand.type, PointerType):
+        word = "addrspacecast" if isinstance(value.type, PointerType) else "ptrtoint"
+        return em.op(f"{word} {source} {operand} to {target}")
+    word = "inttoptr" if isinstance(value.type, PointerType) else "bitcast"
+    return em.op(f"{word} {source} {operand} to {target}")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .handler import Handler
+from .nvidia import NVIDIA
 from .x86 import X86
 
-HANDLERS: Mapping[str, Handler] = MappingProxyType({**X86})
+HANDLERS: Mapping[str, Handler] = MappingProxyType({**NVIDIA, **X86})
 """By the operation's name."""
 
 __all__ = ["HANDLERS", "Handler"]
