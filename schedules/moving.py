@@ -90,7 +90,8 @@ def told_apart_problems(state: State, ref: BlockRef, requirement: int) -> Iterat
     tree, block = state.tree(ref.function), state.block(ref)
     spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
     for access in writes(block):
-        lost = set(spatial) - determined(access.indices, spatial, tree.facts(block.body))
+        ranges = spatial | dict(access.inner)
+        lost = set(spatial) - determined(access.indices, ranges, tree.facts(block.body))
         if lost:
             names = ", ".join(sorted(v.name for v in lost))
             yield Problem(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.analysis import Tree, consumers, producers
 from ..ir.loop.nodes import PrimFunc
+from ..ir.loop.visit import children
 from .naming import NotFoundError, unknown
 from .primitive import Query, query
 from .refs import (
@@ -258,13 +259,7 @@ class GetChildBlocks(Query):
         parent = self.parent
         tree = state.tree(parent.function)
         outer = state.loop(parent) if isinstance(parent, LoopRef) else state.block(parent)
-        nested = {
-            inner
-            for b in tree.blocks_in(outer)
-            if b is not outer
-            for inner in tree.blocks_in(b)[1:]
-        }
-        found = (b for b in tree.blocks_in(outer) if b is not outer and b not in nested)
+        found = (b for part in children(outer) for b in tree.blocks_in(part))
         return tuple(block_ref(parent.function, b) for b in found)
 
 

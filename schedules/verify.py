@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..ir.analysis import tree_of
 from ..ir.graph.nodes import GraphFunc, TensorInfo
 from ..ir.interpreter import call_prim, run_graph
-from ..ir.loop.nodes import BufferParam, Let, PrimFunc
+from ..ir.loop.nodes import BufferParam, For, Let, PrimFunc
 from ..ir.loop.visit import walk
 from ..ir.module import Module
 from ..ir.symbolic import Expr, Fact, Facts, Var, bounds, evaluate, free_vars
@@ -310,9 +310,9 @@ def _work(program: Module | PrimFunc | GraphFunc, sizes: Mapping[Var, int]) -> f
         return 0.0
     tree = tree_of(program)
     total = 0.0
-    for block in tree.leaf_blocks():
+    for block in tree.inner_blocks():
         count = 1.0
-        for loop in tree.loops_above(block):
+        for loop in (s for s in tree.ancestors(block) if isinstance(s, For)):
             count *= _count(loop.extent, sizes)
         total += count
     return total

@@ -21,7 +21,8 @@ class Access:
     buffer : Buffer
         The buffer.
     indices : tuple of Expr
-        Its indices, over iteration variables and variables bound inside the block's body.
+        Its indices, over iteration variables and variables bound inside the block's body; those of
+        blocks inside it are replaced by their bindings.
     inner : Mapping[Var, Expr]
         The variables bound inside the body, with their extents.
     writes : bool
@@ -48,7 +49,7 @@ def bindings_of(block: Block) -> dict[Var, Expr]:
 def accesses(block: Block) -> tuple[Access, ...]:
     """Give the loads and stores of a block, its initialisation included, in program order."""
     parts = () if block.init is None else (block.init,)
-    return tuple(a for part in (*parts, block.body) for a in _in(part, block, {}))
+    return tuple(a for part in (*parts, block.body) for a in _in(part, block, {}, {}))
 
 
 def reads(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
@@ -73,20 +74,32 @@ def writes(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
     return tuple(found.values())
 
 
-def _in(statement: Stmt, block: Block, inner: Mapping[Var, Expr]) -> Iterator[Access]:
-    if isinstance(statement, Store):
-        for element in walk_element(statement.value):
-            if isinstance(element, Load):
-                yield Access(block, element.buffer, element.indices, inner, writes=False)
-        yield Access(block, statement.buffer, statement.indices, inner, writes=True)
-    elif isinstance(statement, Let):
-        load = statement.load
-        yield Access(block, load.buffer, load.indices, inner, writes=False)
-        inner = {**inner, statement.var: statement.upper}
-    elif isinstance(statement, For):
-        inner = {**inner, statement.var: statement.extent}
+def _in(
+    statement: Stmt, block: Block, inner: Mapping[Var, Expr], bound: Mapping[Var, Expr]
+) -> Iterator[Access]:
+    """Iterate accesses; ``bound`` are the iteration variables of the blocks between."""
+
+    def access(buffer: Buffer, indices: tuple[Expr, ...], *, writes: bool) -> Access:
+        at = tuple(substitute(i, bound) for i in indices) if bound else indices
+        return Access(block, buffer, at, inner, writes)
+
+    match statement:
+        case Store(buffer=buffer, indices=indices, value=value):
+            for element in walk_element(value):
+                if isinstance(element, Load):
+                    yield access(element.buffer, element.indices, writes=False)
+            yield access(buffer, indices, writes=True)
+        case Let(load=load):
+            yield access(load.buffer, load.indices, writes=False)
+            inner = {**inner, statement.var: substitute(statement.upper, bound)}
+        case For():
+            inner = {**inner, statement.var: substitute(statement.extent, bound)}
+        case Block(iters=iters):
+            bound = {**bound, **{v.var: substitute(v.binding, bound) for v in iters}}
+        case _:
+            pass
     for child in children(statement):
-        yield from _in(child, block, inner)
+        yield from _in(child, block, inner, bound)
 
 
 def is_plain(block: Block) -> bool:

@@ -9,6 +9,7 @@ from ..loop.nodes import (
     BufferParam,
     Compare,
     Element,
+    For,
     If,
     PrimFunc,
     Store,
@@ -16,10 +17,10 @@ from ..loop.nodes import (
     Where,
 )
 from ..loop.visit import walk, walk_element
-from ..symbolic import Expr, as_expr, ceildiv, maximum, product, total
-from .accesses import accesses
+from ..symbolic import Expr, Var, as_expr, ceildiv, maximum, product, substitute, total
+from .accesses import accesses, bindings_of
 from .digits import determined
-from .places import within_loops
+from .places import within_loop
 from .tree import Tree, tree_of
 
 _ZERO = as_expr(0)
@@ -43,18 +44,27 @@ def flops(function: PrimFunc) -> Expr:
     n * 16
     """
     tree = tree_of(function)
-    return total(tuple(_iterations(tree, b) * _operations(b) for b in tree.leaf_blocks()))
+    return total(tuple(_iterations(tree, b) * _operations(b) for b in tree.inner_blocks()))
 
 
 def _iterations(tree: Tree, block: Block) -> Expr:
-    """How often a block's body runs."""
-    loops = tree.loops_above(block)
-    ranges = {loop.var: loop.extent for loop in loops}
-    facts = within_loops(tree.function.facts, loops)
-    once = len(determined((v.binding for v in block.iters), ranges, facts)) == len(ranges)
+    """How often a block's body runs, by the loops around it and around the blocks it is in."""
+    bindings = [v.binding for v in block.iters]
+    ranges: dict[Var, Expr] = {}
+    for above in tree.ancestors(block):
+        if isinstance(above, For):
+            ranges = {above.var: above.extent, **ranges}
+        elif isinstance(above, Block):
+            outer = bindings_of(above)
+            bindings = [substitute(b, outer) for b in bindings]
+            ranges = {v: substitute(extent, outer) for v, extent in ranges.items()}
+    facts = tree.function.facts
+    for variable, extent in ranges.items():
+        facts = within_loop(facts, variable, extent)
+    once = len(determined(bindings, ranges, facts)) == len(ranges)
     if once and not any(isinstance(s, If) for s in tree.ancestors(block)):
         return product(tuple(v.extent for v in block.iters))
-    return product(tuple(loop.extent for loop in loops))
+    return product(tuple(ranges.values()))
 
 
 def _operations(block: Block) -> int:

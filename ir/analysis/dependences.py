@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Store
-from ..loop.visit import walk_element
+from ..loop.visit import walk, walk_element
 from ..symbolic import Facts, Var, const_value, free_vars, is_proved
 from .accesses import Access, accesses, reads, writes
 from .digits import determined
@@ -157,13 +157,22 @@ def written_at(tree: Tree, loop: For, writer: Block, buffer: Buffer) -> tuple[Sp
     found = writes(writer, buffer)
     if len(found) != 1 or _is_conditional(tree, loop, writer):
         return None
-    if not implied_by_domain(writer, within_loops(facts, inside)):
+    if not implied_by_domain(writer, within_loops(facts, inside)) or not _always(tree, writer):
         return None
     moving = frozenset(x.var for x in inside) | frozenset(found[0].inner)
     used = [v for index in found[0].bound() for v in free_vars(index) & moving]
     if len(used) > len(set(used)):
         return None
     return region_at(tree, loop, found, facts)
+
+
+def _always(tree: Tree, block: Block) -> bool:
+    """Whether all that a block holds runs: no branches, and only guards against overhang."""
+    return not any(
+        isinstance(s, If)
+        or (isinstance(s, Block) and s is not block and not implied_by_domain(s, tree.facts(s)))
+        for s in walk(block)
+    )
 
 
 def _is_conditional(tree: Tree, loop: For, block: Block) -> bool:
@@ -189,7 +198,7 @@ def conflicts(tree: Tree, loop: For, *, lanes: bool = False) -> Iterator[Conflic
     the loop, each read written before in the same iteration, is private to the iteration; with
     ``lanes``, where iterations become lanes of a vector, nothing is.
     """
-    blocks = [b for b in tree.blocks_in(loop.body) if len(tree.blocks_in(b)) == 1]
+    blocks = list(tree.blocks_in(loop.body))
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
             shared = lanes or not is_private(tree, loop, buffer)

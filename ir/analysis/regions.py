@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..loop.nodes import Block, Buffer, Range, Region
+from ..loop.nodes import Block, Buffer, Range, Region, Stmt
+from ..loop.visit import transform
 from ..symbolic import Expr, Facts, as_expr
 from .accesses import Access, reads, writes
 from .spans import Span, span_of, union, within_dimension
@@ -14,7 +15,20 @@ _ONE = as_expr(1)
 
 
 def with_regions(block: Block) -> Block:
-    """Give a block the regions its body reads and writes; the accumulator is no read."""
+    """Give a block the regions its body reads and writes; the accumulator is no read.
+
+    So get the blocks inside it.
+    """
+    init = None if block.init is None else transform(block.init, _refreshed)
+    block = replace(block, init=init, body=transform(block.body, _refreshed))
+    return _with_own(block)
+
+
+def _refreshed(statement: Stmt) -> Stmt:
+    return _with_own(statement) if isinstance(statement, Block) else statement
+
+
+def _with_own(block: Block) -> Block:
     return replace(block, reads=_regions(reads(block)), writes=_regions(writes(block)))
 
 

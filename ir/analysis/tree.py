@@ -15,7 +15,10 @@ from .places import assuming, within_loop
 class Tree:
     """The index of one function. Get it from :func:`tree_of`, which keeps recent ones."""
 
-    __slots__ = ("_facts", "_symbols", "blocks", "buffers", "function", "loops", "order", "parent")
+    __slots__ = (
+        "_facts", "_outermost", "_symbols", "blocks", "buffers", "function", "loops", "order",
+        "parent",
+    )  # fmt: skip
 
     def __init__(self, function: PrimFunc) -> None:
         """Walk the function once."""
@@ -29,6 +32,7 @@ class Tree:
         }
         self._facts: dict[Stmt, Facts] = {}
         self._symbols: frozenset[Var] | None = None
+        self._outermost: tuple[Block, ...] | None = None
         self._walk(function.body)
 
     def _walk(self, root: Stmt) -> None:
@@ -131,12 +135,29 @@ class Tree:
                 return outer
 
     def blocks_in(self, statement: Stmt) -> tuple[Block, ...]:
-        """Give the blocks in a statement, itself included, in program order."""
-        return tuple(s for s in walk(statement) if isinstance(s, Block))
+        """Give the blocks in a statement, or it alone where it is one, in program order.
+
+        Blocks inside of blocks are not among them: to what is around it, a block is one unit that
+        reads and writes, whatever it holds.
+        """
+        if isinstance(statement, Block):
+            return (statement,)
+        return tuple(b for child in children(statement) for b in self.blocks_in(child))
 
     def leaf_blocks(self) -> tuple[Block, ...]:
-        """Give the blocks that contain no block, in program order."""
-        return tuple(b for b in self.blocks.values() if len(self.blocks_in(b)) == 1)
+        """Give the blocks that are in no other block, in program order."""
+        if self._outermost is None:
+            self._outermost = self.blocks_in(self.function.body)
+        return self._outermost
+
+    def inner_blocks(self) -> tuple[Block, ...]:
+        """Give the blocks that hold no block, in program order."""
+        outer = {self.block_around(b) for b in self.blocks.values()}
+        return tuple(b for b in self.blocks.values() if b not in outer)
+
+    def block_around(self, statement: Stmt) -> Block | None:
+        """Give the innermost block around a statement, itself not included."""
+        return next((s for s in self.ancestors(statement) if isinstance(s, Block)), None)
 
     def writers(self, buffer: Buffer) -> tuple[Block, ...]:
         """Give the blocks with a store to a buffer, in program order."""

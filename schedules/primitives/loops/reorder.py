@@ -113,7 +113,7 @@ class Reorder(Primitive):
         tree = state.tree(self.loops[0].function)
         loops = [state.loop(ref) for ref in self.loops]
         innermost = max(loops, key=lambda x: tree.order[x])
-        blocks = [b for b in tree.blocks_in(innermost.body) if len(tree.blocks_in(b)) == 1]
+        blocks = tree.blocks_in(innermost.body)
         for block in blocks:
             yield from self._overlaps(state, tree, block)
             for buffer in dict.fromkeys(a.buffer for a in reads(block)):
