@@ -163,7 +163,7 @@ def independence_problems(
         yield Problem(requirement, conflict.reason, (ref, block_ref(ref.function, conflict.block)))
 
 
-SCOPES = ("global", "local", "shared")
+SCOPES = ("global", "local", "shared", "fragment")
 
 
 def known_scope_problems(scope: str, requirement: int) -> Iterator[Problem]:

@@ -78,6 +78,8 @@ class ScheduleMethods:
         """Let the elements of a temporary lie in another order, or in more dimensions."""
     def add_unit_loop(self, target: LoopRef | BlockRef | str) -> LoopRef:
         """Put a loop of one iteration around a loop or a block."""
+    def bind(self, loop: LoopRef | str, thread: str) -> None:
+        """Let the iterations of a loop run as thread blocks or threads of a GPU, or as virtual ones."""
     def fuse(self, loops: Sequence[LoopRef]) -> LoopRef:
         """Make one loop of loops that are directly inside each other."""
     def loop_partition(self, loop: LoopRef | str, point: SymInt | str) -> tuple[LoopRef, LoopRef]:

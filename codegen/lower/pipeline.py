@@ -9,11 +9,17 @@ from typing import Final
 from ...ir.dtype import i32
 from ...ir.loop.decompose import decomposed
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
-from ...ir.symbolic import Expr, Var
+from ...ir.symbolic import Expr, Var, var
 from ...ir.target import Target
 from ...ir.thread.nodes import Const, Reg, Return, ThreadFunc
 from ...ir.thread.types import POINTER, VectorType
 from ..cpu import Cpu, resolve
+from .gpu.across import combine_threads
+from .gpu.axes import guard_single, unify_axes
+from .gpu.compact import compact_for_threads
+from .gpu.kernel import lower_threads
+from .gpu.machine import THREAD
+from .gpu.virtual import distribute_virtual
 from .kernel.context import Context
 from .kernel.memory import Memory
 from .kernel.scratch import Scratch
@@ -30,6 +36,19 @@ from .loops.tighten import tighten_loops
 
 Pass = Callable[[PrimFunc, Cpu], PrimFunc]
 
+ANY: Final = ("cpu", "gpu")
+CPU: Final = ("cpu",)
+GPU: Final = ("gpu",)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pass: its name, what it does, and the machines it is for."""
+
+    name: str
+    run: Pass
+    machines: tuple[str, ...] = ANY
+
 
 def _on_body(change: Callable[[Stmt, Known], Stmt]) -> Pass:
     """Make a pass of a change of the body alone."""
@@ -40,16 +59,21 @@ def _on_body(change: Callable[[Stmt, Known], Stmt]) -> Pass:
     return run
 
 
-PASSES: tuple[tuple[str, Pass], ...] = (
-    ("decompose_reductions", lambda func, _cpu: decomposed(func)),
-    ("realize_blocks", _on_body(lambda body, _known: realize_blocks(body))),
-    ("hoist_initials", _on_body(lambda body, _known: hoist_initials(body))),
-    ("compact_buffers", lambda func, _cpu: compact_buffers(func)),
-    ("strip_mine", lambda func, cpu: replace(func, body=strip_mine(func.body, cpu))),
-    ("tighten_loops", _on_body(tighten_loops)),
-    ("prune", _on_body(prune)),
-    ("accumulate", accumulate),
-    ("lift_tails", _on_body(lift_tails)),
+PASSES: tuple[Step, ...] = (
+    Step("combine_threads", lambda func, _: combine_threads(func), GPU),
+    Step("decompose_reductions", lambda func, _: decomposed(func)),
+    Step("realize_blocks", _on_body(lambda body, _known: realize_blocks(body))),
+    Step("hoist_initials", _on_body(lambda body, _known: hoist_initials(body))),
+    Step("distribute_virtual", lambda func, _: distribute_virtual(func), GPU),
+    Step("unify_axes", lambda func, _: unify_axes(func), GPU),
+    Step("compact_buffers", lambda func, _: compact_buffers(func), CPU),
+    Step("compact_for_threads", lambda func, _: compact_for_threads(func), GPU),
+    Step("guard_single", lambda func, _: guard_single(func), GPU),
+    Step("strip_mine", lambda func, cpu: replace(func, body=strip_mine(func.body, cpu))),
+    Step("tighten_loops", _on_body(tighten_loops), CPU),
+    Step("prune", _on_body(prune)),
+    Step("accumulate", accumulate, CPU),
+    Step("lift_tails", _on_body(lift_tails), CPU),
 )
 """Loop level to loop level, in order; each keeps what the program computes."""
 
@@ -69,7 +93,8 @@ class KernelArtifact:
     Parameters
     ----------
     name : str
-        The symbol: ``i32 name(ptr table, ptr buffer..., i64 symbol..., [ptr scratch])``.
+        The symbol: ``i32 name(ptr table, ptr buffer..., i64 symbol..., [ptr scratch])``; on a GPU
+        ``name(ptr buffer..., i64 symbol...)`` with a launch.
     function : ThreadFunc
         What the generator turns into code.
     buffers : tuple of Buffer
@@ -101,10 +126,10 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     func : PrimFunc
         Loops, blocks, predicates and scopes as the schedule left them.
     target : Target
-        Decides vector widths.
+        Decides vector widths, and whether the kernel runs in a grid of threads.
     debug : bool
         Check every access against its buffer; vectors become scalars, so the first bad element is
-        the one reported.
+        the one reported. A GPU's kernels are checked by running them on the ``simt`` target.
 
     Returns
     -------
@@ -121,10 +146,12 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
+    if target.is_gpu:
+        return _lower_for_gpu(func, target)
     cpu = resolve(target)
-    for name, step in PASSES:
-        if not debug or name in DEBUG_PASSES:
-            func = step(func, cpu)
+    for step in PASSES:
+        if "cpu" in step.machines and (not debug or step.name in DEBUG_PASSES):
+            func = step.run(func, cpu)
     symbols = kernel_symbols(func)
     memory, table = Memory(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)
@@ -148,6 +175,23 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
         scratch.size,
         scratch.threads,
         lowering.parallel,
+    )
+
+
+def _lower_for_gpu(func: PrimFunc, target: Target) -> KernelArtifact:
+    symbols = kernel_symbols(func)
+    for step in PASSES:
+        if "gpu" in step.machines:
+            func = step.run(func, THREAD)
+    kernel = lower_threads(func, target, symbols)
+    return KernelArtifact(
+        func.name,
+        kernel,
+        func.buffer_params,
+        symbols,
+        None,
+        var("threads", lower=1),
+        parallel=False,
     )
 
 

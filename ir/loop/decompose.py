@@ -162,7 +162,7 @@ def decomposed(function: PrimFunc) -> PrimFunc:
     pending = [s for s in walk(function.body) if isinstance(s, Block) and s.init is not None]
     if not pending:
         return function
-    names = _namer(function)
+    names = namer_of(function)
     body = function.body
     for block in pending:
         body = _without_init(body, block, names)
@@ -170,7 +170,7 @@ def decomposed(function: PrimFunc) -> PrimFunc:
 
 
 def _without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
-    path = _around(body, block)
+    path = around(body, block)
     reducing = frozenset[Var]().union(
         *(free_vars(v.binding) for v in block.iters if v.kind == "reduce")
     )
@@ -186,14 +186,15 @@ def _without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
     return replace_statement(body, anchor, seq(start.nest, new))
 
 
-def _around(body: Stmt, block: Block) -> tuple[Stmt, ...]:
+def around(body: Stmt, block: Block) -> tuple[Stmt, ...]:
     """Give what is around a block, up to the nearest block, outermost first."""
     path = path_to(body, block)[:-1]
     inner = [k for k, s in enumerate(path) if isinstance(s, Block)]
     return path[inner[-1] + 1 :] if inner else path
 
 
-def _namer(function: PrimFunc) -> Namer:
+def namer_of(function: PrimFunc) -> Namer:
+    """Name new parts of a function apart from all that it has."""
     taken: set[str] = {function.name, *(b.name for b in function.buffers)}
     taken |= {b.name for b in function.buffer_params} | {v.name for v in function.scalar_params}
     largest = max((b.uid for b in (*function.buffers, *function.buffer_params)), default=0)

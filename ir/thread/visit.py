@@ -207,6 +207,12 @@ def assigned(body: Body) -> frozenset[Reg]:
     return frozenset(r for s in walk(body) for r in _assigned(s))
 
 
+def uses(body: Body) -> frozenset[Reg]:
+    """Give the registers that values here or below read."""
+    values = (v for s in walk(body) for v in walk_values(statement_values(s)))
+    return frozenset(v for v in values if isinstance(v, Reg))
+
+
 def captured(region: Parallel) -> tuple[tuple[Var, ...], tuple[Reg, ...]]:
     """Give the variables and registers a region uses but does not bind, in order of first use."""
     body = region.body

@@ -233,14 +233,14 @@ class Elements:
         of = VectorType(dtype, self.context.count)
         if access.step is None:
             return Gather(of, access.base, index(access.offset, self.context), self.mask())
-        address = Address(access.base, access.offset, dtype.bytes)
+        address = Address(access.base, access.offset, access.alignment)
         stride = None if access.contiguous else access.step
         free = access.private(self.context.count)
         return Load(of, address, stride, None if free else self.mask())
 
     def _load_uniform(self, access: Access) -> Value:
         dtype = access.buffer.dtype
-        plain = Load(VectorType(dtype), Address(access.base, access.offset, dtype.bytes))
+        plain = Load(VectorType(dtype), Address(access.base, access.offset, access.alignment))
         if self.guard is None:
             return plain
         # The side of a choice that no lane takes may lie outside the buffer.

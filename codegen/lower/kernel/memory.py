@@ -31,13 +31,15 @@ class Access:
     """An element, or one element a lane.
 
     ``offset`` is in bytes, of lane 0. ``step`` is the bytes from lane to lane: 0 where all lanes
-    meet, None where the distance varies; then ``offset`` mentions the lane variable.
+    meet, None where the distance varies; then ``offset`` mentions the lane variable. ``alignment``
+    is what the address is known to be a multiple of, in bytes.
     """
 
     buffer: Buffer
     base: Reg
     offset: Expr
     step: Expr | None
+    alignment: int
 
     @property
     def contiguous(self) -> bool:
@@ -70,9 +72,13 @@ class Memory:
     def add(self, buffer: Buffer) -> Reg:
         """Give a buffer its pointer register."""
         if buffer not in self._bases:
-            self._bases[buffer] = Reg(buffer.name, POINTER)
+            self._bases[buffer] = self.pointer(buffer)
             self._strides[buffer] = strides_of(buffer)
         return self._bases[buffer]
+
+    def pointer(self, buffer: Buffer) -> Reg:
+        """Make the register of a buffer's address."""
+        return Reg(buffer.name, POINTER)
 
     def access(self, buffer: Buffer, indices: tuple[Expr, ...], context: Context) -> Access:
         """Turn indices into a byte offset and a distance between lanes."""
@@ -82,13 +88,13 @@ class Memory:
             flat += index * stride
         offset = context.term(flat) * buffer.dtype.bytes
         if context.lanes is None or not context.varies(offset):
-            return Access(buffer, base, offset, as_expr(0))
+            return Access(buffer, base, offset, as_expr(0), buffer.dtype.bytes)
         return self._by_lane(buffer, base, offset, context.lanes.var)
 
     @staticmethod
     def _by_lane(buffer: Buffer, base: Reg, offset: Expr, lane: Var) -> Access:
         form = linear_form(offset, (lane,))
         if form is None:
-            return Access(buffer, base, offset, None)
+            return Access(buffer, base, offset, None, buffer.dtype.bytes)
         start = substitute(offset, {lane: 0})
-        return Access(buffer, base, start, form.coefficients[lane])
+        return Access(buffer, base, start, form.coefficients[lane], buffer.dtype.bytes)

@@ -246,7 +246,7 @@ class StatementLowering:
 
     def _write(self, target: Access, value: Value, elements: Elements) -> None:
         context, mask = elements.context, elements.mask()
-        source, width = context.source, target.buffer.dtype.bytes
+        source = context.source
         if target.step is None:
             offsets = index(target.offset, context)
             self.out.append(Scatter(target.base, offsets, value, mask, source))
@@ -255,7 +255,7 @@ class StatementLowering:
             # A select keeps the element in a register, where a masked store would force memory.
             value, mask = Select(mask, value, elements.load(target)), None
         stride = None if target.contiguous or context.lanes is None else target.step
-        address = Address(target.base, target.offset, width)
+        address = Address(target.base, target.offset, target.alignment)
         self.out.append(Store(address, value, stride, mask, source))
 
     def _store_uniform(self, store: loop.Store, target: Access, context: Context) -> None:

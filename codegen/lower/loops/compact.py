@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Stmt, Store
+from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
 from ....ir.loop.visit import Rebuilder, children, loads
 from ....ir.symbolic import Expr, as_expr, bounds, const_value, free_vars, linear_form
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
     """One access: the buffer's indices, the loops around it, and whether it writes."""
 
     indices: tuple[Expr, ...]
@@ -26,7 +26,7 @@ class _Access:
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class Box:
     """Where one dimension is accessed: ``[base + low, base + high]``, both included."""
 
     base: Expr
@@ -56,23 +56,24 @@ def compact_buffers(func: PrimFunc) -> PrimFunc:
     >>> [str(d) for d in compact_buffers(b.finish()).buffers[0].shape]
     ['8']
     """
-    found = _accesses(func.body)
+    found = buffer_accesses(func.body)
     new = {b: _compacted(b, found[b]) for b in func.buffers if b in found}
     changed = {b: c for b, c in new.items() if c is not None}
     if not changed:
         return func
-    body = _Rebase(changed).statement(func.body)
+    body = Rebase(changed).statement(func.body)
     buffers = tuple(changed[b].buffer if b in changed else b for b in func.buffers)
     return replace(func, body=body, buffers=buffers)
 
 
-def _accesses(body: Stmt) -> dict[Buffer, list[_Access]]:
-    found: dict[Buffer, list[_Access]] = {}
+def buffer_accesses(body: Stmt) -> dict[Buffer, list[Access]]:
+    """Collect the accesses to every buffer."""
+    found: dict[Buffer, list[Access]] = {}
     stack: list[tuple[Stmt, tuple[For, ...]]] = [(body, ())]
     while stack:
         statement, loops = stack.pop()
         for buffer, indices, writes in _own(statement):
-            found.setdefault(buffer, []).append(_Access(indices, loops, writes))
+            found.setdefault(buffer, []).append(Access(indices, loops, writes))
         inner = (*loops, statement) if isinstance(statement, For) else loops
         stack.extend((child, inner) for child in children(statement))
     return found
@@ -90,35 +91,49 @@ def _own(statement: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compact:
+class Compact:
     """A shrunken buffer; ``bases`` are subtracted from the indices, None where one stays."""
 
     buffer: Buffer
     bases: tuple[Expr | None, ...]
 
 
-def _compacted(buffer: Buffer, accesses: list[_Access]) -> _Compact | None:
-    place = _common(accesses)
+def _compacted(buffer: Buffer, accesses: list[Access]) -> Compact | None:
+    place, boxes = find_place(buffer, accesses, common_loops(accesses))
+    inside = any(loop.kind in ("parallel", "thread") for loop in place)
+    if not inside and all(b is None for b in boxes):
+        return None
+    return shrunk(buffer, boxes, "local" if inside else buffer.scope)
+
+
+def find_place(
+    buffer: Buffer, accesses: list[Access], place: tuple[For, ...]
+) -> tuple[tuple[For, ...], list[Box | None]]:
+    """Give the innermost of some loops in whose iterations the accesses keep to a box.
+
+    ``place`` are the loops around all accesses, outermost first. A dimension without a box stays
+    whole.
+    """
     while True:
         boxes = [_box(accesses, axis, place) for axis in range(buffer.rank)]
         if not place or all(
             b is not None or _plain(accesses, k, place) for k, b in enumerate(boxes)
         ):
-            break
+            return place, boxes
         place = place[:-1]
-    inside = any(loop.kind in ("parallel", "thread") for loop in place)
+
+
+def shrunk(buffer: Buffer, boxes: list[Box | None], scope: Scope) -> Compact:
+    """Make the buffer of what its boxes hold."""
     shape: list[Expr] = []
     bases: list[Expr | None] = []
     for dim, box in zip(buffer.shape, boxes, strict=True):
         shape.append(dim if box is None else as_expr(box.high - box.low + 1))
         bases.append(None if box is None else box.base + box.low)
-    if not inside and all(b is None for b in bases):
-        return None
-    scope = "local" if inside else buffer.scope
-    return _Compact(replace(buffer, shape=tuple(shape), scope=scope, strides=None), tuple(bases))
+    return Compact(replace(buffer, shape=tuple(shape), scope=scope, strides=None), tuple(bases))
 
 
-def _common(accesses: list[_Access]) -> tuple[For, ...]:
+def common_loops(accesses: list[Access]) -> tuple[For, ...]:
     """Loops around all accesses, as far as their iterations run one after the other.
 
     The lanes of a vectorized loop run together, so that each needs elements of its own.
@@ -134,7 +149,7 @@ def _common(accesses: list[_Access]) -> tuple[For, ...]:
     return tuple(takewhile(lambda loop: loop.kind != "vectorized", shared))
 
 
-def _box(accesses: list[_Access], axis: int, place: tuple[For, ...]) -> _Span | None:
+def _box(accesses: list[Access], axis: int, place: tuple[For, ...]) -> Box | None:
     """The constant-sized interval that one iteration of ``place`` accesses, if there is one."""
     spans = [_span(a, axis, len(place)) for a in accesses]
     known = [s for s in spans if s is not None]
@@ -151,10 +166,10 @@ def _box(accesses: list[_Access], axis: int, place: tuple[For, ...]) -> _Span | 
     low, high = min(w[0] for w in written), max(w[1] for w in written)
     if any(p[0] < low or p[1] > high for p in placed):
         return None
-    return _Span(base, low, high)
+    return Box(base, low, high)
 
 
-def _span(access: _Access, axis: int, depth: int) -> _Span | None:
+def _span(access: Access, axis: int, depth: int) -> Box | None:
     """What the loops inside the place add to an index."""
     inner = [loop.var for loop in access.loops[depth:]]
     form = linear_form(access.indices[axis], inner)
@@ -167,19 +182,19 @@ def _span(access: _Access, axis: int, depth: int) -> _Span | None:
             return None
         low += min(step * limits.lower, step * limits.upper)
         high += max(step * limits.lower, step * limits.upper)
-    return _Span(form.rest, low, high)
+    return Box(form.rest, low, high)
 
 
-def _plain(accesses: list[_Access], axis: int, place: tuple[For, ...]) -> bool:
+def _plain(accesses: list[Access], axis: int, place: tuple[For, ...]) -> bool:
     """Whether a dimension may stay whole: no loop of the place moves its accesses."""
     around = {loop.var for loop in place}
     return not any(free_vars(a.indices[axis]) & around for a in accesses)
 
 
-class _Rebase(Rebuilder):
+class Rebase(Rebuilder):
     """Subtracts the bases from the indices of shrunken buffers."""
 
-    def __init__(self, changed: Mapping[Buffer, _Compact]) -> None:
+    def __init__(self, changed: Mapping[Buffer, Compact]) -> None:
         self._changed = changed
 
     def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -107,8 +107,9 @@ def innermost_loops(text: str) -> list[list[str]]:
 def test_the_main_tile_has_no_guards() -> None:
     func = matmul("avx512")
     cpu = resolve(Target("cpu", features=("avx512",)))
-    for _, step in PASSES:
-        func = step(func, cpu)
+    for step in PASSES:
+        if "cpu" in step.machines:
+            func = step.run(func, cpu)
     inner = [s for s in walk(func.body) if isinstance(s, For) and s.var.name == "r"]
     assert len(inner) == 14
     whole = max(inner, key=lambda s: not any(isinstance(x, If) for x in walk(s)))
@@ -200,8 +201,8 @@ def test_sums_of_rows_accumulate_in_a_vector(level: str) -> None:
 def test_passes_keep_programs_printable() -> None:
     func = matmul("avx512")
     cpu = resolve(Target("cpu", features=("avx512",)))
-    for _, step in PASSES[:2]:
-        func = step(func, cpu)
+    for step in [s for s in PASSES if "cpu" in s.machines][:2]:
+        func = step.run(func, cpu)
     assert "if i0 * 14 + i1 < m" in to_text(func)
 
 

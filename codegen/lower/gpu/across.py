@@ -1,0 +1,126 @@
+"""Reductions whose iterations are threads: each has a part, which all then combine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ....ir.analysis import reduction_update
+from ....ir.gpu import THREAD_AXES
+from ....ir.loop.builder import Combiner, identity_of
+from ....ir.loop.decompose import Namer, around, namer_of, split_off
+from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Load, PrimFunc, Stmt, Store
+from ....ir.loop.visit import replace_statement, seq, substitute_in, walk
+from ....ir.symbolic import TRUE, Var, free_vars
+
+ACROSS: Final = "across"
+"""Annotates what is done once the threads have their parts; the values are operation, part and axes."""
+
+
+def combine_threads(func: PrimFunc) -> PrimFunc:
+    """Let every thread reduce into a register of its own, then combine what the threads have.
+
+    Before::
+        for k0 in range(n):
+            for k1 in thread(32, "threadIdx.x"):
+                block: C[i] = C[i] + A[i, k0 * 32 + k1], starting at 0
+    After::
+        for k0 in range(n):
+            for k1 in thread(32, "threadIdx.x"):
+                block: C_part[i] = C_part[i] + A[i, k0 * 32 + k1], starting at 0
+        across threadIdx.x: C[i] = C_part[i]
+    """
+    while (block := _next(func.body)) is not None:
+        func = _combined(func, block)
+    return func
+
+
+def _next(body: Stmt) -> Block | None:
+    blocks = (s for s in walk(body) if isinstance(s, Block))
+    return next((b for b in blocks if _axes(b, around(body, b)) and not _is_done(b)), None)
+
+
+def _is_done(block: Block) -> bool:
+    return any(key == ACROSS for key, _ in block.annotations)
+
+
+def _axes(block: Block, path: tuple[Stmt, ...]) -> tuple[str, ...]:
+    """Give the thread axes whose loops feed a reduction."""
+    reducing = _reducing(block)
+    found = {s.thread for s in path if isinstance(s, For) and s.var in reducing}
+    return tuple(axis for axis in THREAD_AXES if axis in found)
+
+
+def _reducing(block: Block) -> frozenset[Var]:
+    return frozenset[Var]().union(
+        *(free_vars(v.binding) for v in block.iters if v.kind == "reduce")
+    )
+
+
+def _combined(func: PrimFunc, block: Block) -> PrimFunc:
+    found = reduction_update(block)
+    if found is None or not isinstance(found[0], Store):
+        raise TypeError(f"block {block.name!r} is bound to threads, but is no update")
+    store, update = found
+    names, path = namer_of(func), around(func.body, block)
+    reducing = _reducing(block)
+    first = next(k for k, s in enumerate(path) if isinstance(s, For) and s.var in reducing)
+    result = store.buffer
+    part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), result.shape, result.dtype)
+    part = replace(part, scope="local")
+    axes = _axes(block, path)
+    last = _last(block, store, part, update.op, path[first:], names, axes)
+    own = _partial(block, store, part, update)
+    new = seq(replace_statement(path[first], block, own), last)
+    body = replace_statement(func.body, path[first], new)
+    return replace(func, body=body, buffers=(*func.buffers, part))
+
+
+def _partial(block: Block, store: Store, part: Buffer, update: Binary) -> Block:
+    """Give the block that reduces into the thread's own part."""
+    neutral = identity_of(_combiner(update.op), part.dtype)
+    value = Binary(update.op, Load(part, store.indices), update.right)
+    body = replace(store, buffer=part, value=value)
+    return replace(
+        block,
+        body=body,
+        init=Store(part, store.indices, neutral),
+        writes=tuple(replace(r, buffer=part) for r in block.writes),
+        # What it combines is marked as done by its annotation.
+        annotations=(*block.annotations, (ACROSS, "part")),
+    )
+
+
+def _combiner(op: str) -> Combiner:
+    match op:
+        case "add" | "mul" | "min" | "max" | "and" | "or":
+            return op
+        case _:
+            raise TypeError(f"no neutral element of {op!r}")
+
+
+def _last(
+    block: Block,
+    store: Store,
+    part: Buffer,
+    op: str,
+    path: tuple[Stmt, ...],
+    names: Namer,
+    axes: tuple[str, ...],
+) -> Stmt:
+    """Give the nest that combines the parts and writes the result."""
+    total = Load(part, store.indices)
+    start = block.init.value if isinstance(block.init, Store) else Load(store.buffer, store.indices)
+    neutral = identity_of(_combiner(op), part.dtype)
+    value = total if start == neutral else Binary(_combiner(op), start, total)
+    made = split_off(replace(block, init=replace(store, value=value)), path, names)
+    if made is None:
+        raise TypeError(f"the loops around {block.name!r} depend on each other")
+    shell = made.block
+    body = substitute_in(shell.body, {v.var: v.binding for v in shell.iters})
+    guarded = body if shell.predicate is TRUE else If(shell.predicate, body)
+    notes = ((ACROSS, (op, part.name, *axes)),)
+    new = replace(
+        shell, iters=(), reads=(), writes=(), predicate=TRUE, body=guarded, annotations=notes
+    )
+    return new if made.nest is shell else replace_statement(made.nest, shell, new)

@@ -1,0 +1,99 @@
+"""Temporaries of a kernel: registers of a thread, or memory of the thread block, no larger than live.
+
+A buffer of scope ``local`` is one for every thread, ``shared`` one for every block. A ``global``
+temporary becomes the first where each thread reads only what it wrote, else the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ir.gpu import BLOCK_AXES, THREAD_AXES
+from ....ir.loop.nodes import Buffer, PrimFunc
+from ....ir.symbolic import const_value, product, to_text
+from ..loops.compact import (
+    Access,
+    Compact,
+    Rebase,
+    buffer_accesses,
+    common_loops,
+    find_place,
+    shrunk,
+)
+from .errors import MemoryScopeError
+
+
+def compact_for_threads(func: PrimFunc) -> PrimFunc:
+    """Shrink every temporary of a function whose axes are around its whole body.
+
+    Raises
+    ------
+    MemoryScopeError
+        If a temporary lives where its users cannot see it, or is of no constant size.
+    """
+    found = buffer_accesses(func.body)
+    changed = {b: _placed(b, found[b], func.name) for b in func.buffers if b in found}
+    if not changed:
+        return func
+    body = Rebase(changed).statement(func.body)
+    kept = tuple(changed[b].buffer for b in func.buffers if b in changed)
+    return replace(func, body=body, buffers=kept)
+
+
+def _placed(buffer: Buffer, accesses: list[Access], function: str) -> Compact:
+    if buffer.scope != "shared":
+        own = _own(buffer, accesses)
+        if own is not None:
+            return _sized(own, function)
+        if buffer.scope in ("local", "fragment"):
+            raise MemoryScopeError(
+                f"{buffer.name!r} is {buffer.scope}, but a thread reads what another one wrote",
+                where=f"function {function!r}",
+                hint=f"set_scope({buffer.name!r}, 'shared'), or bind the loops of its writer and "
+                "readers alike",
+            )
+    return _sized(_of_block(buffer, accesses, function), function)
+
+
+def _own(buffer: Buffer, accesses: list[Access]) -> Compact | None:
+    """Give the buffer that each thread has for itself; None where threads share elements."""
+    launch = [x for x in accesses[0].loops if x.kind == "thread"]
+    place, boxes = find_place(buffer, accesses, common_loops(accesses))
+    if not set(launch) <= set(place):
+        return None
+    return shrunk(buffer, boxes, "fragment" if buffer.scope == "fragment" else "local")
+
+
+def _of_block(buffer: Buffer, accesses: list[Access], function: str) -> Compact:
+    """Give the buffer that the threads of a block share."""
+    moved = [_threads_last(a) for a in accesses]
+    common = tuple(x for x in common_loops(moved) if x.thread not in THREAD_AXES)
+    place, boxes = find_place(buffer, moved, common)
+    blocks = {x for x in accesses[0].loops if x.thread in BLOCK_AXES and const_value(x.extent) != 1}
+    if not blocks <= set(place):
+        names = ", ".join(sorted(x.thread for x in blocks - set(place)))
+        raise MemoryScopeError(
+            f"{buffer.name!r} is read in other thread blocks than it was written in ({names})",
+            where=f"function {function!r}",
+            hint="compute its writer inside the loops of thread blocks (compute_at), or make it a "
+            "kernel of its own",
+        )
+    return shrunk(buffer, boxes, "shared")
+
+
+def _threads_last(access: Access) -> Access:
+    inner = [x for x in access.loops if x.thread in THREAD_AXES]
+    outer = [x for x in access.loops if x.thread not in THREAD_AXES]
+    return replace(access, loops=(*outer, *inner))
+
+
+def _sized(compact: Compact, function: str) -> Compact:
+    size = product(compact.buffer.shape)
+    if const_value(size) is None:
+        raise MemoryScopeError(
+            f"{compact.buffer.name!r} has {to_text(size)} elements, which is no constant, as "
+            f"{compact.buffer.scope} memory needs",
+            where=f"function {function!r}",
+            hint="compute it inside a loop (compute_at), so that less of it is live at a time",
+        )
+    return compact

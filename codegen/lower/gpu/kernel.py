@@ -1,0 +1,71 @@
+"""The body of a prepared function as the thread-level kernel of a launch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ir.loop.nodes import For, PrimFunc
+from ....ir.symbolic import Var
+from ....ir.target import Target
+from ....ir.thread.nodes import Allocate, Launch, ThreadFunc
+from ....ir.thread.types import SHARED_POINTER
+from ....ir.thread.visit import uses
+from ..kernel.context import Context
+from ..kernel.scratch import Scratch
+from ..loops.known import Known
+from .axes import launch_axes
+from .combine import Threads
+from .memory import GpuMemory
+from .statements import ThreadLowering
+from .validate import check_launch, check_shared
+
+
+def lower_threads(func: PrimFunc, target: Target, symbols: tuple[Var, ...]) -> ThreadFunc:
+    """Lower a function whose axes are around its whole body.
+
+    Parameters
+    ----------
+    func : PrimFunc
+        The loops of a launch, outermost, around loops of one thread.
+    target : Target
+        The GPU, whose limits the launch has to keep.
+    symbols : tuple of Var
+        The integer parameters.
+
+    Returns
+    -------
+    ThreadFunc
+        A kernel with its launch and its barriers.
+    """
+    axes, body = launch_axes(func)
+    check_launch(func.name, axes, target)
+    memory = GpuMemory()
+    pointers = tuple(memory.add(b) for b in func.buffer_params)
+    threads = Threads(tuple(a for a in axes if a.tag.startswith("threadIdx")))
+    lowering = ThreadLowering(memory, Scratch(replace(func, buffers=()), memory), threads, func.name)
+    known = Known.of(func.facts)
+    for axis in axes:
+        known = known.inside(For(0, axis.var, axis.extent, body))
+    lowering.allocate(func.buffers)
+    statements = lowering.body(body, Context(known))
+    used = uses(statements)
+    kept = tuple(a for a in lowering.allocations if isinstance(a, Allocate) and a.reg in used)
+    whole = (*(a for a in kept if a.reg.type == SHARED_POINTER), *_private(kept), *statements)
+    kernel = ThreadFunc(
+        func.name,
+        (*pointers, *symbols),
+        whole,
+        distinct=pointers,
+        launch=Launch(axes),
+    )
+    return finish(kernel, target)
+
+
+def _private(allocations: tuple[Allocate, ...]) -> tuple[Allocate, ...]:
+    return tuple(a for a in allocations if a.reg.type != SHARED_POINTER)
+
+
+def finish(kernel: ThreadFunc, target: Target) -> ThreadFunc:
+    """Insert barriers and check what stands."""
+    check_shared(kernel, target)
+    return kernel
