@@ -1,6 +1,6 @@
 """Thread-level IR to LLVM and machine code, for kernels and the host flow alike."""
 
-from .compile import CodeGenerationError, assembly, compile_text, optimized_text
+from .compile import CodeGenerationError, assembly, compile_text, image, optimized_text
 from .locations import Instruction, instructions
 from .module import emit_located, emit_module
 
@@ -11,6 +11,7 @@ __all__ = [
     "compile_text",
     "emit_located",
     "emit_module",
+    "image",
     "instructions",
     "optimized_text",
 ]

@@ -9,6 +9,8 @@ from llvmlite import binding
 from ...ir.errors import TilewrightError
 from ...ir.target import Target
 from ..cpu import Cpu, resolve
+from ..nvidia import Image, assemble, assembler, resolve_gpu
+from ..nvidia.machine import TRIPLE
 
 
 class CodeGenerationError(TilewrightError):
@@ -29,6 +31,23 @@ def target_machine(cpu: Cpu) -> binding.TargetMachine:
     _initialize()
     return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=cpu.name, features=cpu.features, opt=2, reloc="pic", codemodel="small"
+    )
+
+
+@cache
+def _initialize_all() -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+
+
+def machine_for(target: Target) -> binding.TargetMachine:
+    """Give LLVM's description of a target's machine."""
+    if not target.is_gpu:
+        return target_machine(resolve(target))
+    _initialize_all()
+    gpu = resolve_gpu(target)
+    return binding.Target.from_triple(TRIPLE).create_target_machine(
+        cpu=gpu.name, features=gpu.features, opt=3
     )
 
 
@@ -79,16 +98,47 @@ def compile_text(text: str, target: Target, *, opt: int = 2) -> bytes:
     CodeGenerationError
         If LLVM cannot parse or verify the text.
     """
-    machine = target_machine(resolve(target))
+    machine = machine_for(target)
     return machine.emit_object(_optimized(text, machine, opt))
 
 
 def optimized_text(text: str, target: Target, *, opt: int = 2) -> str:
     """Give the module after LLVM's passes, as text."""
-    return str(_optimized(text, target_machine(resolve(target)), opt))
+    return str(_optimized(text, machine_for(target), opt))
 
 
 def assembly(text: str, target: Target, *, opt: int = 2) -> str:
-    """Give the machine code of a module as assembly text."""
-    machine = target_machine(resolve(target))
+    """Give the machine code of a module as assembly text; PTX for a GPU."""
+    machine = machine_for(target)
     return machine.emit_assembly(_optimized(text, machine, opt))
+
+
+def image(text: str, target: Target, *, opt: int = 2) -> Image:
+    """Compile a module of kernels to what a GPU loads.
+
+    Parameters
+    ----------
+    text : str
+        What :func:`emit_module` gave for a GPU.
+    target : Target
+        The same target.
+    opt : int
+        LLVM's optimisation level, 0 to 3.
+
+    Returns
+    -------
+    Image
+        PTX, and machine code with what it takes where the assembler is installed.
+
+    Raises
+    ------
+    CodeGenerationError
+        If LLVM cannot parse or verify the text.
+    AssemblerError
+        If ``ptxas`` refuses what LLVM made.
+    """
+    ptx = assembly(text, target, opt=opt)
+    if assembler() is None:
+        return Image(target.arch, ptx)
+    made = assemble(ptx, target.arch)
+    return Image(target.arch, ptx, made.content, made.resources)

@@ -26,6 +26,7 @@ class ModuleState:
         self.locations = locations
         self.declarations: dict[str, str] = {}
         self.data: dict[str, Data] = {}
+        self.globals: dict[str, str] = {}
         self.outlined: list[str] = []
         self.defined: set[str] = set()
 
@@ -132,10 +133,10 @@ class Emitter:
             self.entry.append(f"{name} = alloca {type_name(reg.type)}")
         return self.slots[reg]
 
-    def finish(self, header: str) -> str:
+    def finish(self, header: str, attributes: str = "#0") -> str:
         """Give the function's text. The last line written has to end a block."""
         lines = ("entry:", *self.entry, *self.lines)
         body = "\n".join([t if t.endswith(":") else f"  {t}" for t in lines])
         self.module.defined.add(self.function.name)
         scope = f" !dbg !{self._scope}" if self._scope else ""
-        return f"{header} #0{scope} {{\n{body}\n}}\n"
+        return f"{header} {attributes}{scope} {{\n{body}\n}}\n"

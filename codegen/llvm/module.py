@@ -11,6 +11,7 @@ from ...ir.thread.types import PointerType
 from ..cpu import Cpu, resolve
 from .emitter import Emitter, ModuleState
 from .locations import Locations
+from .nvptx import kernel_attributes, open_kernel
 from .statements import body
 from .types import type_name
 
@@ -57,10 +58,10 @@ def emit_located(functions: Sequence[ThreadFunc], target: Target) -> tuple[str, 
 
 
 def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState) -> str:
-    cpu = resolve(target)
     state.defined.update(f.name for f in functions)
-    texts = [_function(state, f) for f in functions]
+    texts = [_function(state, f, target) for f in functions]
     parts = [
+        *(state.globals[name] for name in sorted(state.globals)),
         *(_data(state.data[name]) for name in sorted(state.data)),
         *state.outlined,
         *texts,
@@ -69,13 +70,13 @@ def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState)
             for name, signature in sorted(state.declarations.items())
             if name not in state.defined
         ),
-        _attributes(cpu),
+        *(() if target.is_gpu else (_attributes(resolve(target)),)),
         *((state.locations.text(),) if state.locations else ()),
     ]
     return "\n".join(parts) + "\n"
 
 
-def _function(state: ModuleState, function: ThreadFunc) -> str:
+def _function(state: ModuleState, function: ThreadFunc, target: Target) -> str:
     em = Emitter(state, function)
     params: list[str] = []
     for k, param in enumerate(function.params):
@@ -87,8 +88,14 @@ def _function(state: ModuleState, function: ThreadFunc) -> str:
         em.fixed[param] = operand
         alone = isinstance(param.type, PointerType) and param in function.distinct
         params.append(f"{type_name(param.type)}{' noalias' if alone else ''} {operand}")
+    if function.launch is not None:
+        open_kernel(em, function.launch)
     body(em, function.body)
     em.line("ret void" if function.result is None else "unreachable")
+    if function.launch is not None:
+        attributes = kernel_attributes(function, function.launch, target)
+        header = f"define ptx_kernel void @{function.name}({', '.join(params)})"
+        return em.finish(header, attributes)
     result = "void" if function.result is None else type_name(function.result)
     linkage = "define" if function.exported else "define internal"
     return em.finish(f"{linkage} {result} @{function.name}({', '.join(params)})")

@@ -16,8 +16,8 @@ from .protocol import PipeClosedError, read_frame, write_frame
 
 
 def answer(request: dict[str, Any], text: str) -> bytes:
-    """Do one request: ``object``, ``assembly`` or ``optimized`` LLVM text."""
-    from ..llvm import assembly, compile_text, optimized_text
+    """Do one request: ``object``, ``image`` for a GPU, ``assembly`` or ``optimized`` LLVM text."""
+    from ..llvm import assembly, compile_text, image, optimized_text
 
     given = request["target"]
     target = Target(
@@ -31,6 +31,8 @@ def answer(request: dict[str, Any], text: str) -> bytes:
             return assembly(text, target, opt=opt).encode()
         case "optimized":
             return optimized_text(text, target, opt=opt).encode()
+        case "image":
+            return image(text, target, opt=opt).to_bytes()
         case other:
             raise TilewrightError(f"a worker cannot make {other!r}")
 
