@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from ...ir.thread.nodes import Source
+from ...ir.thread.nodes import NO_SOURCE, Source
 
 _HEADER: Final[tuple[str, ...]] = (
     (
@@ -41,8 +41,8 @@ class Locations:
     def function(self, name: str) -> int:
         """Give the number of a function's scope."""
         return self._add(
-            f'distinct !DISubprogram(name: "{name}", scope: !1, file: !1, line: 1, type: !3,'
-            " scopeLine: 1, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !0)"
+            f'distinct !DISubprogram(name: "{name}", scope: !1, file: !1, line: 0, type: !3,'
+            " scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !0)"
         )
 
     def place(self, source: Source, scope: int) -> int:
@@ -61,15 +61,24 @@ class Locations:
         return "\n".join(("!llvm.dbg.cu = !{!0}", "!llvm.module.flags = !{!2}", *self._nodes))
 
 
+Provenance: TypeAlias = Literal["statement", "merged", "none"]
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One machine instruction, and the statement it came from where that is known."""
+    """One machine instruction, and the statement it came from where that is known.
+
+    ``provenance`` says why there is no ``source``: ``merged`` where LLVM made one instruction of
+    several statements', ``none`` where it serves the function as a whole (saving registers).
+    """
 
     text: str
     source: Source | None
+    provenance: Provenance
 
 
 _LOCATION = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
+_FUNCTION = re.compile(r"\s*\.cfi_startproc")
 _INSTRUCTION = re.compile(r"\s+([a-z][^\s:]*)(\s|$)")
 
 
@@ -90,17 +99,27 @@ def instructions(assembly: str, sources: tuple[Source, ...]) -> tuple[Instructio
 
     Examples
     --------
-    >>> text = "f:\n\t.loc\t1 1 0\n\taddq\t%rax, %rbx\n\t.loc\t1 0 0\n\tretq\n"
-    >>> [(i.text, i.source is None) for i in instructions(text, (Source(7),))]
-    [('addq\t%rax, %rbx', False), ('retq', True)]
+    >>> text = "\t.cfi_startproc\n\tpushq\t%rbx\n\t.loc\t1 1 0\n\taddq\t%rax, %rbx\n"
+    >>> text += "\t.loc\t1 0 0\n\tretq\n"
+    >>> [(i.text, i.provenance) for i in instructions(text, (Source(7),))]
+    [('pushq\t%rbx', 'none'), ('addq\t%rax, %rbx', 'statement'), ('retq', 'merged')]
     """
     found: list[Instruction] = []
-    line = 0
+    line: int | None = None
     for row in assembly.splitlines():
         location = _LOCATION.match(row)
         if location:
             line = int(location.group(1))
+        elif _FUNCTION.match(row):
+            line = None
         elif _INSTRUCTION.match(row):
-            source = sources[line - 1] if 0 < line <= len(sources) else None
-            found.append(Instruction(row.strip(), source))
+            found.append(_instruction(row.strip(), line, sources))
     return tuple(found)
+
+
+def _instruction(text: str, line: int | None, sources: tuple[Source, ...]) -> Instruction:
+    if line is None:
+        return Instruction(text, None, "none")
+    source = sources[line - 1] if 0 < line <= len(sources) else NO_SOURCE
+    known = source.uid is not None
+    return Instruction(text, source if known else None, "statement" if known else "merged")

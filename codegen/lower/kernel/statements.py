@@ -161,6 +161,8 @@ class StatementLowering:
 
     def _for_here(self, nest: loop.For, extent: Expr, context: Context) -> None:
         count = const_value(extent)
+        # Branches and index arithmetic in the body are the loop's; its blocks say more.
+        context = replace(context, source=Source(nest.uid, nest.var.name, context.source.origins))
         if count is not None and count <= 1:
             if count == 1:
                 self.statement(nest.body, context.binding(nest.var, as_expr(0)))
@@ -186,12 +188,17 @@ class StatementLowering:
 
     def _parallel(self, nest: loop.For, extent: Expr, context: Context) -> None:
         known = context.known.inside(replace(nest, extent=extent))
-        inner = replace(context, known=known, parallel=True)
+        source = self._source(nest, context)
+        inner = replace(
+            context,
+            known=known,
+            parallel=True,
+            source=replace(source, origins=context.source.origins),
+        )
         worker = var("worker", lower=0)
         body = (*self.scratch.private(nest, worker), *self.body(nest.body, inner))
         self.parallel = True
         work = context.term(work_of(nest))
-        source = self._source(nest, context)
         self.out.append(Parallel(self.table, nest.var, extent, work, worker, body, source))
 
     def _unrolled(self, nest: loop.For, values: range, context: Context) -> None:
