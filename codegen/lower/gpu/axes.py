@@ -91,7 +91,9 @@ def _axes(func: PrimFunc) -> dict[str, _Axis]:
 
 
 def _check_extent(axis: _Axis, loop: For, func: PrimFunc) -> None:
-    symbols = {v for b in func.buffer_params for d in (*b.shape, *(b.strides or ())) for v in d.free}
+    symbols = {
+        v for b in func.buffer_params for d in (*b.shape, *(b.strides or ())) for v in d.free
+    }
     symbols.update(func.scalar_params)
     constant = const_value(axis.extent) is not None
     if axis.tag in THREAD_AXES and not constant:
@@ -174,4 +176,3 @@ def launch_axes(func: PrimFunc) -> tuple[tuple[ThreadAxis, ...], Stmt]:
         found.append(ThreadAxis(body.thread, body.var, body.extent))
         body = body.body
     return tuple(found), body
-

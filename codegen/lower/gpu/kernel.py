@@ -17,6 +17,7 @@ from .axes import launch_axes
 from .combine import Threads
 from .memory import GpuMemory
 from .statements import ThreadLowering
+from .sync import insert_barriers
 from .validate import check_launch, check_shared
 
 
@@ -42,7 +43,9 @@ def lower_threads(func: PrimFunc, target: Target, symbols: tuple[Var, ...]) -> T
     memory = GpuMemory()
     pointers = tuple(memory.add(b) for b in func.buffer_params)
     threads = Threads(tuple(a for a in axes if a.tag.startswith("threadIdx")))
-    lowering = ThreadLowering(memory, Scratch(replace(func, buffers=()), memory), threads, func.name)
+    lowering = ThreadLowering(
+        memory, Scratch(replace(func, buffers=()), memory), threads, func.name
+    )
     known = Known.of(func.facts)
     for axis in axes:
         known = known.inside(For(0, axis.var, axis.extent, body))
@@ -68,4 +71,4 @@ def _private(allocations: tuple[Allocate, ...]) -> tuple[Allocate, ...]:
 def finish(kernel: ThreadFunc, target: Target) -> ThreadFunc:
     """Insert barriers and check what stands."""
     check_shared(kernel, target)
-    return kernel
+    return insert_barriers(kernel)

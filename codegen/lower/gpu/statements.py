@@ -102,7 +102,9 @@ class ThreadLowering(StatementLowering):
         if claim is FALSE:
             self._unrolled(nest, range(start, start + lanes), context)
             return
-        at_once = self._at_once(nest, lane, lanes, replace(inner, known=inner.known.assuming(claim)))
+        at_once = self._at_once(
+            nest, lane, lanes, replace(inner, known=inner.known.assuming(claim))
+        )
         if claim is TRUE:
             self.out.extend(at_once)
             return

@@ -74,4 +74,3 @@ def check_shared(kernel: ThreadFunc, target: Target) -> None:
             hint="use smaller tiles, or keep a buffer in scope 'local' or 'global'",
             details={"bytes": total, "limit": limit, "parts": dict(parts)},
         )
-

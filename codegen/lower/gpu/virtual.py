@@ -22,8 +22,10 @@ def distribute_virtual(func: PrimFunc) -> PrimFunc:
                 C[v * 32 + t] = C[v * 32 + t] + S[...]
     After::
         for k in range(n):
-            for v in unrolled(2): S[v * 32 + t] = ...
-            for v in unrolled(2): C[v * 32 + t] = ...
+            for v in unrolled(2):
+                S[v * 32 + t] = ...
+            for v in unrolled(2):
+                C[v * 32 + t] = ...
 
     So barriers between the statements are passed once. A temporary that exists once an iteration
     of the loop gets a dimension for it, where its elements would else be the same ones.
@@ -153,5 +155,3 @@ class _Expand(Rebuilder):
                 value=self.element(statement.value),
             )
         return super().statement(statement)
-
-
