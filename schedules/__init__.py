@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import primitives, queries
 from .primitive import STEPS, Parameter, Primitive, Query, Rewrite, Step, primitive, query
+from .primitives.tensorize.explain import explain_match
 from .problem import (
     Problem,
     ScheduleError,
@@ -50,6 +51,7 @@ __all__ = [
     "TraceStep",
     "UnknownStepError",
     "Written",
+    "explain_match",
     "from_json",
     "from_python",
     "primitive",

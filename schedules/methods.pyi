@@ -123,3 +123,7 @@ class ScheduleMethods:
         multiple_of: int = 1,
     ) -> FunctionRef:
         """Copy a kernel for a range of one symbol; calls choose by a guard, the old one is fallback."""
+    def blockize(self, loop: LoopRef | str) -> BlockRef:
+        """Make one block of a nest of loops and the block inside, a unit to all steps around it."""
+    def tensorize(self, target: LoopRef | BlockRef | str, intrinsic: str) -> BlockRef:
+        """Let a tensor instruction do the work of a nest of loops."""

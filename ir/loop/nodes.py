@@ -8,7 +8,7 @@ buffers and functions by identity.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ..dtype import DType, bool_
 from ..identity import NO_ORIGIN, Origins, Uid
@@ -21,6 +21,9 @@ Scope: TypeAlias = str
 LoopKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled", "thread"]
 IterKind: TypeAlias = Literal["spatial", "reduce", "ordered"]
 Access: TypeAlias = Literal["in", "out", "inout", "state"]
+INTRINSIC: Final = "intrinsic"
+"""The annotation of a tensorized block; its value is the name of the instruction."""
+
 LetMode: TypeAlias = Literal["proved", "checked", "clamped"]
 Attribute: TypeAlias = "bool | int | float | str | Expr | tuple[Attribute, ...]"
 Attributes: TypeAlias = "tuple[tuple[str, Attribute], ...]"

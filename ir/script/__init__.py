@@ -43,6 +43,7 @@ from .errors import (
     UnknownNameError,
     UnprintableProgramError,
 )
+from .snippets import buffer_text, element_text, store_text
 from .text import Rendered, Span, parse, render, to_text
 from .vocabulary import symbols
 
@@ -61,12 +62,15 @@ __all__ = [
     "TextTooLargeError",
     "UnknownNameError",
     "UnprintableProgramError",
+    "buffer_text",
+    "element_text",
     "graph_func",
     "is_writable",
     "module",
     "parse",
     "prim_func",
     "render",
+    "store_text",
     "symbols",
     "to_text",
     "writable",

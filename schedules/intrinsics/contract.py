@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ...ir.loop.nodes import IndexMap, PrimFunc
+from ...ir.loop.nodes import INTRINSIC, IndexMap, PrimFunc
 from ...ir.symbolic import Bool, Expr, Var
 from ...ir.thread.nodes import Stmt, Value
 from ...ir.thread.types import ExecutionScope
 
-ANNOTATION: Final = "intrinsic"
+ANNOTATION: Final = INTRINSIC
 """The annotation of a tensorized block; its value is the intrinsic's name."""
 
 
@@ -80,9 +80,12 @@ class Intrinsic:
     summary : str
         One sentence.
     semantics : PrimFunc
-        What it computes: one perfect nest of loops around one block without init, over buffer
-        parameters of constant shapes. Loop kinds are those that the tensorized code gets
-        (unrolled, vectorized), so that a tail that has no expansion runs as plain loops.
+        What it computes: one perfect nest of loops of constant extents around one block of one
+        store without init, over buffer parameters of constant shapes. Loop kinds are those that
+        the tensorized code gets (unrolled, vectorized), so that a tail that has no expansion runs
+        as plain loops. A stride that is a number has to be that one in the program, one that is a
+        symbol may be anything; without strides a buffer is compact. The scope ``global`` stands
+        for any memory with addresses, every other one for itself.
     needs : tuple of str
         What a target has to have (:func:`tilewright.ir.target.provides`).
     expand : Expansion

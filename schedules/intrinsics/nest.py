@@ -1,0 +1,190 @@
+"""A perfect nest of loops around one store, flattened: what an instruction is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...ir.analysis import conjuncts, within_loop
+from ...ir.loop.nodes import Binary, Block, For, If, IterKind, Load, PrimFunc, Stmt, Store
+from ...ir.loop.visit import Rebuilder
+from ...ir.symbolic import (
+    Bool,
+    Expr,
+    Facts,
+    Var,
+    as_expr,
+    free_vars,
+    linear_form,
+    product,
+    simplify,
+    substitute,
+)
+
+_NO_KIND = frozenset[IterKind]()
+COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """Loops, the conditions under which their body runs, and the store it is.
+
+    Parameters
+    ----------
+    loops : tuple of For
+        Outermost first.
+    guards : tuple of Bool
+        All have to hold; over the loops' variables and what is around the nest.
+    store : Store
+        Its indices and its value are over the loops' variables, those of blocks between are
+        replaced by their bindings.
+    kinds : Mapping[Var, frozenset of str]
+        The kinds of iterations that each loop feeds; empty where no block tells.
+    blocks : tuple of Block
+        The blocks between the loops and the store, outermost first.
+    facts : Facts
+        What holds at the store.
+    """
+
+    loops: tuple[For, ...]
+    guards: tuple[Bool, ...]
+    store: Store
+    kinds: Mapping[Var, frozenset[IterKind]]
+    blocks: tuple[Block, ...]
+    facts: Facts
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The variables of the loops."""
+        return tuple(loop.var for loop in self.loops)
+
+    @property
+    def update(self) -> Binary | None:
+        """The value ``own op other`` where the store updates what it read, else None."""
+        value, store = self.store.value, self.store
+        own = Load(store.buffer, store.indices)
+        if not isinstance(value, Binary) or value.op not in COMMUTATIVE:
+            return None
+        if value.left == own:
+            return value
+        return Binary(value.op, value.right, value.left) if value.right == own else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Why a statement is no perfect nest around one store, and what it is that is in the way."""
+
+    reason: str
+    found: Stmt
+
+
+@dataclass(slots=True)
+class _Walk:
+    loops: list[For] = field(default_factory=list[For])
+    guards: list[Bool] = field(default_factory=list[Bool])
+    blocks: list[Block] = field(default_factory=list[Block])
+    bound: dict[Var, Expr] = field(default_factory=dict[Var, Expr])
+    kinds: dict[Var, frozenset[IterKind]] = field(default_factory=dict[Var, frozenset[IterKind]])
+
+
+def nest_of(statement: Stmt, facts: Facts) -> Nest | Stray:
+    """Flatten a statement into a nest.
+
+    Parameters
+    ----------
+    statement : Stmt
+        Loops, blocks and branches without alternative, one in the other, around one store; the
+        initialisation of a block is left aside.
+    facts : Facts
+        What holds around it.
+    """
+    walk = _Walk()
+    while not isinstance(statement, Store):
+        match statement:
+            case For(var=variable, extent=extent, body=body):
+                loop = statement
+                walk.loops.append(loop)
+                facts = within_loop(facts, variable, substitute(extent, walk.bound))
+                statement = body
+            case Block(body=body):
+                _enter(walk, statement)
+                statement = body
+            case If(condition=condition, then=then, otherwise=None):
+                walk.guards.extend(conjuncts(substitute(condition, walk.bound)))
+                statement = then
+            case _:
+                return Stray(_reason(statement, walk), statement)
+    store = _Bound(walk.bound, facts).statement(statement)
+    if not isinstance(store, Store):
+        return Stray("its body is no store", store)
+    return Nest(tuple(walk.loops), tuple(walk.guards), store, walk.kinds, tuple(walk.blocks), facts)
+
+
+def _enter(walk: _Walk, block: Block) -> None:
+    inside = {loop.var for loop in walk.loops}
+    for item in block.iters:
+        for variable in free_vars(item.binding):
+            # A variable of a block between is a view of loops further out: those are meant.
+            meant = free_vars(walk.bound[variable]) if variable in walk.bound else {variable}
+            for loop in meant & inside:
+                walk.kinds[loop] = walk.kinds.get(loop, _NO_KIND) | frozenset((item.kind,))
+    walk.guards.extend(conjuncts(substitute(block.predicate, walk.bound)))
+    new = {v.var: substitute(v.binding, walk.bound) for v in block.iters}
+    walk.bound.update(new)
+    walk.blocks.append(block)
+
+
+def _reason(statement: Stmt, walk: _Walk) -> str:
+    place = f"loop {walk.loops[-1].var.name!r}" if walk.loops else "it"
+    what = {"Seq": "several statements", "If": "a branch with two sides", "Let": "a value read"}
+    return f"{place} holds {what.get(type(statement).__name__, 'something else')}, not one store"
+
+
+class _Bound(Rebuilder):
+    """Puts bindings in the place of iteration variables, and simplifies."""
+
+    def __init__(self, bound: Mapping[Var, Expr], facts: Facts) -> None:
+        self._bound, self._facts = bound, facts
+
+    def expr(self, term: Expr) -> Expr:
+        return simplify(substitute(term, self._bound), self._facts)
+
+    def predicate(self, claim: Bool) -> Bool:
+        return substitute(claim, self._bound)
+
+
+def compact_strides(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Give the strides of a row-major buffer, in elements."""
+    return tuple(product(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def flat_index(load: Load) -> Expr:
+    """Give the position of an element in its buffer's memory, in elements."""
+    buffer = load.buffer
+    strides = compact_strides(buffer.shape) if buffer.strides is None else buffer.strides
+    total = as_expr(0)
+    for index, stride in zip(load.indices, strides, strict=True):
+        total = total + index * stride
+    return total
+
+
+def steps_of(term: Expr, loops: tuple[Var, ...]) -> dict[Var, Expr] | None:
+    """Give how far a term moves with each loop; None where it is not linear in them."""
+    form = linear_form(term, loops)
+    if form is None:
+        return None
+    return {v: form.coefficients.get(v, as_expr(0)) for v in loops}
+
+
+def pattern_nest(semantics: PrimFunc) -> Nest:
+    """Flatten the semantics of an instruction.
+
+    Raises
+    ------
+    TypeError
+        If they are no perfect nest: a mistake in the definition of the instruction.
+    """
+    found = nest_of(semantics.body, semantics.facts)
+    if isinstance(found, Stray):
+        raise TypeError(f"semantics {semantics.name!r}: {found.reason}")
+    return found

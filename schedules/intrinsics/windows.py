@@ -1,0 +1,241 @@
+"""Where the buffers of an instruction lie in those of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...ir.loop.nodes import Buffer, For, IndexMap, Load
+from ...ir.script import element_text
+from ...ir.symbolic import (
+    Expr,
+    Var,
+    as_expr,
+    const_value,
+    eq,
+    is_proved,
+    linear_form,
+    substitute,
+    to_text,
+)
+from .difference import Difference, Kind
+from .elements import Pairing
+from .nest import Nest, compact_strides, flat_index, steps_of
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where a buffer of the semantics lies in a buffer of the program.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        The buffer of the program.
+    start : tuple of Expr
+        Its indices where all loops of the instruction are 0.
+    offset : Expr
+        The same as one number, in elements from the buffer's first.
+    steps : tuple of Expr
+        Elements from one index to the next, for each dimension of the buffer of the semantics.
+    """
+
+    buffer: Buffer
+    start: tuple[Expr, ...]
+    offset: Expr
+    steps: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An access of the program and the one of the semantics, of parameter ``number``."""
+
+    access: Load
+    asked: Load
+    number: int
+
+    def difference(self, kind: Kind, message: str) -> Difference:
+        texts = element_text(self.access), element_text(self.asked)
+        return Difference(kind, *texts, message, self.access.buffer, self.number)
+
+
+class Windows:
+    """Finds the windows under an assignment of loops; collects what differs."""
+
+    def __init__(
+        self,
+        program: Nest,
+        pattern: Nest,
+        partner: Mapping[Var, Var],
+        layouts: tuple[IndexMap | None, ...],
+    ) -> None:
+        """Know the nests, and the loop of the semantics for each loop of the program."""
+        self._program, self._pattern, self._partner = program, pattern, partner
+        self._layouts = layouts
+        self._strides: dict[Var, Expr] = {}
+        self.differences: list[Difference] = []
+
+    def window(self, number: int, wanted: Buffer, pairing: Pairing) -> Window | None:
+        """Find where a buffer of the semantics lies, from all of its accesses."""
+        found = [
+            _Pair(p, s, number) for p, s in dict.fromkeys(pairing.accesses) if s.buffer is wanted
+        ]
+        windows = [self._one(pair) for pair in found]
+        first = windows[0] if windows else None
+        for other, pair in zip(windows[1:], found[1:], strict=False):
+            if first is not None and other is not None and not _same(first, other):
+                message = (
+                    f"{element_text(pair.access)} is not in the window of {first.buffer.name!r} "
+                    f"that {wanted.name!r} stands for"
+                )
+                self.differences.append(pair.difference("access", message))
+        return first
+
+    def _one(self, pair: _Pair) -> Window | None:
+        self._place(pair)
+        zero = dict.fromkeys(self._program.variables, as_expr(0))
+        start = tuple(substitute(i, zero) for i in pair.access.indices)
+        offset = flat_index(Load(pair.access.buffer, start))
+        if self._layouts and self._layouts[pair.number] is not None:
+            self._fragment(pair)
+            steps = compact_strides(pair.asked.buffer.shape)
+            return Window(pair.access.buffer, start, offset, steps)
+        moves = steps_of(flat_index(pair.access), self._program.variables)
+        if moves is None:
+            message = (
+                f"{element_text(pair.access)} does not move by the same step with every iteration "
+                f"of {', '.join(v.name for v in self._partner)}"
+            )
+            self.differences.append(pair.difference("access", message))
+            return None
+        steps = self._steps(pair, moves)
+        return None if steps is None else Window(pair.access.buffer, start, offset, steps)
+
+    def _place(self, pair: _Pair) -> None:
+        given, wanted = pair.access.buffer, pair.asked.buffer
+        if given.dtype != wanted.dtype:
+            message = f"{given.name!r} holds {given.dtype}, {wanted.name!r} holds {wanted.dtype}"
+            self.differences.append(pair.difference("dtype", message))
+        addressed = wanted.scope == "global" and given.scope != "fragment"
+        if given.scope != wanted.scope and not addressed:
+            asks = "memory with addresses" if wanted.scope == "global" else repr(wanted.scope)
+            message = f"{given.name!r} is in {given.scope!r}; {wanted.name!r} has to be in {asks}"
+            self.differences.append(pair.difference("scope", message))
+
+    # ------------------------------------------------------------ addresses
+
+    def _steps(self, pair: _Pair, moves: Mapping[Var, Expr]) -> tuple[Expr, ...] | None:
+        buffer = pair.asked.buffer
+        strides = compact_strides(buffer.shape) if buffer.strides is None else buffer.strides
+        steps = [as_expr(0) if isinstance(s, Var) else s for s in strides]
+        wanted = self._moves_wanted(pair.asked)
+        before = len(self.differences)
+        for variable, step in moves.items():
+            if variable not in self._partner:
+                continue  # A loop that is left over: told already.
+            place = wanted.get(self._partner[variable])
+            if place is None:
+                self._still(pair, variable, step)
+                continue
+            dimension, scale = place
+            stride = strides[dimension]
+            if isinstance(stride, Var):
+                steps[dimension] = step
+                self._shared(pair, stride, step)
+            else:
+                self._fixed(pair, variable, step, stride * scale)
+        return tuple(steps) if len(self.differences) == before else None
+
+    def _moves_wanted(self, asked: Load) -> dict[Var, tuple[int, Expr]]:
+        """Tell for each loop of the semantics in which dimension it moves, and how far."""
+        found: dict[Var, tuple[int, Expr]] = {}
+        for dimension, index in enumerate(asked.indices):
+            for variable, step in (steps_of(index, self._pattern.variables) or {}).items():
+                if step != 0:
+                    found[variable] = (dimension, step)
+        return found
+
+    def _still(self, pair: _Pair, variable: Var, step: Expr) -> None:
+        if step != 0:
+            message = (
+                f"{element_text(pair.access)} moves with loop {variable.name!r}, and "
+                f"{element_text(pair.asked)} does not"
+            )
+            self.differences.append(pair.difference("access", message))
+
+    def _shared(self, pair: _Pair, stride: Var, step: Expr) -> None:
+        known = self._strides.setdefault(stride, step)
+        if not self._equal(known, step):
+            message = (
+                f"{pair.access.buffer.name!r} has stride {to_text(step)} where the instruction "
+                f"asks for the same as elsewhere, {to_text(known)}"
+            )
+            self.differences.append(pair.difference("layout", message))
+
+    def _fixed(self, pair: _Pair, variable: Var, step: Expr, need: Expr) -> None:
+        if self._equal(step, need):
+            return
+        if step == 0:
+            message = (
+                f"{element_text(pair.access)} does not move with loop {variable.name!r}, and "
+                f"{element_text(pair.asked)} does"
+            )
+            self.differences.append(pair.difference("access", message))
+            return
+        message = (
+            f"stride {to_text(step)} of {pair.access.buffer.name!r} along loop {variable.name!r} "
+            f"is not {to_text(need)}, that of {pair.asked.buffer.name!r}"
+        )
+        self.differences.append(pair.difference("layout", message))
+
+    def _equal(self, one: Expr, other: Expr) -> bool:
+        if one is other:
+            return True
+        if const_value(one) is not None and const_value(other) is not None:
+            return False
+        return is_proved(eq(one, other), self._program.facts)
+
+    # ------------------------------------------------------------ fragments
+
+    def _fragment(self, pair: _Pair) -> None:
+        """Compare index by index: a fragment has no addresses."""
+        access, asked = pair.access, pair.asked
+        if len(access.indices) != len(asked.indices):
+            message = (
+                f"{access.buffer.name!r} has {len(access.indices)} dimensions, "
+                f"{asked.buffer.name!r} has {len(asked.indices)}"
+            )
+            self.differences.append(pair.difference("layout", message))
+            return
+        back: dict[Var, Expr] = {s: p for p, s in self._partner.items()}
+        places = zip(access.indices, asked.indices, asked.buffer.shape, strict=True)
+        for index, want, size in places:
+            form = linear_form(index - substitute(want, back), self._program.variables)
+            if form is None or form.coefficients or not self._equal(form.rest % size, as_expr(0)):
+                message = (
+                    f"index {to_text(index)} of {access.buffer.name!r} is not {to_text(want)} from "
+                    f"the start of a tile of {to_text(size)}"
+                )
+                self.differences.append(pair.difference("layout", message))
+        self._same_layout(pair)
+
+    def _same_layout(self, pair: _Pair) -> None:
+        given, wanted = pair.access.buffer.layout, self._layouts[pair.number]
+        if given is None or wanted is None:
+            return
+        there = dict(zip(given.inputs, wanted.inputs, strict=False))
+        outputs = tuple(substitute(o, there) for o in given.outputs)
+        if outputs != wanted.outputs:
+            message = (
+                f"{pair.access.buffer.name!r} lies in the fragments of another instruction: "
+                f"({', '.join(map(to_text, given.outputs))})"
+            )
+            self.differences.append(pair.difference("layout", message))
+
+
+def _same(one: Window, other: Window) -> bool:
+    return one.buffer is other.buffer and one.offset is other.offset
+
+
+def partners(given: tuple[For, ...], wanted: tuple[For, ...]) -> dict[Var, Var]:
+    """Give the variable of the semantics for each variable of the program, in pairs."""
+    return {p.var: s.var for p, s in zip(given, wanted, strict=False)}

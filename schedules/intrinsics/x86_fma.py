@@ -1,0 +1,72 @@
+"""Register tiles of f32 multiply-adds on x86-64: a column of A times a row of B, added to C."""
+
+from __future__ import annotations
+
+from ...ir.dtype import f32
+from ...ir.script import parse
+from ...ir.symbolic import as_expr
+from ...ir.thread.nodes import Address, Broadcast, Fma, Load, Stmt, Store
+from ...ir.thread.types import VectorType
+from .contract import Expansion, Intrinsic, Operand, Site
+from .registry import register
+
+_TILE = """
+a, c = symbols("a c")
+
+@prim_func
+def fma(
+    A: Buffer(({rows},), f32, strides=(a,)),
+    B: Buffer(({columns},), f32, strides=(1,)),
+    C: InOut(({rows}, {columns}), f32, strides=(c, 1)),
+):
+    for i in unrolled({rows}):
+        for j in vectorized({columns}):
+            with block("fma"):
+                vi, vj = spatial(i), spatial(j)
+                C[vi, vj] += A[vi] * B[vj]
+"""
+
+
+def _at(operand: Operand, *indices: int) -> Address:
+    offset = operand.offset
+    for index, stride in zip(indices, operand.strides, strict=True):
+        offset = offset + as_expr(index) * stride
+    return Address(operand.base, offset, f32.bytes)
+
+
+def _expand(lanes: int) -> Expansion:
+    """One broadcast of A a row, one vector of B a group of lanes, one multiply-add for each."""
+    row, one = VectorType(f32, lanes), VectorType(f32)
+
+    def expand(site: Site) -> tuple[Stmt, ...]:
+        a, b, c = site.operands
+        rows, columns = site.extents
+        made: list[Stmt] = []
+        for i in range(rows):
+            factor = Broadcast(Load(one, _at(a, i)), lanes)
+            for j in range(0, columns, lanes):
+                place = _at(c, i, j)
+                made.append(Store(place, Fma(factor, Load(row, _at(b, j)), Load(row, place))))
+        return tuple(made)
+
+    return expand
+
+
+def _tile(level: str, need: str, rows: int, columns: int, lanes: int) -> Intrinsic:
+    return register(
+        Intrinsic(
+            name=f"{level}.fma.f32.{rows}x{columns}",
+            summary=f"{rows} x {columns} sums get one product each, {lanes} at a time.",
+            semantics=parse(_TILE.format(rows=rows, columns=columns)).prims[0],
+            needs=(need,),
+            expand=_expand(lanes),
+            partial=frozenset({0}),
+        )
+    )
+
+
+AVX512_FMA_14X32 = _tile("avx512", "avx512f", 14, 32, 16)
+"""28 accumulators of 16 lanes, two of B, one of A, of 32 registers."""
+
+AVX2_FMA_6X16 = _tile("avx2", "fma", 6, 16, 8)
+"""12 accumulators of 8 lanes, two of B, one of A, of 16 registers."""

@@ -1,0 +1,1 @@
+"""Primitives that put tensor instructions in the place of loops."""

@@ -1,0 +1,182 @@
+"""The loops below a place, with their block, as a block of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ....ir.analysis import Tree, conjuncts, with_regions
+from ....ir.loop.decompose import Namer, split_off
+from ....ir.loop.nodes import Block, For, IterKind, IterVar, Let, Stmt
+from ....ir.symbolic import Expr, SymInt, Var, all_of, free_vars, substitute
+from ...edit import Edit
+from ...problem import Problem
+from ...refs import LoopRef, block_ref
+from ...state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Loops, each the whole body of the one around it, and the block that is the last one's."""
+
+    loops: tuple[For, ...]
+    block: Block
+
+    @property
+    def variables(self) -> frozenset[Var]:
+        """The variables of the loops."""
+        return frozenset(loop.var for loop in self.loops)
+
+
+def chain_below(loop: For) -> Chain | Stmt:
+    """Give the loops from one down to a block, or what is there that is neither."""
+    loops: list[For] = []
+    below: Stmt = loop
+    while isinstance(below, For):
+        loops.append(below)
+        below = below.body
+    return Chain(tuple(loops), below) if isinstance(below, Block) else below
+
+
+def outside(tree: Tree, chain: Chain) -> dict[Var, Expr] | Let:
+    """Give the variables around a chain that its block depends on, with their extents.
+
+    A value read from memory in between has no extent from 0: it is given instead.
+    """
+    used = frozenset[Var]().union(
+        *(free_vars(v.binding) | free_vars(v.extent) for v in chain.block.iters),
+        free_vars(chain.block.predicate),
+        *(free_vars(x.extent) for x in chain.loops),
+    )
+    found: dict[Var, Expr] = {}
+    for above in tree.ancestors(chain.loops[0] if chain.loops else chain.block):
+        match above:
+            case For(var=variable, extent=extent) if variable in used:
+                found = {variable: extent, **found}
+            case Let(var=variable) if variable in used:
+                return above
+            case Block(iters=iters):
+                return {v.var: v.extent for v in iters if v.var in used} | found
+            case _:
+                pass
+    return found
+
+
+def kind_of_variable(chain: Chain, variable: Var) -> frozenset[IterKind]:
+    """Give the kinds of the iterations that a variable around the chain feeds."""
+    return frozenset(v.kind for v in chain.block.iters if variable in free_vars(v.binding))
+
+
+def chain_problems(state: State, ref: LoopRef, nest: int, kinds: int) -> Iterator[Problem]:
+    """Yield what keeps the loops from one on from being a block of their own.
+
+    ``nest`` and ``kinds`` are the numbers of the two requirements.
+    """
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    chain = chain_below(loop)
+    if not isinstance(chain, Chain):
+        names = [b.name for b in tree.blocks_in(loop)]
+        yield Problem(
+            nest,
+            f"the loops from {loop.var.name!r} on are no single nest around one block: there are "
+            f"{len(names)} blocks ({', '.join(names) or 'none'})",
+            (ref,),
+            {"blocks": len(names)},
+        )
+        return
+    found = outside(tree, chain)
+    if isinstance(found, Let):
+        yield Problem(
+            kinds,
+            f"block {chain.block.name!r} depends on {found.var.name!r}, which is read from memory",
+            (ref,),
+        )
+        return
+    for variable in found:
+        fed = kind_of_variable(chain, variable)
+        if len(fed) > 1:
+            yield Problem(
+                kinds,
+                f"{variable.name!r}, around the loops, feeds {' and '.join(sorted(fed))} "
+                f"iterations of block {chain.block.name!r}; one of a block is of one kind",
+                (ref, block_ref(ref.function, chain.block)),
+                {"kinds": ", ".join(sorted(fed))},
+            )
+
+
+def blockized(edit: Edit, chain: Chain) -> Block:
+    """Make the block whose body the loops of a chain are.
+
+    Its iteration variables are the variables around that the block inside depends on. What of the
+    predicate mentions no loop of the chain guards the new block; the rest stays inside.
+    """
+    around = outside(edit.tree, chain)
+    if isinstance(around, Let):
+        raise TypeError(f"{around.var.name!r} is read from memory")
+    own = {v: edit.loop_var(f"v{v.name}", extent) for v, extent in around.items()}
+    iters = tuple(
+        IterVar(own[v], extent, _single(kind_of_variable(chain, v)), v)
+        for v, extent in around.items()
+    )
+    parts = conjuncts(chain.block.predicate)
+    hoisted = [p for p in parts if free_vars(p).isdisjoint(chain.variables)]
+    kept = all_of(*(p for p in parts if p not in hoisted))
+    inner = _renamed(replace(chain.block, predicate=kept), own)
+    init, inner = _start(edit, chain, inner, iters)
+    body: Stmt = inner
+    for loop in reversed(chain.loops):
+        body = replace(loop, extent=substitute(loop.extent, own), body=body)
+    outer = Block(
+        edit.mint(),
+        edit.fresh(f"{inner.name}_o"),
+        iters,
+        (),
+        (),
+        body,
+        init,
+        all_of(*hoisted),
+        origins=inner.origins,
+    )
+    return with_regions(outer)
+
+
+def _single(kinds: frozenset[IterKind]) -> IterKind:
+    kind: IterKind
+    for kind in kinds:
+        return kind
+    return "spatial"
+
+
+def _renamed(block: Block, names: Mapping[Var, SymInt]) -> Block:
+    iters = tuple(
+        replace(v, binding=substitute(v.binding, names), extent=substitute(v.extent, names))
+        for v in block.iters
+    )
+    return replace(block, iters=iters, predicate=substitute(block.predicate, names))
+
+
+def _start(
+    edit: Edit, chain: Chain, inner: Block, iters: tuple[IterVar, ...]
+) -> tuple[Stmt | None, Block]:
+    """Move the initialisation out where the reduction goes on around the new block."""
+    if inner.init is None or all(v.kind != "reduce" for v in iters):
+        return None, inner
+    start = split_off(inner, chain.loops, Namer(edit.mint, edit.fresh))
+    if start is None:
+        raise TypeError(f"the initialisation of {inner.name!r} cannot be split off")
+    return start.nest, replace(inner, init=None)
+
+
+def start_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem where the block's initialisation cannot be moved out of the loops."""
+    chain = chain_below(state.loop(ref))
+    if not isinstance(chain, Chain) or chain.block.init is None:
+        return
+    edit = Edit(state, ref.function)
+    if split_off(chain.block, chain.loops, Namer(edit.mint, edit.fresh)) is None:
+        yield Problem(
+            requirement,
+            f"the initialisation of block {chain.block.name!r} cannot be repeated for the spatial "
+            f"loops from {state.loop(ref).var.name!r} on alone",
+            (ref, block_ref(ref.function, chain.block)),
+        )

@@ -1,0 +1,84 @@
+"""Naive programs, and the steps that bring each to a tensor instruction; to be read and imported.
+
+Every entry is the text of a program, the text of a trace, and the target the trace is for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.ir.script import parse
+from tilewright.ir.target import Target
+from tilewright.schedules import Schedule, from_python
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program and the steps that tensorize it."""
+
+    program: str
+    steps: str
+    target: Target
+
+    def naive(self) -> Schedule:
+        """The program before the steps."""
+        return Schedule(parse(self.program), self.target)
+
+    def scheduled(self) -> Schedule:
+        """The program after the steps."""
+        schedule = self.naive()
+        schedule.replay(from_python(self.steps)).completed()
+        return schedule
+
+
+MATMUL_F32 = """
+M, N, K = symbols("M N K", lower=1)
+
+@prim_func
+def matmul(A: Buffer[(M, K), f32], B: Buffer[(K, N), f32], C: Out[(M, N), f32]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+
+FMA_STEPS = """
+mm = sch.get_block("mm")
+i, j, k = sch.get_loops(mm)
+i0, i1 = sch.split(i, (None, {rows}))
+j0, j1 = sch.split(j, (None, {columns}))
+sch.reorder((j0, i0, k, i1, j1))
+sch.parallel(j0)
+pack = sch.cache_read(mm, "B", "global")
+sch.transform_layout("B_global", "lambda a, b: (b // {columns}, a, b % {columns})")
+tile = sch.cache_write(mm, "C", "local")
+sch.reverse_compute_at(tile, i0)
+init = sch.decompose_reduction(mm, k)
+jz, iz, z0, z1 = sch.get_loops(init)
+sch.unroll(z0)
+sch.vectorize(z1)
+jw, iw, w0, w1 = sch.get_loops(tile)
+sch.unroll(w0)
+sch.vectorize(w1)
+p0, p1 = sch.get_loops(pack)
+q0, q1 = sch.split(p1, (None, {columns}))
+sch.reorder((q0, p0, q1))
+sch.parallel(q0)
+sch.vectorize(q1)
+sch.tensorize(i1, "{intrinsic}")
+"""
+"""Panels of B packed, a tile of C in registers, one multiply-add of the tile for each k."""
+
+FMA_AVX512 = Example(
+    MATMUL_F32,
+    FMA_STEPS.format(rows=14, columns=32, intrinsic="avx512.fma.f32.14x32"),
+    Target("cpu", features=("avx512",)),
+)
+FMA_AVX2 = Example(
+    MATMUL_F32,
+    FMA_STEPS.format(rows=6, columns=16, intrinsic="avx2.fma.f32.6x16"),
+    Target("cpu", features=("avx2",)),
+)
