@@ -1,0 +1,86 @@
+"""Atomic operations: one thread after the other, in the order of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ...ir.thread.nodes import AtomicOp, Reg
+from .access import Access, atomic
+from .frame import Frame
+from .values import Run
+
+Change = Callable[[Any, Any], Any]
+
+UPDATES: Final[Mapping[AtomicOp, Change]] = {
+    "exchange": lambda _, new: new,
+    "add": lambda old, new: old + new,
+    "sub": lambda old, new: old - new,
+    "and": lambda old, new: old & new,
+    "or": lambda old, new: old | new,
+}
+
+
+def _spread(frame: Frame, value: Any) -> Any:
+    return np.broadcast_to(value, (frame.count,))
+
+
+def _keep(frame: Frame, reg: Reg | None, value: Any) -> None:
+    if reg is None:
+        return
+    old = frame.registers.get(reg)
+    if frame.active is not None and old is not None:
+        value = np.where(frame.active, value, old)
+    frame.registers[reg] = value
+
+
+def reader(access: Access, address: Run, result: Reg) -> Callable[[Frame], None]:
+    """Compile an atomic load."""
+
+    def run(frame: Frame) -> None:
+        _keep(frame, result, atomic(frame, access, address(frame), None))
+
+    return run
+
+
+def writer(access: Access, address: Run, value: Run) -> Callable[[Frame], None]:
+    """Compile an atomic store."""
+
+    def run(frame: Frame) -> None:
+        given = _spread(frame, value(frame))
+        atomic(frame, access, address(frame), lambda _, thread: given[thread])
+
+    return run
+
+
+def updater(
+    access: Access, address: Run, change: tuple[AtomicOp, Run], result: Reg | None
+) -> Callable[[Frame], None]:
+    """Compile an atomic update."""
+    op, value = change
+    update = UPDATES[op]
+
+    def run(frame: Frame) -> None:
+        given = _spread(frame, value(frame))
+        old = atomic(frame, access, address(frame), lambda now, k: update(now, given[k]))
+        _keep(frame, result, old)
+
+    return run
+
+
+def exchanger(
+    access: Access, address: Run, pair: tuple[Run, Run], result: Reg
+) -> Callable[[Frame], None]:
+    """Compile a compare-and-exchange."""
+
+    def run(frame: Frame) -> None:
+        expected, desired = (_spread(frame, side(frame)) for side in pair)
+
+        def choose(now: Any, thread: int) -> Any:
+            return desired[thread] if now == expected[thread] else now
+
+        _keep(frame, result, atomic(frame, access, address(frame), choose))
+
+    return run

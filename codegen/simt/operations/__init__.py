@@ -1,0 +1,15 @@
+"""What each operation of :mod:`tilewright.ir.thread.operations` computes, on arrays of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .handler import Group, Handler
+from .nvidia import NVIDIA
+from .x86 import X86
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType({**X86, **NVIDIA})
+"""By the operation's name."""
+
+__all__ = ["HANDLERS", "Group", "Handler"]

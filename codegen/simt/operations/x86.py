@@ -1,0 +1,47 @@
+"""Dot products of x86-64 (Intel SDM volume 2, VPDPBUSD and VDPBF16PS)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512
+from .handler import Group, Handler
+
+
+def _dot_bytes(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    """Add four products of neighbours, unsigned by signed, to each sum; sums wrap."""
+    total, a, b = operands
+    products = a.astype(np.int32) * b.astype(np.int32)
+    width = products.shape[1]
+    fours = products.reshape(-1, 4, width).sum(axis=1, dtype=np.int32)
+    return (total + fours,)
+
+
+def _flushed(x: Any) -> Any:
+    """Give zero of the same sign for subnormals."""
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+
+
+def _dot_bfloats(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    """Add the product of the odd neighbours, then that of the even ones, to each sum.
+
+    Products of bfloat16 are exact in f32 up to the exponent's range; every result is rounded to
+    nearest even, and subnormals count as zero going in and coming out.
+    """
+    total, a, b = operands
+    a, b = _flushed(a.astype(np.float32)), _flushed(b.astype(np.float32))
+    total = _flushed(total)
+    for half in (1, 0):
+        exact = a[half::2].astype(np.float64) * b[half::2].astype(np.float64)
+        total = _flushed((total + exact).astype(np.float32))
+    return (total,)
+
+
+X86: dict[str, Handler] = {
+    VPDPBUSD_512.name: _dot_bytes,
+    VPDPBUSD_256.name: _dot_bytes,
+    VDPBF16PS_512.name: _dot_bfloats,
+}

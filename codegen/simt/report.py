@@ -1,0 +1,143 @@
+"""What a launch did: findings, memory traffic, work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.errors import Json
+from .findings import ERRORS, Finding
+from .findings import SimtError as SimtError
+from .frame import Point
+from .traffic import Counter
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The account of one launch.
+
+    Parameters
+    ----------
+    kernel : str
+        The function.
+    grid, block : tuple of int
+        How it was launched.
+    findings : tuple of Finding
+        Defects, errors first.
+    counters : tuple of Counter
+        Requests of every access of shared and global memory.
+    work : int
+        Statements done, each counted once for every thread that did it.
+    seconds : float
+        Time it took.
+    """
+
+    kernel: str
+    grid: Point
+    block: Point
+    findings: tuple[Finding, ...]
+    counters: tuple[Counter, ...]
+    work: int
+    seconds: float
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make the kernel wrong."""
+        return tuple(f for f in self.findings if f.severity == "error")
+
+    @property
+    def throughput(self) -> float:
+        """Thread-statements a second."""
+        return self.work / self.seconds if self.seconds else 0.0
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Cycles of shared memory lost to conflicts."""
+        return sum(c.conflicts for c in self.counters)
+
+    @property
+    def excess_sectors(self) -> int:
+        """Sectors of global memory moved beyond those asked for."""
+        return sum(c.excess for c in self.counters if c.space == "global")
+
+    def error(self) -> SimtError | None:
+        """Give the first error as an exception that carries all findings; None: all is well."""
+        if not self.errors:
+            return None
+        first, rest = self.errors[0], len(self.errors) - 1
+        more = f"; {rest} more finding{'s' if rest > 1 else ''}" if rest else ""
+        hint = "a barrier is missing between the two" if _needs_barrier(first) else ""
+        return ERRORS[first.kind](
+            first.message + more,
+            where=f"{first.site} of kernel {self.kernel!r}"
+            + ("" if first.other in (None, first.site) else f", and {first.other}"),
+            hint=hint,
+            details={"kernel": self.kernel, "findings": [f.to_json() for f in self.findings]},
+        )
+
+    def table(self) -> str:
+        """Render the memory traffic as a table, a statement a line."""
+        rows = [("statement", "memory", "", "requests", "cycles", "conflicts", "sectors", "excess")]
+        rows += [_row(c) for c in self.counters]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if k < 3 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+    def __str__(self) -> str:
+        """Render findings and traffic as text."""
+        head = f"kernel {self.kernel!r}, grid {self.grid}, block {self.block}: "
+        found = len(self.findings)
+        head += f"{found} finding{'' if found == 1 else 's'}"
+        return "\n".join([head, *map(str, self.findings), self.table()])
+
+    def to_json(self) -> dict[str, Json]:
+        """Render as plain data."""
+        return {
+            "kernel": self.kernel,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "findings": [f.to_json() for f in self.findings],
+            "traffic": [_counted(c) for c in self.counters],
+            "work": self.work,
+            "seconds": self.seconds,
+        }
+
+
+def _needs_barrier(finding: Finding) -> bool:
+    if finding.kind != "race" or len(finding.threads) != 2:
+        return False
+    first, second = finding.threads
+    return first.block == second.block and finding.site != finding.other
+
+
+def _row(c: Counter) -> tuple[str, ...]:
+    shared = c.space == "shared"
+    name = c.site.name or c.site.what
+    path = "/".join((*c.site.loops, name))
+    return (
+        f"#{c.site.ordinal} {path}",
+        f"{c.space} {c.buffer}",
+        c.action,
+        str(c.requests),
+        str(c.cycles) if shared else "",
+        str(c.conflicts) if shared else "",
+        "" if shared else str(c.sectors),
+        "" if shared else str(c.excess),
+    )
+
+
+def _counted(c: Counter) -> Json:
+    return {
+        "site": c.site.to_json(),
+        "space": c.space,
+        "action": c.action,
+        "buffer": c.buffer,
+        "requests": c.requests,
+        "cycles": c.cycles,
+        "sectors": c.sectors,
+        "needed": c.needed,
+    }

@@ -1,0 +1,125 @@
+"""Where in a program a statement of a kernel comes from: loops, block, schedule step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...ir.errors import Json
+from ...ir.identity import STEP_STRIDE, Uid
+from ...ir.thread.nodes import NO_SOURCE, Loop, Source, Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A statement of a kernel, told by what a person knows.
+
+    Parameters
+    ----------
+    ordinal : int
+        Position of the statement in the kernel, in program order.
+    what : str
+        The kind of statement, such as ``store``.
+    name : str
+        The block or loop that it was lowered from.
+    loops : tuple of str
+        The loops around it that are left, outermost first.
+    uid : int, optional
+        The loop-level node.
+    step : str
+        The schedule step that made that node; empty where it was in the program from the start.
+    """
+
+    ordinal: int
+    what: str
+    name: str = ""
+    loops: tuple[str, ...] = ()
+    uid: Uid | None = None
+    step: str = ""
+    origins: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def __str__(self) -> str:
+        """Print the statement, its loops and its step."""
+        parts = [self.what]
+        if self.name:
+            parts.append(f"of {self.name!r}")
+        if self.loops:
+            parts.append(f"in loops {', '.join(self.loops)}")
+        if self.step:
+            parts.append(f"(from {self.step})")
+        return " ".join(parts)
+
+    def to_json(self) -> dict[str, Json]:
+        """Render as plain data."""
+        return {
+            "ordinal": self.ordinal,
+            "what": self.what,
+            "name": self.name,
+            "loops": list(self.loops),
+            "uid": self.uid,
+            "step": self.step,
+            "origins": sorted(self.origins),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Which schedule step made a node: its uid tells the ordinal of the step.
+
+    Parameters
+    ----------
+    first : int
+        The ordinal of the trace's first step.
+    texts : tuple of str
+        The steps of the trace as text, in order.
+    named : Mapping of str to str
+        Steps by the printed name of a node, for programs read back from text.
+    """
+
+    first: int = 1
+    texts: tuple[str, ...] = ()
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, source: Source) -> str:
+        """Name the step that made what a statement comes from; empty if none did."""
+        if source.name in self.named:
+            return self.named[source.name]
+        if source.uid is None:
+            return ""
+        position = source.uid // STEP_STRIDE - self.first
+        if not 0 <= position < len(self.texts):
+            return ""
+        return f"step {position}: {self.texts[position]}"
+
+
+class Sites:
+    """Numbers the statements of a kernel as they are compiled, and knows the loops around."""
+
+    def __init__(self, steps: Steps) -> None:
+        """Start outside all loops."""
+        self.steps = steps
+        self.all: list[Site] = []
+        self._loops: list[str] = []
+
+    def of(self, statement: Stmt, what: str) -> Site:
+        """Make the site of a statement."""
+        source = getattr(statement, "source", NO_SOURCE)
+        site = Site(
+            len(self.all),
+            what,
+            source.name,
+            tuple(self._loops),
+            source.uid,
+            self.steps.of(source),
+            source.origins,
+        )
+        self.all.append(site)
+        return site
+
+    def enter(self, loop: Loop) -> None:
+        """Go into a loop."""
+        self._loops.append(loop.source.name or loop.var.name)
+
+    def leave(self) -> None:
+        """Come out of the innermost loop."""
+        self._loops.pop()

@@ -1,0 +1,357 @@
+"""Values of the thread IR, compiled once to closures over a frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...ir.errors import MalformedProgramError
+from ...ir.symbolic import Var
+from ...ir.thread.nodes import (
+    Address,
+    Binary,
+    Bitcast,
+    Broadcast,
+    Cast,
+    Compare,
+    Const,
+    Data,
+    Extract,
+    Fma,
+    FunctionAddress,
+    Gather,
+    Index,
+    Load,
+    Null,
+    Offset,
+    Predicate,
+    Reduce,
+    Reg,
+    Select,
+    Shuffle,
+    Unary,
+    Value,
+)
+from ...ir.thread.types import INDEX, PointerType, Type, VectorType
+from ...ir.thread.visit import operands
+from . import elements
+from .access import Access, load
+from .frame import Frame
+from .sites import Site
+from .terms import Closure, Terms
+
+Run: TypeAlias = Callable[[Frame], Any]
+
+
+class UnboundRegisterError(MalformedProgramError):
+    """A register is read that nothing has assigned."""
+
+    title = "Unbound register"
+
+
+def numeric(of: Type) -> VectorType:
+    """View a type as numbers; an address is a 64-bit integer."""
+    return of if isinstance(of, VectorType) else INDEX
+
+
+class Values:
+    """Compiles the values of one kernel, a statement at a time.
+
+    A value that occurs several times in a statement is computed once.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        """Start with no statement."""
+        self.terms = terms
+        self.lanes: dict[Var, int] = {}
+        self.data: dict[str, Data] = {}
+        self._shared: frozenset[int] = frozenset()
+        self._site: Site | None = None
+
+    def statement(self, site: Site, roots: tuple[Value, ...]) -> bool:
+        """Begin a statement; tell whether the memo has to be cleared before it runs."""
+        seen: Counter[int] = Counter()
+        pending = list(roots)
+        while pending:
+            value = pending.pop()
+            seen[id(value)] += 1
+            if seen[id(value)] == 1:
+                pending.extend(operands(value))
+        self._site = site
+        self._shared = frozenset(key for key, count in seen.items() if count > 1)
+        return bool(self._shared)
+
+    def compile(self, value: Value) -> Run:
+        """Give the function that computes a value."""
+        run = self._compile(value)
+        if id(value) not in self._shared or isinstance(value, Reg | Const):
+            return run
+
+        def once(frame: Frame) -> Any:
+            found = frame.memo.get(value)
+            if found is None:
+                found = frame.memo[value] = run(frame)
+            return found
+
+        return once
+
+    def optional(self, value: Value | None) -> Run | None:
+        """Compile a value that may be missing."""
+        return None if value is None else self.compile(value)
+
+    # ------------------------------------------------------------ dispatch
+
+    def _compile(self, value: Value) -> Run:
+        match value:
+            case Reg():
+                return _register(value)
+            case Const(value=number, type=of):
+                constant = elements.constant(number, of)
+                return lambda _: constant
+            case Null():
+                return lambda _: 0
+            case Index(expr=expr, lane=lane, lanes=lanes):
+                return self._index(self.terms.compile(expr), lane, lanes)
+            case Predicate(condition=claim, lane=lane, lanes=lanes):
+                return self._predicate(self.terms.compile(claim), lane, lanes)
+            case Data(name=name):
+                self.data[name] = value
+                return lambda frame: frame.allocated[name].pointer
+            case FunctionAddress(name=name):
+                raise MalformedProgramError(f"a kernel takes the address of function {name!r}")
+            case Offset(base=base, offset=offset):
+                return self.address(base, self.terms.compile(offset))
+            case Load():
+                return self._load(value)
+            case Gather():
+                return self._gather(value)
+            case _:
+                return self._computed(value)
+
+    def address(self, base: Value, offset: Closure) -> Run:
+        """Compile an address: a base moved by bytes."""
+        start = self.compile(base)
+        return lambda frame: start(frame) + offset(frame.environment)
+
+    def place(self, address: Address) -> Run:
+        """Compile the address of an access."""
+        return self.address(address.base, self.terms.compile(address.offset))
+
+    def access(self, of: Type, alignment: int, *, strided: bool) -> Access:
+        """Describe an access of the statement at hand."""
+        site = self._site
+        if site is None:
+            raise MalformedProgramError("a value stands outside all statements")
+        kind = numeric(of)
+        storage = kind.dtype.numpy
+        return Access(site, storage, kind.lanes, kind.lanes > 1, alignment, strided)
+
+    def _lane(self, lane: Var, lanes: int) -> Callable[[Frame], None]:
+        slot = self.terms.slot(lane)
+        column = np.arange(lanes, dtype=np.int64)[:, None]
+
+        def bind(frame: Frame) -> None:
+            frame.environment[slot] = column if lanes > 1 else 0
+
+        return bind
+
+    def _index(self, term: Closure, lane: Var | None, lanes: int) -> Run:
+        if lane is None:
+            if lanes == 1:
+                return lambda frame: _integers(term(frame.environment))
+            return lambda frame: _spread(_integers(term(frame.environment)), lanes)
+        bind = self._lane(lane, lanes)
+
+        def run(frame: Frame) -> Any:
+            bind(frame)
+            found = _integers(term(frame.environment))
+            return _spread(found, lanes) if found.ndim < 2 and lanes > 1 else found
+
+        return run
+
+    def _predicate(self, term: Closure, lane: Var | None, lanes: int) -> Run:
+        if lane is None:
+            if lanes == 1:
+                return lambda frame: _bits(term(frame.environment))
+            return lambda frame: _spread(_bits(term(frame.environment)), lanes)
+        bind = self._lane(lane, lanes)
+
+        def run(frame: Frame) -> Any:
+            bind(frame)
+            found = _bits(term(frame.environment))
+            return _spread(found, lanes) if found.ndim < 2 and lanes > 1 else found
+
+        return run
+
+    # ------------------------------------------------------------ memory
+
+    def _load(self, value: Load) -> Run:
+        address = self.place(value.address)
+        mask = self.optional(value.mask)
+        stride = None if value.stride is None else self.terms.compile(value.stride)
+        access = self.access(value.type, value.address.alignment, strided=stride is not None)
+        steps = lane_steps(access, stride)
+        make = _truth if numeric(value.type).dtype.kind == "bool" else None
+
+        def run(frame: Frame) -> Any:
+            where, bits = address(frame), None if mask is None else mask(frame)
+            found = load(frame, access, where, steps(frame), bits)
+            return found if make is None else make(found)
+
+        return run
+
+    def _gather(self, value: Gather) -> Run:
+        base, offsets = self.compile(value.base), self.compile(value.offsets)
+        mask = self.optional(value.mask)
+        access = self.access(value.type, value.type.dtype.bytes, strided=True)
+
+        def run(frame: Frame) -> Any:
+            bits = None if mask is None else mask(frame)
+            if access.vector:
+                return load(frame, access, base(frame), offsets(frame), bits)
+            return load(frame, access, base(frame) + offsets(frame), 0, bits)
+
+        return run
+
+    # ------------------------------------------------------------ arithmetic
+
+    def _computed(self, value: Value) -> Run:
+        match value:
+            case Unary(op=op, operand=x):
+                return _one(elements.UNARY[op], self.compile(x))
+            case Binary(op=op, left=x, right=y):
+                combine = elements.binary(op, numeric(x.type).dtype)
+                return _two(combine, self.compile(x), self.compile(y))
+            case Compare(op=op, left=x, right=y):
+                return _two(elements.COMPARE[op], self.compile(x), self.compile(y))
+            case Fma(a=a, b=b, c=c):
+                x, y, z = self.compile(a), self.compile(b), self.compile(c)
+                return lambda frame: elements.fma(x(frame), y(frame), z(frame))
+            case Select(condition=bit, then=x, otherwise=y):
+                return _choice(self.compile(bit), self.compile(x), self.compile(y))
+            case Cast(type=of, operand=x):
+                change = elements.convert(of.dtype, numeric(x.type).dtype)
+                return _one(change, self.compile(x))
+            case Bitcast(type=of, operand=x):
+                return self._bitcast(of, x)
+            case _:
+                return self._laned(value)
+
+    def _laned(self, value: Value) -> Run:
+        match value:
+            case Broadcast(operand=x, lanes=lanes):
+                scalar = self.compile(x)
+                return lambda frame: _spread(np.asarray(scalar(frame)), lanes)
+            case Extract(operand=x, lane=lane):
+                return _extracted(self.compile(x), lane, numeric(x.type).lanes)
+            case Shuffle(left=x, right=y, lanes=lanes):
+                return _shuffled(self.compile(x), self.compile(y), lanes, numeric(x.type).lanes)
+            case Reduce(op=op, operand=x):
+                vector, of = self.compile(x), numeric(x.type)
+                if of.lanes == 1:
+                    return vector
+                return lambda frame: elements.reduce_lanes(op, vector(frame), of.dtype)
+            case _:
+                raise MalformedProgramError(f"a kernel has a {type(value).__name__}")
+
+    def _bitcast(self, of: Type, operand: Value) -> Run:
+        x, source, target = self.compile(operand), numeric(operand.type), numeric(of)
+        if isinstance(of, PointerType) or isinstance(operand.type, PointerType):
+            return x
+        if source.lanes == target.lanes:
+            return lambda frame: x(frame).view(target.dtype.numpy)
+
+        def run(frame: Frame) -> Any:
+            columns = np.atleast_2d(x(frame)) if source.lanes == 1 else x(frame)
+            rows = np.ascontiguousarray(columns.T).view(target.dtype.numpy)
+            return rows.T if target.lanes > 1 else _scalar(rows[:, 0])
+
+        return run
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def lane_steps(access: Access, stride: Closure | None) -> Run:
+    """Give the byte offset of every lane from the first."""
+    if not access.vector:
+        return lambda _: 0
+    lanes = np.arange(access.lanes, dtype=np.int64)[:, None]
+    if stride is None:
+        steps = lanes * access.width
+        return lambda _: steps
+    return lambda frame: lanes * stride(frame.environment)
+
+
+def _register(reg: Reg) -> Run:
+    def run(frame: Frame) -> Any:
+        found = frame.registers.get(reg)
+        if found is None:
+            raise UnboundRegisterError(f"register {reg.name!r} is read but never assigned")
+        return found
+
+    return run
+
+
+def _integers(value: Any) -> Any:
+    return np.int64(value) if isinstance(value, int) else value
+
+
+def _bits(value: Any) -> Any:
+    return np.bool_(value) if isinstance(value, bool) else value
+
+
+def _truth(value: Any) -> Any:
+    return value.view(np.uint8) != 0
+
+
+def _scalar(value: Any) -> Any:
+    return value[0] if value.shape == (1,) else value
+
+
+def _spread(value: Any, lanes: int) -> Any:
+    """Give a vector with the same scalar in every lane."""
+    width = value.shape[0] if value.ndim else 1
+    return np.broadcast_to(value, (lanes, width))
+
+
+def _one(function: Callable[[Any], Any], x: Run) -> Run:
+    return lambda frame: function(x(frame))
+
+
+def _two(function: Callable[[Any, Any], Any], x: Run, y: Run) -> Run:
+    return lambda frame: function(x(frame), y(frame))
+
+
+def _choice(bit: Run, x: Run, y: Run) -> Run:
+    def run(frame: Frame) -> Any:
+        chosen, then, otherwise = bit(frame), x(frame), y(frame)
+        if chosen.ndim == 0:
+            return then if chosen else otherwise
+        return np.where(chosen, then, otherwise)
+
+    return run
+
+
+def _extracted(x: Run, lane: int, lanes: int) -> Run:
+    if lanes == 1:
+        return x
+    return lambda frame: _scalar(x(frame)[lane])
+
+
+def _shuffled(x: Run, y: Run, lanes: tuple[int, ...], count: int) -> Run:
+    chosen = np.array(lanes)
+
+    def run(frame: Frame) -> Any:
+        left, right = x(frame), y(frame)
+        if count == 1:
+            left, right = _spread(np.asarray(left), 1), _spread(np.asarray(right), 1)
+        width = max(left.shape[1], right.shape[1])
+        pair = [np.broadcast_to(side, (count, width)) for side in (left, right)]
+        picked = np.concatenate(pair)[chosen]
+        return picked if len(lanes) > 1 else _scalar(picked[0])
+
+    return run
