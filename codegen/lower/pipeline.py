@@ -19,6 +19,7 @@ from .gpu.axes import guard_single, unify_axes
 from .gpu.compact import compact_for_threads
 from .gpu.kernel import lower_threads
 from .gpu.machine import THREAD
+from .gpu.tails import lift_uniform
 from .gpu.virtual import distribute_virtual
 from .kernel.context import Context
 from .kernel.memory import Memory
@@ -74,6 +75,7 @@ PASSES: tuple[Step, ...] = (
     Step("prune", _on_body(prune)),
     Step("accumulate", accumulate, CPU),
     Step("lift_tails", _on_body(lift_tails), CPU),
+    Step("lift_uniform", lambda func, _: lift_uniform(func), GPU),
 )
 """Loop level to loop level, in order; each keeps what the program computes."""
 

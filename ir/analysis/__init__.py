@@ -6,6 +6,7 @@ from .accesses import Access, accesses, bindings_of, is_plain, reads, writes
 from .cost import flops, footprint, live_ranges, peak_bytes, size_in_bytes
 from .dataflow import consumers, producers, read_buffers, written_buffers
 from .dependences import (
+    OWN,
     Conflict,
     access_spans,
     conflicts,
@@ -30,6 +31,7 @@ from .spans import Span, covers, span_of, union, within_dimension
 from .tree import Tree, block_stores, tree_of
 
 __all__ = [
+    "OWN",
     "Access",
     "Conflict",
     "PatternKind",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Store
+from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Scope, Store
 from ..loop.visit import walk, walk_element
 from ..symbolic import Facts, Var, const_value, free_vars, is_proved
 from .accesses import Access, accesses, reads, writes
@@ -190,18 +191,30 @@ def _covers_all(
 # ---------------------------------------------------------------- conflicts
 
 
-def conflicts(tree: Tree, loop: For, *, lanes: bool = False) -> Iterator[Conflict]:
+OWN: Final = frozenset({"local", "fragment"})
+"""Scopes of which every thread has its own memory."""
+
+
+def conflicts(
+    tree: Tree,
+    loop: For,
+    *,
+    lanes: bool = False,
+    own: frozenset[Scope] = OWN,
+    common: frozenset[Scope] = frozenset(),
+) -> Iterator[Conflict]:
     """Find what keeps the iterations of a loop from running in any order or at once.
 
     Iterations are independent where no two write one element of a buffer that outlives an
     iteration, and none reads what another one writes. A temporary all of whose uses are inside
     the loop, each read written before in the same iteration, is private to the iteration; with
-    ``lanes``, where iterations become lanes of a vector, nothing is.
+    ``lanes``, where iterations become lanes of a vector, nothing is. Every iteration has its own
+    memory of the scopes ``own``, however much, and none of the scopes ``common``.
     """
     blocks = list(tree.blocks_in(loop.body))
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
-            shared = lanes or not is_private(tree, loop, buffer)
+            shared = lanes or buffer.scope in common or not is_private(tree, loop, buffer, own)
             if shared and not writes_apart(tree, loop, block, buffer):
                 yield Conflict(
                     f"iterations of {loop.var.name!r} write the same elements of "
@@ -233,10 +246,12 @@ def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     return len(found) == 1 and loop.var in determined(found[0].bound(), ranges, facts)
 
 
-def is_private(tree: Tree, loop: For, buffer: Buffer) -> bool:
+def is_private(
+    tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN
+) -> bool:
     """Whether a temporary is used only inside a loop, and written before every read.
 
-    What an iteration writes has to be of constant size, or the buffer ``local``: else lowering
+    What an iteration writes has to be of constant size, or the scope one of ``own``: else lowering
     would leave the iterations one place for it.
     """
     if buffer not in tree.function.buffers:
@@ -244,7 +259,7 @@ def is_private(tree: Tree, loop: For, buffer: Buffer) -> bool:
     users = [b for b in tree.leaf_blocks() if any(a.buffer is buffer for a in accesses(b))]
     if not all(tree.contains(loop, b) for b in users):
         return False
-    if buffer.scope != "local" and not _is_constant_box(tree, loop, users, buffer):
+    if buffer.scope not in own and not _is_constant_box(tree, loop, users, buffer):
         return False
     readers = [b for b in users if reads(b, buffer)]
     return all(covered_inside(tree, loop, b, buffer) for b in readers)

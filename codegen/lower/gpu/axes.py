@@ -10,7 +10,7 @@ from ....ir.gpu import BLOCK_AXES, TAGS, THREAD_AXES
 from ....ir.loop.nodes import Block, Buffer, For, If, PrimFunc, Stmt, Store
 from ....ir.loop.ranges import loop_var
 from ....ir.loop.visit import children, substitute_in, transform, walk, with_children
-from ....ir.symbolic import Expr, Var, all_of, const_value, eq, free_vars, to_text
+from ....ir.symbolic import Const, Expr, Var, all_of, const_value, eq, free_vars, to_text
 from ....ir.thread.nodes import ThreadAxis
 from ....schedules.intrinsics.contract import ANNOTATION
 from .errors import ThreadAxisError, UnboundKernelError
@@ -123,6 +123,8 @@ class _Unify:
             case For(kind="thread", thread=tag, var=variable, body=body):
                 swapped = substitute_in(body, {variable: self._axes[tag].var})
                 return self.statement(swapped, inside | {tag})
+            case For(kind="serial", extent=Const(value=1), var=variable, body=body):
+                return self.statement(substitute_in(body, {variable: 0}), inside)
             case Store():
                 return self._guarded(statement, statement.buffer, inside)
             case Block() if any(key == ANNOTATION for key, _ in statement.annotations):

@@ -61,7 +61,9 @@ def _own(buffer: Buffer, accesses: list[Access]) -> Compact | None:
     place, boxes = find_place(buffer, accesses, common_loops(accesses))
     if not set(launch) <= set(place):
         return None
-    return shrunk(buffer, boxes, "fragment" if buffer.scope == "fragment" else "local")
+    if buffer.scope == "fragment":
+        return shrunk(buffer, boxes, "fragment")
+    return shrunk(buffer, boxes, "local", dense=True)
 
 
 def _of_block(buffer: Buffer, accesses: list[Access], function: str) -> Compact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....ir.loop import nodes as loop
-from ....ir.loop.visit import loads, stores, walk, walk_element
+from ....ir.loop.visit import Rebuilder, loads, stores, walk, walk_element
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, eq, linear_form, substitute
 from ..kernel.context import Context
 from ..kernel.memory import strides_of
@@ -14,6 +14,27 @@ from ..kernel.memory import strides_of
 def is_simple(body: loop.Stmt) -> bool:
     """Whether a body is stores and branches alone."""
     return not any(isinstance(s, loop.For | loop.Let) for s in walk(body))
+
+
+def assuming_all(body: loop.Stmt, lane: Var) -> loop.Stmt:
+    """Take what a body does where all lanes run; its conditions that vary with the lane hold."""
+    return _Assume(lane).statement(body)
+
+
+class _Assume(Rebuilder):
+    def __init__(self, lane: Var) -> None:
+        self._lane = lane
+
+    def element(self, element: loop.Element) -> loop.Element:
+        if isinstance(element, loop.Where) and isinstance(element.condition, loop.Condition):
+            if self._lane in element.condition.value.free:
+                return self.element(element.then)
+        return super().element(element)
+
+    def statement(self, statement: loop.Stmt) -> loop.Stmt:
+        if isinstance(statement, loop.If) and self._lane in statement.condition.free:
+            return self.statement(statement.then)
+        return super().statement(statement)
 
 
 def together(body: loop.Stmt, lane: Var, count: int, context: Context) -> Bool:

@@ -19,7 +19,7 @@ from ..kernel.statements import StatementLowering
 from .across import ACROSS
 from .combine import Combination, Threads
 from .errors import KernelStatementError
-from .lanes import is_simple, together
+from .lanes import assuming_all, is_simple, together
 from .machine import THREAD
 from .memory import GpuMemory
 
@@ -102,9 +102,8 @@ class ThreadLowering(StatementLowering):
         if claim is FALSE:
             self._unrolled(nest, range(start, start + lanes), context)
             return
-        at_once = self._at_once(
-            nest, lane, lanes, replace(inner, known=inner.known.assuming(claim))
-        )
+        inner = replace(inner, known=inner.known.assuming(claim))
+        at_once = self._at_once(nest, lane, lanes, inner)
         if claim is TRUE:
             self.out.extend(at_once)
             return
@@ -115,7 +114,8 @@ class ThreadLowering(StatementLowering):
 
     def _at_once(self, nest: loop.For, lane: Var, lanes: int, context: Context) -> tuple[Stmt, ...]:
         before, self._memory.aligned = self._memory.aligned, True
-        body = self.body(nest.body, replace(context, lanes=Lanes(lane, lanes)))
+        running = assuming_all(nest.body, nest.var)
+        body = self.body(running, replace(context, lanes=Lanes(lane, lanes)))
         self._memory.aligned = before
         return body
 

@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import gcd
 
 from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
 from ....ir.loop.visit import Rebuilder, children, loads
-from ....ir.symbolic import Expr, as_expr, bounds, const_value, free_vars, linear_form
+from ....ir.symbolic import (
+    Expr,
+    Var,
+    as_expr,
+    bounds,
+    const_value,
+    free_vars,
+    linear_form,
+    substitute,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +37,15 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where one dimension is accessed: ``[base + low, base + high]``, both included."""
+    """Where one dimension is accessed: ``base + low``, and every ``step`` up to ``base + high``.
+
+    A step of 0 means a single index.
+    """
 
     base: Expr
     low: int
     high: int
+    step: int = 1
 
 
 def compact_buffers(func: PrimFunc) -> PrimFunc:
@@ -92,10 +106,14 @@ def _own(statement: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """A shrunken buffer; ``bases`` are subtracted from the indices, None where one stays."""
+    """A shrunken buffer; ``bases`` are subtracted from the indices, None where one stays.
+
+    What is left of an index is divided by the dimension's step.
+    """
 
     buffer: Buffer
     bases: tuple[Expr | None, ...]
+    steps: tuple[int, ...]
 
 
 def _compacted(buffer: Buffer, accesses: list[Access]) -> Compact | None:
@@ -123,14 +141,20 @@ def find_place(
         place = place[:-1]
 
 
-def shrunk(buffer: Buffer, boxes: list[Box | None], scope: Scope) -> Compact:
-    """Make the buffer of what its boxes hold."""
+def shrunk(
+    buffer: Buffer, boxes: list[Box | None], scope: Scope, *, dense: bool = False
+) -> Compact:
+    """Make the buffer of what its boxes hold; a dense one leaves out what is stepped over."""
     shape: list[Expr] = []
     bases: list[Expr | None] = []
+    steps: list[int] = []
     for dim, box in zip(buffer.shape, boxes, strict=True):
-        shape.append(dim if box is None else as_expr(box.high - box.low + 1))
+        steps.append(max(1, box.step) if dense and box is not None else 1)
+        reach = dim if box is None else as_expr((box.high - box.low) // steps[-1] + 1)
+        shape.append(reach)
         bases.append(None if box is None else box.base + box.low)
-    return Compact(replace(buffer, shape=tuple(shape), scope=scope, strides=None), tuple(bases))
+    new = replace(buffer, shape=tuple(shape), scope=scope, strides=None)
+    return Compact(new, tuple(bases), tuple(steps))
 
 
 def common_loops(accesses: list[Access]) -> tuple[For, ...]:
@@ -166,7 +190,8 @@ def _box(accesses: list[Access], axis: int, place: tuple[For, ...]) -> Box | Non
     low, high = min(w[0] for w in written), max(w[1] for w in written)
     if any(p[0] < low or p[1] > high for p in placed):
         return None
-    return Box(base, low, high)
+    step = gcd(*(s.step for s in known), *(p[0] - low for p in placed))
+    return Box(base, low, high, step)
 
 
 def _span(access: Access, axis: int, depth: int) -> Box | None:
@@ -174,15 +199,26 @@ def _span(access: Access, axis: int, depth: int) -> Box | None:
     inner = [loop.var for loop in access.loops[depth:]]
     form = linear_form(access.indices[axis], inner)
     if form is None:
-        return None
-    low = high = 0
+        return _bounded(access.indices[axis], inner)
+    low = high = every = 0
     for variable, coefficient in form.coefficients.items():
         step, limits = const_value(coefficient), bounds(variable)
         if step is None or limits.lower is None or limits.upper is None:
             return None
         low += min(step * limits.lower, step * limits.upper)
         high += max(step * limits.lower, step * limits.upper)
-    return Box(form.rest, low, high)
+        every = gcd(every, step)
+    return Box(form.rest, low, high, every)
+
+
+def _bounded(index: Expr, inner: list[Var]) -> Box | None:
+    """Bound what variables add to an index that is not linear in them."""
+    base = substitute(index, dict.fromkeys(inner, 0))
+    added = index - base
+    limits = bounds(added)
+    if not added.free <= set(inner) or limits.lower is None or limits.upper is None:
+        return None
+    return Box(base, limits.lower, limits.upper)
 
 
 def _plain(accesses: list[Access], axis: int, place: tuple[For, ...]) -> bool:
@@ -198,16 +234,19 @@ class Rebase(Rebuilder):
         self._changed = changed
 
     def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        bases = self._changed[buffer].bases
-        return tuple(i if b is None else i - b for i, b in zip(indices, bases, strict=True))
+        changed = self._changed[buffer]
+        parts = zip(indices, changed.bases, changed.steps, strict=True)
+        return tuple(i if b is None else (i - b) // step for i, b, step in parts)
 
     def element(self, element: Element) -> Element:
+        """Move the indices of a load."""
         if isinstance(element, Load) and element.buffer in self._changed:
             indices = self._indices(element.buffer, element.indices)
             return Load(self._changed[element.buffer].buffer, indices)
         return super().element(element)
 
     def statement(self, statement: Stmt) -> Stmt:
+        """Move the indices of what a statement reads and writes."""
         if isinstance(statement, Store) and statement.buffer in self._changed:
             return replace(
                 statement,

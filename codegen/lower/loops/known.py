@@ -25,6 +25,8 @@ from ....ir.symbolic import (
     Or,
     all_of,
     any_of,
+    const_value,
+    linear_form,
     negate,
 )
 
@@ -109,6 +111,12 @@ class Known:
         for bound in related:
             rest = term + bound.term
             yield _minus(rest.lower, bound.upper), _minus(rest.upper, bound.lower)
+        for bound in related:
+            factor = _ratio(term, bound.term)
+            if factor is not None:
+                rest = term - bound.term * factor
+                low, high = _times(bound.lower, factor), _times(bound.upper, factor)
+                yield _plus(rest.lower, low), _plus(rest.upper, high)
 
     def _positive(self, claim: Bool, slack: Expr) -> Bool:
         for lower, upper in self._ranges(slack):
@@ -126,6 +134,21 @@ class Known:
             if (least is not None and least > 0) or (most is not None and most < 0):
                 return FALSE
         return TRUE if least == most == 0 else claim
+
+
+def _ratio(term: Expr, other: Expr) -> int | None:
+    """Give how often one term holds another, where that is more than once."""
+    common = min(term.free & other.free, key=lambda v: v.serial)
+    forms = [linear_form(t, (common,)) for t in (term, other)]
+    factors = [None if f is None else const_value(f.coefficients[common]) for f in forms]
+    whole, part = factors
+    if not whole or not part or whole % part or whole // part < 2:
+        return None
+    return whole // part
+
+
+def _times(a: int | None, factor: int) -> int | None:
+    return None if a is None else a * factor
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

@@ -65,6 +65,12 @@ class _Place:
     tiles: frozenset[Var] = frozenset()
     kept: frozenset[Expr] = frozenset()
     stores: int = MOST_STORES
+    threads: tuple[For, ...] = ()
+
+    @property
+    def start(self) -> _Path:
+        """Give the way from here down, before its first step."""
+        return _Path(self.threads)
 
     def assuming(self, claim: Bool) -> _Place:
         return replace(self, known=self.known.assuming(claim))
@@ -73,8 +79,11 @@ class _Place:
         return replace(self, known=self.known.inside(loop))
 
 
-def lift_tails(statement: Stmt, known: Known) -> Stmt:
+def lift_tails(statement: Stmt, known: Known, threads: tuple[For, ...] = ()) -> Stmt:
     """Lift the guards of tiles, in every loop body from the outside in.
+
+    ``threads`` are loops around everything that count as tiles too: what is lifted is alike for
+    all threads of a block.
 
     Before::
         for i0 in range((m + 3) // 4):
@@ -87,11 +96,11 @@ def lift_tails(statement: Stmt, known: Known) -> Stmt:
             elif m - i0 * 4 == 3: (three rows)
             elif ...
     """
-    return _level(statement, _Place(known))
+    return _level(statement, _Place(known, threads=threads))
 
 
 def _level(body: Stmt, place: _Place) -> Stmt:
-    guard = next(_liftable(body, place, _Path()), None)
+    guard = next(_liftable(body, place, place.start), None)
     if guard is None:
         return _descend(body, place)
     if isinstance(body, Seq):
@@ -104,7 +113,7 @@ def _level_range(body: Seq, guard: Guard, place: _Place) -> Stmt:
     concerned = [
         k
         for k, part in enumerate(body.body)
-        if any(g.slack is guard.slack for g in _liftable(part, place, _Path()))
+        if any(g.slack is guard.slack for g in _liftable(part, place, place.start))
     ]
     first, last = concerned[0], concerned[-1] + 1
     pieces = [_versions(seq(*body.body[first:last]), guard, place)]
@@ -116,7 +125,7 @@ def _level_range(body: Seq, guard: Guard, place: _Place) -> Stmt:
 
 
 def _versions(body: Stmt, guard: Guard, place: _Place) -> Stmt:
-    same = [g for g in _liftable(body, place, _Path()) if g.slack is guard.slack]
+    same = [g for g in _liftable(body, place, place.start) if g.slack is guard.slack]
     full, least = max(g.highest for g in same), min(g.lowest for g in same)
     slack, room = guard.slack, guard.slack >= full
 

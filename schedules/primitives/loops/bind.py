@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import conflicts, feeds_kind, is_reduction, reduction_update, writes
+from ....ir.analysis import OWN, conflicts, feeds_kind, is_reduction, reduction_update, writes
 from ....ir.gpu import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import walk
@@ -87,7 +87,11 @@ class Bind(Primitive):
         """Check that iterations are independent."""
         tree = state.tree(self.loop.function)
         loop = state.loop(self.loop)
-        for conflict in conflicts(tree, loop):
+        if self.thread in BLOCK_AXES:
+            found = conflicts(tree, loop, own=OWN | {"shared"})
+        else:
+            found = conflicts(tree, loop, common=frozenset({"shared"}))
+        for conflict in found:
             if not self._is_combined(loop, conflict.block, conflict.buffer.name):
                 where = (self.loop, block_ref(self.loop.function, conflict.block))
                 yield Problem(8, conflict.reason, where)

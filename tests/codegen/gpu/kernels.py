@@ -9,6 +9,7 @@ from tilewright.schedules import Schedule
 
 if TYPE_CHECKING:
     from tilewright.ir.loop.nodes import PrimFunc
+    from tilewright.schedules.refs import BlockRef
 
 ELEMENTWISE = """
 m, n = symbols("m n", lower=1)
@@ -97,6 +98,46 @@ def softmax(threads: int = 256) -> Schedule:
         sch.bind(lane, "threadIdx.x")
     sch.bind(row, "blockIdx.x")
     return sch
+
+
+def matmul() -> Schedule:
+    """Blocks of 64x64 of C; tiles of A and B in shared memory; 4x4 of C in a thread's registers."""
+    sch = Schedule(parse(MATMUL))
+    mm = sch.get_block("mm")
+    i, j, k = sch.get_loops(mm)
+    block_i, own_i, thread_i = sch.split(i, factors=(None, 4, 16))
+    block_j, own_j, thread_j = sch.split(j, factors=(None, 4, 16))
+    tile_k, k = sch.split(k, factors=(None, 16))
+    sch.reorder((block_i, block_j, tile_k, thread_i, thread_j, k, own_i, own_j))
+    out = sch.cache_write(mm, sch.get_buffer("C"), "local")
+    sch.reverse_compute_at(out, block_j)
+    fetches = [sch.cache_read(mm, sch.get_buffer(name), "shared") for name in ("A", "B")]
+    for fetch in fetches:
+        sch.compute_at(fetch, tile_k)
+    sch.bind(block_i, "blockIdx.y")
+    sch.bind(block_j, "blockIdx.x")
+    for fetch in fetches:
+        cooperate(sch, fetch, (16, 16), lanes=4)
+    row, column = sch.get_loops(out)[2:]
+    out_i, out_thread_i = sch.split(row, factors=(4, 16))
+    out_j, out_thread_j = sch.split(column, factors=(4, 16))
+    sch.reorder((out_thread_i, out_thread_j, out_i, out_j))
+    for loop in (thread_i, out_thread_i):
+        sch.bind(loop, "threadIdx.y")
+    for loop in (thread_j, out_thread_j):
+        sch.bind(loop, "threadIdx.x")
+    for loop in (k, own_i, own_j, out_i, out_j):
+        sch.unroll(loop)
+    return sch
+
+
+def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, int], lanes: int) -> None:
+    """Let the threads of a block share the copying of a tile, some neighbours each."""
+    tile = sch.fuse(sch.get_loops(fetch)[-2:])
+    _, y, x, vector = sch.split(tile, factors=(None, *threads, lanes))
+    sch.bind(y, "threadIdx.y")
+    sch.bind(x, "threadIdx.x")
+    sch.vectorize(vector)
 
 
 def function(schedule: Schedule) -> PrimFunc:
