@@ -125,5 +125,7 @@ class ScheduleMethods:
         """Copy a kernel for a range of one symbol; calls choose by a guard, the old one is fallback."""
     def blockize(self, loop: LoopRef | str) -> BlockRef:
         """Make one block of a nest of loops and the block inside, a unit to all steps around it."""
+    def pad_einsum(self, block: BlockRef | str, padding: Sequence[int]) -> tuple[BlockRef, ...]:
+        """Compute a contraction on padded copies, so that every loop is a multiple of a tile."""
     def tensorize(self, target: LoopRef | BlockRef | str, intrinsic: str) -> BlockRef:
         """Let a tensor instruction do the work of a nest of loops."""

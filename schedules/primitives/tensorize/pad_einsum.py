@@ -1,0 +1,380 @@
+"""Pad einsum: a contraction computes on operands padded to whole tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.analysis import Tree, is_plain, reads, reduction_update, with_regions, writes
+from ....ir.dtype import DType, bool_
+from ....ir.loop.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Condition,
+    Element,
+    For,
+    IterVar,
+    Load,
+    Number,
+    Stmt,
+    Store,
+    Where,
+)
+from ....ir.loop.ranges import loop_var
+from ....ir.loop.visit import Rebuilder, replace_statement, seq, substitute_in
+from ....ir.symbolic import (
+    TRUE,
+    Expr,
+    Var,
+    all_of,
+    ceildiv,
+    eq,
+    is_proved,
+    to_text,
+)
+from ...edit import Edit
+from ...nests import nest, whole
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import BlockRef, Ref
+from ...state import State
+
+_Place = tuple[Buffer, tuple[Expr, ...]]
+"""A buffer, and the iteration variables that it is accessed at."""
+
+
+@primitive(family="tensorize", returns=tuple[BlockRef, ...])
+@dataclass(frozen=True, slots=True)
+class PadEinsum(Primitive):
+    """Compute a contraction on padded copies, so that every loop is a multiple of a tile.
+
+    Before::
+
+        for i, j, k in grid(M, N, K):
+            C[i, j] += A[i, k] * B[k, j]
+
+    After (``padding=(16, 1, 1)``)::
+
+        for i, k in grid(ceildiv(M, 16) * 16, K):
+            A_pad[i, k] = where(i < M, A[i, k], 0)
+        for i, j, k in grid(ceildiv(M, 16) * 16, N, K):
+            C_pad[i, j] += A_pad[i, k] * B[k, j]
+        for i, j in grid(M, N):
+            C[i, j] = C_pad[i, j]
+
+    Parameters
+    ----------
+    block : BlockRef
+        The contraction.
+    padding : tuple of int
+        For each iteration variable of the block, what its extent becomes a multiple of.
+
+    Requires
+    --------
+    1. The block is an einsum: it stores one element for each spatial iteration, of a buffer that it
+       does not read but to add to it and whose dimensions are the iterations; every index of what
+       it reads is one iteration variable; a reduction has its initialisation.
+    2. The block's loops hold nothing else, and each runs one iteration variable from 0 to its end.
+    3. There is one padding for each iteration variable, and all are positive.
+    4. A reduction that is padded adds up products, every buffer in which has that iteration as an
+       index: then what is added is 0.
+    5. Some extent is not provably a multiple of its padding.
+
+    Notes
+    -----
+    Copies are made of what has a padded dimension, with zeros in the padding; the result is cut
+    out again. Extents that provably are multiples stay. ``cache_read`` of a copy and
+    ``compute_inline`` of the block that made it pad while fetching. Gives the copying blocks, in
+    the order of the reads, and last the one that cuts out the result, where there is one.
+    Cost: linear in the size of the function. Source: TVM's ``pad_einsum``; TensorIR §4.3.
+    """
+
+    block: BlockRef
+    padding: tuple[int, ...]
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the block, its loops and the arity."""
+        block, tree = state.block(self.block), state.tree(self.block.function)
+        for message in _not_einsum(tree, block):
+            yield Problem(1, f"block {block.name!r} {message}", (self.block,))
+        message = _not_trivial(tree, block)
+        if message is not None:
+            yield Problem(2, message, (self.block,))
+        given, wanted = len(self.padding), len(block.iters)
+        if given != wanted or any(p < 1 for p in self.padding):
+            names = ", ".join(v.var.name for v in block.iters)
+            yield Problem(
+                3,
+                f"padding {self.padding} has {given} numbers; block {block.name!r} has {wanted} "
+                f"iteration variables ({names}), each to be padded to a positive multiple",
+                (self.block,),
+                {"given": given, "wanted": wanted},
+            )
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that something is to be padded, and that padded sums stay the same."""
+        block = state.block(self.block)
+        padded = self._padded(state)
+        if not padded:
+            shown = ", ".join(to_text(v.extent) for v in block.iters)
+            yield Problem(
+                5, f"extents {shown} are multiples of {self.padding} already", (self.block,)
+            )
+        for item in block.iters:
+            if item.kind == "reduce" and item.var in padded:
+                message = _not_zero(block, item.var)
+                if message is not None:
+                    yield Problem(4, message, (self.block,), fixes=self._without(state, item.var))
+
+    def _without(self, state: State, variable: Var) -> tuple[PadEinsum, ...]:
+        """The same step that leaves a reduction as it is, if that does anything."""
+        iters = state.block(self.block).iters
+        pairs = zip(iters, self.padding, strict=True)
+        padding = tuple(1 if v.var is variable else p for v, p in pairs)
+        step = replace(self, padding=padding)
+        return (step,) if step._padded(state) else ()  # noqa: SLF001
+
+    def _padded(self, state: State) -> dict[Var, Expr]:
+        """The new extents of the iteration variables that are no multiples."""
+        block = state.block(self.block)
+        facts = state.tree(self.block.function).facts(block)
+        return {
+            v.var: ceildiv(v.extent, p) * p
+            for v, p in zip(block.iters, self.padding, strict=True)
+            if p > 1 and not is_proved(eq(v.extent % p, 0), facts)
+        }
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Add the copies, and let the block run on them."""
+        edit = Edit(state, self.block.function)
+        block = state.block(self.block)
+        padding = _Padding(edit, block, self._padded(state))
+        loops = edit.tree.loops_above(block)
+        main = padding.enlarged(loops)
+        body = seq(*padding.before, main, *padding.after)
+        made = (*padding.before_blocks, *padding.after_blocks)
+        return edit.finish(
+            replace_statement(edit.tree.function.body, loops[0], body),
+            results=tuple(edit.block_ref(b) for b in made),
+            buffers=(*edit.tree.function.buffers, *padding.buffers),
+        )
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Multiples of 16, the side of most tensor instructions' tiles."""
+        if isinstance(selection, BlockRef):
+            block = state.block(selection)
+            if block.iters and not any(_not_einsum(state.tree(selection.function), block)):
+                yield cls(selection, (16,) * len(block.iters))
+
+
+# ---------------------------------------------------------------- requirements
+
+
+def _not_einsum(tree: Tree, block: Block) -> Iterator[str]:
+    found = writes(block)
+    if not is_plain(block) or len(found) != 1 or not isinstance(block.body, Store):
+        yield "is more than one store in an iteration"
+        return
+    variables = {v.var: v.extent for v in block.iters}
+    target = found[0]
+    if any(v.kind == "ordered" for v in block.iters):
+        yield "has ordered iterations"
+    spatial = {v.var for v in block.iters if v.kind == "spatial"}
+    if set(target.indices) != spatial or len(target.indices) != len(spatial):
+        yield f"does not write {target.buffer.name!r} at its spatial iterations, each once"
+        return
+    for index, size in zip(target.indices, target.buffer.shape, strict=True):
+        if isinstance(index, Var) and not is_proved(
+            eq(variables[index], size), tree.function.facts
+        ):
+            yield f"does not write all of {target.buffer.name!r}"
+    others = {a.buffer: a.indices for a in reads(block)}
+    if target.buffer in others:
+        yield f"reads what it writes, {target.buffer.name!r}"
+    if any(b is not block for b in tree.writers(target.buffer)):
+        yield f"is not the only one to write {target.buffer.name!r}"
+    for access in reads(block):
+        if not all(i in variables for i in access.indices):
+            shown = ", ".join(map(to_text, access.indices))
+            yield f"reads {access.buffer.name}[{shown}], which are no iteration variables"
+    if any(v.kind == "reduce" for v in block.iters) and block.init is None:
+        yield "is a reduction without its initialisation"
+
+
+def _not_trivial(tree: Tree, block: Block) -> str | None:
+    """Say why the loops of a block do not simply run its iterations."""
+    loops = tree.loops_above(block)
+    around = list(tree.ancestors(block))[: len(loops)]
+    single = all(isinstance(s, For) for s in around)
+    bindings = [v.binding for v in block.iters]
+    bare = len(loops) == len(bindings) and {x.var for x in loops} == set(bindings)
+    extents = {x.var: x.extent for x in loops}
+    same = bare and all(extents[_var(v.binding)] is v.extent for v in block.iters)
+    if loops and single and same and block.predicate == TRUE:
+        return None
+    return (
+        f"the loops around block {block.name!r} do not hold it alone, each for one iteration "
+        "variable from 0 to its end"
+    )
+
+
+def _var(term: Expr) -> Var:
+    if not isinstance(term, Var):
+        raise TypeError(f"{term} is no variable")
+    return term
+
+
+def _not_zero(block: Block, variable: Var) -> str | None:
+    """Say why zeros in the padding of a reduction may add something."""
+    update = reduction_update(block)
+    if update is None or update[1].op != "add":
+        return (
+            f"block {block.name!r} does not add up, so zeros in the padding of {variable.name!r} "
+            "would change its results"
+        )
+    for factor in _factors(update[1].right):
+        match factor:
+            case Load(indices=indices) if variable in indices:
+                continue
+            case Number(value=value) if math.isfinite(value):
+                continue
+            case Load(buffer=buffer):
+                return (
+                    f"{buffer.name!r} does not have {variable.name!r} as an index, so what it is "
+                    "multiplied with, 0, may give no 0"
+                )
+            case _:
+                return f"block {block.name!r} adds up more than products of what it reads"
+    return None
+
+
+def _factors(element: Element) -> Iterator[Element]:
+    match element:
+        case Binary(op="mul", left=left, right=right):
+            yield from _factors(left)
+            yield from _factors(right)
+        case Cast(operand=operand):
+            yield from _factors(operand)
+        case _:
+            yield element
+
+
+# ---------------------------------------------------------------- rewriting
+
+
+class _Padding(Rebuilder):
+    """The copies of a contraction, and the contraction on them."""
+
+    def __init__(self, edit: Edit, block: Block, padded: dict[Var, Expr]) -> None:
+        self._edit, self._block, self._padded = edit, block, padded
+        self._copies: dict[_Place, Buffer] = {}
+        self.before: list[Stmt] = []
+        self.after: list[Stmt] = []
+        self.before_blocks: list[Block] = []
+        self.after_blocks: list[Block] = []
+        for access in reads(block):
+            if self._grows(access.indices):
+                self._pad(access.buffer, access.indices)
+        target = writes(block)[0]
+        if self._grows(target.indices):
+            self._crop(target.buffer, target.indices)
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The new buffers."""
+        return tuple(self._copies.values())
+
+    def _grows(self, indices: tuple[Expr, ...]) -> bool:
+        return any(i in self._padded for i in indices)
+
+    def _copy(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Buffer:
+        pairs = zip(indices, buffer.shape, strict=True)
+        shape = tuple(self._padded.get(_var(i), size) for i, size in pairs)
+        copy = self._edit.buffer(f"{buffer.name}_pad", shape, buffer.dtype, "global")
+        self._copies[buffer, indices] = copy
+        return copy
+
+    def _pad(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        if (buffer, indices) in self._copies:
+            return
+        copy = self._copy(buffer, indices)
+
+        def value(at: tuple[Expr, ...]) -> Element:
+            sides = zip(at, indices, buffer.shape, strict=True)
+            inside = all_of(*(i < size for i, v, size in sides if v in self._padded))
+            return Where(Condition(inside), Load(buffer, at), _zero(buffer.dtype))
+
+        made = self._elementwise(f"pad_{buffer.name}", copy, copy.shape, value)
+        self.before_blocks.append(made)
+        self.before.append(self._nest(made))
+
+    def _crop(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        copy = self._copy(buffer, indices)
+        made = self._elementwise(
+            f"crop_{buffer.name}", buffer, buffer.shape, lambda at: Load(copy, at)
+        )
+        self.after_blocks.append(made)
+        self.after.append(self._nest(made))
+
+    def _elementwise(
+        self,
+        name: str,
+        target: Buffer,
+        shape: tuple[Expr, ...],
+        value: Callable[[tuple[Expr, ...]], Element],
+    ) -> Block:
+        edit, origins = self._edit, self._block.origins
+        variables = [edit.loop_var(f"vax{k}", size) for k, size in enumerate(shape)]
+        pairs = zip(variables, shape, strict=True)
+        iters = tuple(IterVar(v, size, "spatial", v) for v, size in pairs)
+        at: tuple[Expr, ...] = tuple(variables)
+        body = Store(target, at, value(at), origins)
+        return with_regions(
+            Block(edit.mint(), edit.fresh(name), iters, (), (), body, origins=origins)
+        )
+
+    def _nest(self, block: Block) -> Stmt:
+        return nest(self._edit, block, whole(block), self._edit.tree.function.facts)
+
+    # ------------------------------------------------------------ the contraction itself
+
+    def load(self, load: Load) -> Element:
+        copy = self._copies.get((load.buffer, load.indices))
+        return load if copy is None else Load(copy, load.indices)
+
+    def store(self, store: Store) -> Stmt:
+        copy = self._copies.get((store.buffer, store.indices))
+        return store if copy is None else replace(store, buffer=copy)
+
+    def enlarged(self, loops: tuple[For, ...]) -> Stmt:
+        """Give the contraction on the copies, under loops to the padded ends."""
+        block = self._block
+        init = None if block.init is None else self.statement(block.init)
+        fresh: dict[Var, SymInt] = {
+            v: loop_var(v.name, extent) for v, extent in self._padded.items()
+        }
+        turned: dict[Var, Var] = {}
+        iters: list[IterVar] = []
+        for item in block.iters:
+            if item.var not in self._padded:
+                iters.append(item)
+                continue
+            old, size = _var(item.binding), self._padded[item.var]
+            turned[old] = loop_var(old.name, size)
+            iters.append(IterVar(fresh[item.var], size, item.kind, turned[old]))
+        body = substitute_in(self.statement(block.body), fresh)
+        init = None if init is None else substitute_in(init, fresh)
+        made: Stmt = with_regions(replace(block, iters=tuple(iters), init=init, body=body))
+        sizes = {_var(v.binding): self._padded[v.var] for v in block.iters if v.var in self._padded}
+        for loop in reversed(loops):
+            variable, extent = turned.get(loop.var, loop.var), sizes.get(loop.var, loop.extent)
+            made = replace(loop, var=variable, extent=extent, body=made)
+        return made
+
+
+def _zero(dtype: DType) -> Number:
+    return Number(False if dtype == bool_ else 0.0 if dtype.is_float else 0, dtype)
