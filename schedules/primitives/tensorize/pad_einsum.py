@@ -354,9 +354,7 @@ class _Padding(Rebuilder):
         """Give the contraction on the copies, under loops to the padded ends."""
         block = self._block
         init = None if block.init is None else self.statement(block.init)
-        fresh: dict[Var, SymInt] = {
-            v: loop_var(v.name, extent) for v, extent in self._padded.items()
-        }
+        fresh = {v: loop_var(v.name, extent) for v, extent in self._padded.items()}
         turned: dict[Var, Var] = {}
         iters: list[IterVar] = []
         for item in block.iters:
