@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ..ir.errors import TilewrightError
-from ..schedules import Candidate as Suggested, Primitive, Problem, State, suggest
+from ..ir.target import Target
+from ..schedules import Candidate as Suggested, Primitive, Problem, State, explain_match, suggest
 from ..schedules.coerce import type_text
+from ..schedules.intrinsics.registry import has_intrinsic, intrinsics_for
 from ..schedules.primitive import Parameter
+from ..schedules.primitives.tensorize.tensorize import Tensorize
 from ..schedules.refs import Ref
 from ..schedules.values import Value, value_text
 from .places import find_by_name, to_view
-from .protocol import Candidate, Field, Fix, Issue
+from .protocol import Candidate, Field, Fix, Issue, MatchMark, MatchRow, MatchView
 
 
 class FormError(TilewrightError):
@@ -85,9 +88,10 @@ class Offers:
             family=step.family,
             label=self._label(step),
             summary=step.summary(),
-            fields=[_field(p, getattr(step, p.name)) for p in step.parameters()],
+            fields=[_field(p, step, state) for p in step.parameters()],
             issues=[self._issue(problem, state) for problem in offer.problems[:_TOLD]],
             more_issues=max(0, len(offer.problems) - _TOLD),
+            match=_match(step, state),
         )
 
     def _label(self, step: Primitive) -> str:
@@ -117,15 +121,37 @@ class Offers:
         return Fix(key, fix.title())
 
 
-def _field(parameter: Parameter, value: Value) -> Field:
+def _match(step: Primitive, state: State) -> MatchView | None:
+    """What a step puts an instruction in the place of, side by side with the instruction."""
+    if not isinstance(step, Tensorize) or not has_intrinsic(step.intrinsic):
+        return None
+    if any(True for _ in step.structural(state)):
+        return None
+    match = explain_match(state, step.target, step.intrinsic, fixes=False)
+    return MatchView(
+        match.intrinsic,
+        match.summary,
+        [MatchRow(row.program, row.pattern, list(row.marks)) for row in match.rows],
+        [MatchMark(m.kind, m.program, m.pattern, m.message) for m in match.mismatches],
+    )
+
+
+def _field(parameter: Parameter, step: Primitive, state: State) -> Field:
+    value: Value = getattr(step, parameter.name)
+    instruction = isinstance(step, Tensorize) and parameter.name == "intrinsic"
     return Field(
         name=parameter.name,
         type=type_text(parameter.type),
         doc=parameter.doc,
         value=value_text(value),
-        choices=_choices(value),
+        choices=_instructions(state) if instruction else _choices(value),
         required=parameter.required,
     )
+
+
+def _instructions(state: State) -> list[str]:
+    """The instructions of the machine that the schedule is for."""
+    return [repr(i.name) for i in intrinsics_for(state.target or Target())]
 
 
 def _choices(value: Value) -> list[str]:
