@@ -9,7 +9,7 @@ Example
 
 from .findings import Finding, SimtError
 from .frame import ALL_CHECKS, NO_CHECKS, Checks
-from .kernel import LaunchError, run_kernel
+from .kernel import run_kernel
 from .memory import BufferArgument
 from .report import Report
 from .sites import Site, Steps
@@ -20,7 +20,6 @@ __all__ = [
     "BufferArgument",
     "Checks",
     "Finding",
-    "LaunchError",
     "Report",
     "SimtError",
     "Site",

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.errors import TilewrightError
 from ...ir.symbolic import Var
 from ...ir.thread.nodes import (
     AtomicStore,
@@ -31,6 +30,7 @@ from ...ir.thread.nodes import (
 )
 from ...ir.thread.types import PointerType, Type
 from ...ir.thread.visit import statement_values, walk, walk_values
+from ..runtime.errors import LaunchError
 from .findings import Findings
 from .frame import ALL_CHECKS, Checks, Frame, Geometry, Point
 from .memory import Argument, BufferArgument, Memory, as_buffers
@@ -43,12 +43,6 @@ from .traffic import Traffic
 
 BATCH: Final = 4096
 """Threads that run together: enough to pay for an array operation, few enough for its cache."""
-
-
-class LaunchError(TilewrightError):
-    """A launch does not fit its kernel."""
-
-    title = "Wrong launch"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.errors import Json
-from .findings import ERRORS, Finding
-from .findings import SimtError as SimtError
+from .findings import ERRORS, Finding, SimtError as SimtError
 from .frame import Point
 from .traffic import Counter
 

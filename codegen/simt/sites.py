@@ -68,28 +68,20 @@ class Steps:
 
     Parameters
     ----------
-    first : int
-        The ordinal of the trace's first step.
-    texts : tuple of str
-        The steps of the trace as text, in order.
+    texts : Mapping of int to str
+        Steps as text by their ordinal.
     named : Mapping of str to str
         Steps by the printed name of a node, for programs read back from text.
     """
 
-    first: int = 1
-    texts: tuple[str, ...] = ()
+    texts: Mapping[int, str] = field(default_factory=dict[int, str])
     named: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, source: Source) -> str:
         """Name the step that made what a statement comes from; empty if none did."""
         if source.name in self.named:
             return self.named[source.name]
-        if source.uid is None:
-            return ""
-        position = source.uid // STEP_STRIDE - self.first
-        if not 0 <= position < len(self.texts):
-            return ""
-        return f"step {position}: {self.texts[position]}"
+        return "" if source.uid is None else self.texts.get(source.uid // STEP_STRIDE, "")
 
 
 class Sites:
