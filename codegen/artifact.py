@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from ..ir.dtype import DType, dtype
 from ..ir.errors import TilewrightError
 from ..ir.module import Constant
 from ..ir.target import Target
-from ..ir.thread.nodes import ThreadFunc
-from .manifest import FunctionSpec, from_json, to_json
+from .manifest import FunctionSpec, KernelSpec, from_json, to_json
 
-SCHEMA = 2
+SCHEMA = 3
+_SECTIONS = ("objects", "texts", "images", "programs")
 _LENGTH = struct.Struct("<Q")
 
 
@@ -37,7 +37,7 @@ def _no_images() -> Mapping[str, bytes]:
     return MappingProxyType({})
 
 
-def _no_programs() -> Mapping[str, ThreadFunc]:
+def _no_programs() -> Mapping[str, Program]:
     return MappingProxyType({})
 
 
@@ -61,8 +61,10 @@ class Artifact:
         Constants that compiling made, such as folded ones.
     images : Mapping of str to bytes
         What a GPU loads, by kernel (:class:`tilewright.codegen.nvidia.Image`).
-    programs : Mapping of str to ThreadFunc
-        The kernels of target ``simt``, which are executed as they are and never stored.
+    kernel_specs : tuple of KernelSpec
+        How each kernel of a GPU is launched.
+    programs : Mapping of str to Program
+        The kernels of target ``simt``, which are executed as they are and stored as text.
     """
 
     target: Target
@@ -72,12 +74,8 @@ class Artifact:
     texts: Mapping[str, bytes] = field(repr=False)
     constants: Mapping[str, Constant] = field(default_factory=_no_constants)
     images: Mapping[str, bytes] = field(default_factory=_no_images, repr=False)
-    programs: Mapping[str, ThreadFunc] = field(default_factory=_no_programs, repr=False)
-
-    @property
-    def storable(self) -> bool:
-        """Whether the artefact is nothing but bytes."""
-        return not self.programs
+    kernel_specs: tuple[KernelSpec, ...] = ()
+    programs: Mapping[str, Program] = field(default_factory=_no_programs, repr=False)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -89,25 +87,14 @@ class Artifact:
         return zlib.decompress(self.texts[name]).decode()
 
     def to_bytes(self) -> bytes:
-        """Store: a header in JSON, then the parts; the same artefact gives the same bytes.
-
-        Raises
-        ------
-        ArtifactError
-            If it is for target ``simt``.
-        """
-        if not self.storable:
-            raise ArtifactError(
-                "kernels of target 'simt' are executed as they are, there is nothing to store",
-                hint="store the module's text instead",
-            )
+        """Store: a header in JSON, then the parts; the same artefact gives the same bytes."""
         parts: list[bytes] = []
-        index: dict[str, list[str]] = {"objects": [], "texts": [], "images": []}
-        sections = (("objects", self.objects), ("texts", self.texts), ("images", self.images))
-        for section, content in sections:
-            for name in sorted(content):
-                index[section].append(name)
-                parts.append(content[name])
+        index: dict[str, list[str]] = {}
+        programs = {name: program.to_bytes() for name, program in self.programs.items()}
+        contents = (self.objects, self.texts, self.images, programs)
+        for section, content in zip(_SECTIONS, contents, strict=True):
+            index[section] = sorted(content)
+            parts.extend(content[name] for name in index[section])
         kept = (self.constants[name].load() for name in sorted(self.constants))
         parts.extend(np.ascontiguousarray(array).tobytes() for array in kept)
         target = self.target
@@ -116,6 +103,7 @@ class Artifact:
             "target": [target.kind, target.arch, list(target.features), target.threads],
             "threads": self.threads,
             "functions": [to_json(f) for f in self.functions],
+            "kernels": [to_json(k) for k in self.kernel_specs],
             "constants": [
                 [name, c.dtype.name, list(c.shape)] for name, c in sorted(self.constants.items())
             ],
@@ -152,22 +140,35 @@ class Artifact:
                 f"schema {header.get('schema')} is not {SCHEMA}", hint="compile the module again"
             )
         kind, arch, features, threads = header["target"]
-        first = len(header["objects"])
-        second = first + len(header["texts"])
-        third = second + len(header["images"])
+        target = Target(kind, arch=arch, features=tuple(features), threads=threads)
+        rest = iter(parts)
+        sections = {
+            section: MappingProxyType({name: next(rest) for name in header[section]})
+            for section in _SECTIONS
+        }
         constants = {
             name: _constant(dtype(kind_), tuple(shape), part)
-            for (name, kind_, shape), part in zip(header["constants"], parts[third:], strict=True)
+            for (name, kind_, shape), part in zip(header["constants"], rest, strict=True)
         }
         return cls(
-            Target(kind, arch=arch, features=tuple(features), threads=threads),
+            target,
             header["threads"],
             tuple(from_json(FunctionSpec, f) for f in header["functions"]),
-            MappingProxyType(dict(zip(header["objects"], parts[:first], strict=True))),
-            MappingProxyType(dict(zip(header["texts"], parts[first:second], strict=True))),
+            sections["objects"],
+            sections["texts"],
             MappingProxyType(constants),
-            MappingProxyType(dict(zip(header["images"], parts[second:third], strict=True))),
+            sections["images"],
+            tuple(from_json(KernelSpec, k) for k in header["kernels"]),
+            _programs(sections["programs"], target),
         )
+
+
+def _programs(stored: Mapping[str, bytes], target: Target) -> Mapping[str, Program]:
+    if not stored:
+        return _no_programs()
+    from .simt.program import Program
+
+    return MappingProxyType({n: Program.from_bytes(data, target) for n, data in stored.items()})
 
 
 def _constant(element: DType, shape: tuple[int, ...], data: bytes) -> Constant:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -15,16 +15,16 @@ from ..ir.graph.plan import plan_memory
 from ..ir.module import Constant, Module
 from ..ir.structural import structural_hash
 from ..ir.target import Target, as_target
-from ..ir.thread.nodes import ThreadFunc
 from ..schedules import Schedule, State
-from ..schedules.rules import finished
+from ..schedules.rules import apply_defaults
 from .artifact import Artifact
 from .cpu import with_level
 from .llvm import emit_module
-from .lower.flow import FlowFunctions, Kernel, lower_graph
+from .lower.flow import FlowFunctions, Kernel, kernel_spec, lower_graph
 from .lower.host import lower_host
 from .lower.pipeline import lower_kernel
 from .lower.wrap import launched, with_entries, with_in_place
+from .manifest import KernelSpec
 from .nvidia import dynamic_bytes
 from .reads import Reads, content
 from .runtime.build import Task, build_tasks, host_target, source_version, target_key
@@ -32,6 +32,7 @@ from .runtime.cache import DiskCache, default_cache
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable, available_threads
 from .runtime.workers import DEFAULT_TIMEOUT, Cancellation, Pool, default_pool
+from .simt.program import Program, step_texts, steps_of
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Told how far a compilation is (0 to 1) and what it does, on its thread; may raise to stop it."""
@@ -59,7 +60,8 @@ class BuildOptions:
 
     ``debug`` guards every access; ``workers`` are processes (the shared ones if 0); ``timeout``
     is in seconds a kernel; ``store`` is the cache (the user's if None); ``progress`` is told how
-    far it is; ``cancel`` stops from another thread.
+    far it is; ``cancel`` stops from another thread; ``steps`` are those of the person's schedule, by
+    ordinal, for a target that tells them.
     """
 
     debug: bool = False
@@ -68,6 +70,7 @@ class BuildOptions:
     store: DiskCache | None = None
     progress: Progress | None = None
     cancel: Cancellation | None = None
+    steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def tell(self, fraction: float, message: str) -> None:
         """Stop here if somebody asked to; else tell how far it is."""
@@ -88,7 +91,8 @@ class _Lowered:
 
     kernels: Mapping[str, Kernel]
     texts: Mapping[str, str]
-    functions: Mapping[str, ThreadFunc]
+    programs: Mapping[str, Program]
+    specs: tuple[KernelSpec, ...]
 
 
 def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
@@ -138,7 +142,8 @@ def _build(
         MappingProxyType({n: part for n, part in parts.items() if n not in remote}),
         MappingProxyType({n: zlib.compress(t.encode(), 1) for n, t in texts.items()}),
         images=MappingProxyType({n: part for n, part in parts.items() if n in remote}),
-        programs=lowered.functions if target.kind == "simt" else MappingProxyType({}),
+        kernel_specs=lowered.specs,
+        programs=lowered.programs,
     ), built.compiled
 
 
@@ -148,19 +153,27 @@ def _kernels(
     """Lower every kernel that is launched, and write its LLVM text unless it is emulated."""
     kernels: dict[str, Kernel] = {}
     texts: dict[str, str] = {}
-    functions: dict[str, ThreadFunc] = {}
+    programs: dict[str, Program] = {}
+    specs: list[KernelSpec] = []
     names = sorted({n for f in entries for n in launched(f)})
     for k, name in enumerate(names):
         options.tell(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
-        lowered = lower_kernel(module.prim(name), target, debug=options.debug)
-        function = functions[name] = lowered.function
+        source = module.prim(name)
+        lowered = lower_kernel(source, target, debug=options.debug)
+        function = lowered.function
         kernels[name] = Kernel(
             lowered.symbols, lowered.scratch, lowered.threads, function.launch,
             dynamic_bytes(function),
         )  # fmt: skip
-        if target.kind != "simt":
+        if function.launch is not None:
+            specs.append(kernel_spec(lowered, function.launch))
+        if target.kind == "simt":
+            symbols = tuple(s.name for s in lowered.symbols)
+            steps = steps_of(source, options.steps)
+            programs[name] = Program(source, lowered, symbols, steps, options.debug)
+        else:
             texts[name] = emit_module([function], target)
-    return _Lowered(kernels, texts, MappingProxyType(functions))
+    return _Lowered(kernels, texts, MappingProxyType(programs), tuple(specs))
 
 
 # ---------------------------------------------------------------- whole modules
@@ -185,8 +198,10 @@ def _names(module: Module) -> str:
 def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     """Digest what determines an artefact: program, machine, options, and this compiler."""
     threads = target.threads or available_threads()
+    steps = sorted(options.steps.items()) if target.kind == "simt" else []
     return DiskCache.key(
         f"module {source_version()}; {target_key(target)}; {threads} {options.debug}".encode(),
+        json.dumps(steps).encode(),
         str(target).encode(),
         structural_hash(module).encode(),
         _names(module).encode(),
@@ -222,15 +237,16 @@ def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifac
     options.tell(0.0, "scheduling")
     reads = Reads(module)
     machine = target if target.is_gpu else with_level(target)
-    scheduled = finished(with_entries(reads.module), machine)
-    ready = with_in_place(reads.module, scheduled)
-    artifact, compiled = build(ready, target, options)
+    schedule = Schedule(with_entries(reads.module), machine)
+    apply_defaults(schedule)
+    ready = with_in_place(reads.module, schedule.module)
+    known = {**options.steps, **step_texts([schedule.state])}
+    artifact, compiled = build(ready, target, replace(options, steps=known))
     made = _made_constants(reads.module, ready, artifact)
     artifact = replace(artifact, constants=made)
-    if artifact.storable:
-        names = sorted(reads.names)
-        store.put(_content_key(key, module, names), artifact.to_bytes())
-        store.put(key, json.dumps(names).encode())
+    names = sorted(reads.names)
+    store.put(_content_key(key, module, names), artifact.to_bytes())
+    store.put(key, json.dumps(names).encode())
     return artifact, compiled
 
 
@@ -253,6 +269,12 @@ def _own_target(program: Module | Schedule | State) -> Target | None:
     if isinstance(program, Module):
         return None
     return program.state.target if isinstance(program, Schedule) else program.target
+
+
+def _own_steps(program: Module | Schedule | State) -> Mapping[int, str]:
+    if isinstance(program, Module):
+        return {}
+    return step_texts([program.state if isinstance(program, Schedule) else program])
 
 
 def compile(
@@ -316,7 +338,8 @@ def compile(
     if target is None:
         target = _own_target(program)
     options = BuildOptions(
-        debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel
-    )
+        debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel,
+        steps=_own_steps(program),
+    )  # fmt: skip
     artifact, compiled = make(module, as_target(target), options)
     return Executable(artifact, module.constants, table=table, compiled=compiled)

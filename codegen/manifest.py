@@ -86,11 +86,28 @@ class StorageSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """How a kernel of a GPU is launched: its parameters in order, its grid, its blocks.
+
+    Parameters are the addresses of ``buffers``, then the ``symbols`` as 64-bit integers. ``grid``
+    are the blocks along x, y and z as terms over the symbols, ``block`` the threads of a block,
+    ``shared`` the bytes of shared memory that the launch has to ask for.
+    """
+
+    name: str
+    buffers: tuple[str, ...]
+    symbols: tuple[str, ...]
+    grid: tuple[str, ...]
+    block: tuple[int, ...]
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionSpec:
     """A callable function of an executable; ``slot`` and ``plan`` are sizes in bytes.
 
     ``kernels`` are those that run on a device, in the order in which the function's instance keeps
-    their handles; kernels of a CPU are called by name.
+    their handles; kernels of a CPU are called by name. Tensors lie on ``device``.
     """
 
     name: str
@@ -106,6 +123,7 @@ class FunctionSpec:
     plan: int
     prepares: str = ""
     kernels: tuple[str, ...] = ()
+    device: str = "cpu"
 
 
 def to_json(value: Any) -> Json:

@@ -1,7 +1,7 @@
 """NVIDIA GPUs as code generation sees them: machines, the assembler, what a kernel becomes."""
 
 from .image import Image
-from .machine import Gpu, SharedLayout, dynamic_bytes, resolve_gpu, shared_layout
+from .machine import STATIC_SHARED, Gpu, SharedLayout, dynamic_bytes, resolve_gpu, shared_layout
 from .ptxas import (
     AssemblerError,
     AssemblerMissingError,
@@ -14,6 +14,7 @@ from .ptxas import (
 )
 
 __all__ = [
+    "STATIC_SHARED",
     "AssemblerError",
     "AssemblerMissingError",
     "Cubin",

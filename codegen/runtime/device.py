@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
 
 from ...ir.errors import TilewrightError
 from ...ir.target import Target
 from ..artifact import Artifact
+from .device_tensor import DeviceTensor, Holder
 from .table import RuntimeTable
 
 
@@ -29,6 +32,24 @@ class Device(Protocol):
 
     def failure(self, kernel: str, code: int) -> TilewrightError | None:
         """Explain the code that a launch returned; None leaves it to the caller."""
+        ...
+
+
+@runtime_checkable
+class RemoteDevice(Device, Holder, Protocol):
+    """A device with memory of its own."""
+
+    def upload(self, array: NDArray[Any]) -> DeviceTensor:
+        """Copy an array to the device, its elements one after the other."""
+        ...
+
+
+@runtime_checkable
+class WatchedDevice(Device, Protocol):
+    """A device that gives an account of what a call's kernels did."""
+
+    def begin(self) -> None:
+        """Start the account of a call on this thread."""
         ...
 
 

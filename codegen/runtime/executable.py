@@ -16,11 +16,13 @@ from ..libraries import library_address
 from ..lower.wrap import CALL, INTO, public_name
 from ..manifest import FunctionSpec
 from .build import host_target
-from .device import Device, device_of
+from .device import Device, RemoteDevice, device_of
+from .device_tensor import DeviceTensor
 from .errors import CompileError
 from .function import NativeFunction, Outside
 from .loader import Library
 from .profile import MemoryPlan, Profile, make_profile, memory_plan
+from .remote import RemoteFunction
 from .support import support_object
 from .table import ProviderError, RuntimeTable, default_table
 from .workers import Job, default_pool
@@ -86,7 +88,7 @@ class Executable:
         self.artifact = artifact
         self.compiled = compiled
         self._constants = {**constants, **artifact.constants}
-        self._arrays: dict[str, Array] = {}
+        self._arrays: dict[str, Array | DeviceTensor] = {}
         self._lock = threading.RLock()
         host = host_target(artifact.target)
         objects = [artifact.objects[name] for name in sorted(artifact.objects)]
@@ -94,9 +96,10 @@ class Executable:
         self._device = device_of(artifact.target)
         no_handles: dict[str, int] = {}
         chosen = _table(artifact, table, self._device)
-        handles = dict(self._device.load(artifact)) if self._device is not None else no_handles
+        handles = no_handles if self._device is None else dict(self._device.load(artifact))
+        kind = RemoteFunction if isinstance(self._device, RemoteDevice) else NativeFunction
         self._functions = {
-            spec.name: NativeFunction(
+            spec.name: kind(
                 spec, library, chosen, self._fetch,
                 Outside(
                     tuple(library_address(name) for name in spec.libraries),
@@ -164,13 +167,29 @@ class Executable:
         """What it was compiled for."""
         return self.artifact.target
 
+    @property
+    def device(self) -> Device | None:
+        """The device that kernels run on; None where they run on the processor itself."""
+        return self._device
+
     # ------------------------------------------------------------ constants
 
-    def _fetch(self, keys: Sequence[str]) -> list[Array]:
+    def _fetch(self, keys: Sequence[str]) -> list[tuple[int, object]]:
         with self._lock:
-            return [self._array(key) for key in keys]
+            return [self._placed(key) for key in keys]
 
-    def _array(self, key: str) -> Array:
+    def _placed(self, key: str) -> tuple[int, object]:
+        """Give the address of a constant where kernels read it, and what holds it."""
+        held = self._constant(key)
+        if isinstance(held, DeviceTensor):
+            return held.address, held
+        if isinstance(self._device, RemoteDevice):
+            made = self._device.upload(held)
+            self._arrays[key] = made
+            return made.address, made
+        return held.ctypes.data, held
+
+    def _constant(self, key: str) -> Array | DeviceTensor:
         """Give a constant: what ``prepare`` makes, where it does, else the module's."""
         if key not in self._arrays and key in self._preparing:
             self._run(self._preparing.pop(key))
@@ -184,10 +203,10 @@ class Executable:
 
     def _run(self, prepare: NativeFunction) -> None:
         """Run weight transforms, once; their results are constants from then on."""
-        made = prepare()
+        made = prepare.resident()
         names = [r.name for r in prepare.spec.results]
-        arrays = cast("tuple[Array, ...]", made if isinstance(made, tuple) else (made,))
-        self._arrays.update(zip(names, arrays, strict=True))
+        results = made if isinstance(made, tuple) else (made,)
+        self._arrays.update(zip(names, cast("tuple[Array, ...]", results), strict=True))
 
     # ------------------------------------------------------------ questions
 

@@ -52,7 +52,7 @@ def explain(
     if site.kind == "stride":
         return _stride(spec, site, numbers)
     if site.kind == "alias":
-        return _alias(spec, site)
+        return aliased(spec, site)
     return _program(spec, site, numbers)
 
 
@@ -112,8 +112,8 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
         case layout.PROBLEM_DEVICE:
             device = str(getattr(argument, "device", "another device"))
             return DeviceError(
-                f"expected a tensor on cpu, got one on {device}", where=where,
-                details={**details, "expected": "cpu", "actual": device},
+                f"expected a tensor on {spec.device}, got one on {device}", where=where,
+                details={**details, "expected": spec.device, "actual": device},
                 hint="copy it to the host first",
             )  # fmt: skip
         case layout.PROBLEM_STRIDES:
@@ -178,7 +178,8 @@ def _stride(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> Tilewrigh
     )  # fmt: skip
 
 
-def _alias(spec: FunctionSpec, site: Site) -> TilewrightError:
+def aliased(spec: FunctionSpec, site: Site) -> TilewrightError:
+    """Make the error of a written argument that shares memory with another one."""
     written, other = spec.params[site.param], spec.params[site.other]
     return AliasError(
         f"{written.name!r} ({written.access}) shares memory with {other.name!r} ({other.access})",

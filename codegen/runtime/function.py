@@ -16,8 +16,8 @@ from ...ir.host import layout
 from ...ir.host.support import workspaces
 from ..lower.flow.function import entry_symbol
 from ..lower.wrap import public_name
-from ..manifest import FunctionSpec
-from .device import Device
+from ..manifest import FunctionSpec, ParamSpec, ResultSpec
+from .device import Device, WatchedDevice
 from .errors import ArgumentCountError
 from .explain import explain, failed_launch
 from .loader import Library
@@ -26,7 +26,10 @@ from .table import RuntimeTable
 from .tensors import Words, as_result, pass_bfloat, pass_integer, pass_tensor, refuse, taker
 
 Array = NDArray[Any]
-Constants = Callable[[Sequence[str]], list[Array]]
+Constants = Callable[[Sequence[str]], list[tuple[int, object]]]
+"""Gives, for the names of constants, the address of each and what holds it."""
+
+Passer = Callable[[Any, int, Any], object]
 
 _FIRST = layout.CALL_OPERANDS // 8
 _SINK = layout.CALL_SINK // 8
@@ -69,18 +72,19 @@ class NativeFunction:
         self._table = table
         self._fetch = constants
         self._entry = _ENTRY(library.address(entry_symbol(spec.name)))
-        self._passers = tuple(_passer(p.form, p.dtype) for p in spec.params)
-        self._takers = tuple(taker(r) for r in spec.results)
+        self._passers = tuple(self.passer(p) for p in spec.params)
+        self._takers = tuple(self.taker(r) for r in spec.results)
         self._returned = tuple(r.param for r in spec.results)
         self._results = _FIRST + 2 * len(spec.params)
         self._words = ctypes.c_int64 * (self._results + len(spec.results))
         size = layout.INSTANCE_SLOTS + layout.SLOT_COUNT * spec.slot
         self._instance = (ctypes.c_int64 * (size // 8))()
-        self._kept: list[Array] = []
+        self._kept: list[tuple[int, object]] = []
         self._ready = False
         self._lock = threading.Lock()
         self._pointers = (ctypes.c_int64 * max(len(spec.constants), 1))()
-        self._device = outside.device
+        self.device = outside.device
+        self._watched = outside.device if isinstance(outside.device, WatchedDevice) else None
         self._libraries = (ctypes.c_int64 * max(len(outside.libraries), 1))(*outside.libraries)
         self._handles = (ctypes.c_int64 * max(len(outside.kernels), 1))(*outside.kernels)
         self._address = ctypes.addressof(self._instance)
@@ -88,6 +92,18 @@ class NativeFunction:
         self._instance[layout.INSTANCE_LIBRARIES // 8] = ctypes.addressof(self._libraries)
         self._instance[layout.INSTANCE_KERNELS // 8] = ctypes.addressof(self._handles)
         weakref.finalize(self, _drop, self._instance, table, spec.slot).atexit = False
+
+    def passer(self, param: ParamSpec) -> Passer:
+        """Choose how an argument is described to native code."""
+        return _passer(param.form, param.dtype)
+
+    def taker(self, result: ResultSpec) -> Callable[[int], Any]:
+        """Choose how a result is taken over."""
+        return taker(result)
+
+    def returned(self, argument: Any) -> Any:
+        """Give back an argument that was written in place."""
+        return as_result(argument)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call with arrays and integers; give the result, or a tuple where there are several.
@@ -98,6 +114,10 @@ class NativeFunction:
             If an argument does not fit; the class says how.
         """
         return self.invoke(arguments, 0)
+
+    def resident(self) -> Any:
+        """Call without arguments; results stay where kernels read them."""
+        return self.invoke(())
 
     def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
         """Call; ``sink`` is the address where the times of launches are collected, or 0."""
@@ -118,6 +138,8 @@ class NativeFunction:
                 param = self.spec.params[len(held)]
                 raise refuse(self.spec, param, argument, error) from error
             at += 2
+        if self._watched is not None:
+            self._watched.begin()
         code = self._entry(self._address, words)
         if code:
             raise self._explained(code, list(words), arguments)
@@ -127,7 +149,7 @@ class NativeFunction:
         taken = tuple(
             take(words[self._results + k])
             if self._returned[k] < 0
-            else as_result(arguments[self._returned[k]])
+            else self.returned(arguments[self._returned[k]])
             for k, take in enumerate(self._takers)
         )
         if len(taken) == 1:
@@ -139,8 +161,8 @@ class NativeFunction:
     ) -> TilewrightError:
         """Let the device say why a launch failed, and the record of the call all else."""
         failed = failed_launch(self.spec, code, record)
-        if self._device is not None and failed is not None:
-            return self._device.failure(*failed) or explain(self.spec, code, record, arguments)
+        if self.device is not None and failed is not None:
+            return self.device.failure(*failed) or explain(self.spec, code, record, arguments)
         return explain(self.spec, code, record, arguments)
 
     def into(self, *arguments: Any) -> None:
@@ -164,10 +186,10 @@ class NativeFunction:
         with self._lock:
             if self._ready:
                 return
-            arrays = self._fetch(self.spec.constants)
-            for k, array in enumerate(arrays):
-                self._pointers[k] = array.ctypes.data
-            self._kept = arrays
+            fetched = self._fetch(self.spec.constants)
+            for k, (address, _) in enumerate(fetched):
+                self._pointers[k] = address
+            self._kept = fetched
             self._ready = True
 
     def _wrong_count(self, arguments: Sequence[Any]) -> ArgumentCountError:
@@ -181,7 +203,7 @@ class NativeFunction:
         )
 
 
-def _passer(form: str, dtype: str) -> Callable[[Any, int, Any], object]:
+def _passer(form: str, dtype: str) -> Passer:
     if form == "integer":
         return pass_integer
     return pass_bfloat if dtype == "bf16" else pass_tensor

@@ -32,7 +32,8 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 _VERSIONED = b"dltensor_versioned"
 _PLAIN = b"dltensor"
-_READ_ONLY = 256
+READ_ONLY = 256
+"""Added to an argument's form: it may not be written."""
 
 Words = ctypes.Array[ctypes.c_int64]
 
@@ -74,7 +75,7 @@ def _pass_other(words: Words, at: int, argument: Any) -> object:
     if _is_valid(capsule, _VERSIONED):
         managed = _get_pointer(capsule, _VERSIONED)
         flags = ctypes.c_uint64.from_address(managed + 24).value
-        words[at] = layout.FORM_DLPACK | (_READ_ONLY if flags & 1 else 0)
+        words[at] = layout.FORM_DLPACK | (READ_ONLY if flags & 1 else 0)
         words[at + 1] = managed + 32
     else:
         words[at] = layout.FORM_DLPACK

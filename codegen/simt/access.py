@@ -226,9 +226,7 @@ def _load_segment(
     return value
 
 
-def _load_local(
-    frame: Frame, access: Access, segment: Segment, offset: int, mask: Any
-) -> Any:
+def _load_local(frame: Frame, access: Access, segment: Segment, offset: int, mask: Any) -> Any:
     """Read a thread's own memory at one offset for all: no index arrays are needed."""
     last = offset + access.lanes * access.width
     plain = mask is None and not access.strided
@@ -424,8 +422,10 @@ def _report(
         wide = np.broadcast_to(offsets, shape)
         offset = int(wide[at])
         place = Place(segment.name, segment.space, offset, segment.element_of(offset))
-        message = f"{place} is {message} by {who}" if kind != "misaligned" else (
-            f"{place}: {message}, for {who}"
+        message = (
+            f"{place} is {message} by {who}"
+            if kind != "misaligned"
+            else (f"{place}: {message}, for {who}")
         )
     count = int(np.count_nonzero(bits))
     frame.findings.add(kind, access.site, message, count=count, threads=(who,), place=place)

@@ -158,9 +158,7 @@ def _accesses(program: Program) -> list[tuple[Buffer, str]]:
     return [(p.buffer, p.access) for p in program.source.params if isinstance(p, BufferParam)]
 
 
-def _memory(
-    buffer: Buffer, address: int, sizes: Mapping[Var, int], access: str
-) -> BufferArgument:
+def _memory(buffer: Buffer, address: int, sizes: Mapping[Var, int], access: str) -> BufferArgument:
     """View the memory of a buffer parameter."""
     shape = tuple(int(evaluate(as_expr(d), sizes)) for d in buffer.shape)
     elements = int(np.prod(shape, dtype=np.int64))

@@ -136,9 +136,7 @@ def _writes(statement: Stmt) -> list[tuple[Value, int]]:
             return [(address.base, _width(value.type))]
         case Scatter(base=base, value=value):
             return [(base, _width(value.type))]
-        case AtomicUpdate(address=address, value=value) | AtomicStore(
-            address=address, value=value
-        ):
+        case AtomicUpdate(address=address, value=value) | AtomicStore(address=address, value=value):
             return [(address.base, _width(value.type))]
         case CompareExchange(address=address, desired=desired):
             return [(address.base, _width(desired.type))]
@@ -344,4 +342,3 @@ def _check(function: ThreadFunc, geometry: Geometry, arguments: Sequence[Argumen
             raise LaunchError(f"parameter {param.name!r} takes {kind}", where=where)
         if isinstance(given, np.ndarray) and not given.flags.c_contiguous:
             raise LaunchError(f"parameter {param.name!r} takes a compact array", where=where)
-

@@ -137,16 +137,12 @@ class Shadow:
 
     # ------------------------------------------------------------ the rule
 
-    def _against_writer(
-        self, cells: Ints, threads: Numbers, *, atomic: bool
-    ) -> Conflict | None:
+    def _against_writer(self, cells: Ints, threads: Numbers, *, atomic: bool) -> Conflict | None:
         writer = self.writer[cells]
         suspects = (writer != threads) & (writer != NOBODY)
         if atomic:
             suspects &= ~self.atomic[cells]
-        return self._unordered(
-            cells, threads, suspects, writer, self.written, None, "written"
-        )
+        return self._unordered(cells, threads, suspects, writer, self.written, None, "written")
 
     def _against_readers(self, cells: Ints, threads: Numbers) -> Conflict | None:
         reader = self.reader[cells]

@@ -119,8 +119,7 @@ class Statements:
                 return self._atomic(statement)
             case _:
                 raise MalformedProgramError(
-                    f"a kernel has a {type(statement).__name__} statement, "
-                    "which only host code has"
+                    f"a kernel has a {type(statement).__name__} statement, which only host code has"
                 )
 
     # ------------------------------------------------------------ memory
@@ -162,9 +161,7 @@ class Statements:
             return _write(access, base, offsets, given, bits)
         return _write(access, lambda f: base(f) + offsets(f), lambda _: 0, given, bits)
 
-    def _atomic(
-        self, statement: AtomicUpdate | AtomicLoad | AtomicStore | CompareExchange
-    ) -> Step:
+    def _atomic(self, statement: AtomicUpdate | AtomicLoad | AtomicStore | CompareExchange) -> Step:
         address = self.values.place(statement.address)
         match statement:
             case AtomicLoad(result=result):

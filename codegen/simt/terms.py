@@ -152,9 +152,7 @@ def _folded(parts: list[Closure], combine: Callable[[Integer, Integer], Integer]
     return run
 
 
-def _divided(
-    a: Closure, b: Closure, combine: Callable[[Integer, Integer], Integer]
-) -> Closure:
+def _divided(a: Closure, b: Closure, combine: Callable[[Integer, Integer], Integer]) -> Closure:
     """Divide; by 0 gives 0, for a side of a choice that is not chosen is computed as well."""
 
     def run(environment: Environment) -> Integer:
@@ -166,9 +164,7 @@ def _divided(
     return run
 
 
-def _compared(
-    a: Closure, b: Closure, combine: Callable[[Integer, Integer], Integer]
-) -> Closure:
+def _compared(a: Closure, b: Closure, combine: Callable[[Integer, Integer], Integer]) -> Closure:
     return lambda environment: combine(a(environment), b(environment))
 
 

@@ -121,9 +121,7 @@ def bank_cycles(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tup
     return len(rows), int(used.reshape(-1, BANKS).max(axis=1).sum())
 
 
-def sectors(
-    addresses: Ints, on: NDArray[np.bool_] | None, size: int
-) -> tuple[int, int, int]:
+def sectors(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tuple[int, int, int]:
     """Count requests, sectors moved and sectors needed of one access of global memory.
 
     Examples

@@ -8,10 +8,13 @@ from typing import Final
 from ....ir.errors import TilewrightError
 from ....ir.graph.nodes import Binding
 from ....ir.host import layout, nodes as host
-from ....ir.symbolic import Const, Expr, Var, const_value, substitute
+from ....ir.identity import fresh_name
+from ....ir.symbolic import Const, Expr, Var, const_value, substitute, to_text
 from ....ir.thread import table
 from ....ir.thread.nodes import Launch
-from ...manifest import Site
+from ...manifest import KernelSpec, Site
+from ...nvidia import dynamic_bytes
+from ..pipeline import KernelArtifact
 from .context import CALL, INSTANCE, OWN, SINK, Context, Kernel, integer
 
 LIMITS: Final = {"blockIdx.x": 2**31 - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
@@ -43,6 +46,23 @@ class Enqueued:
         known: dict[Var, Expr | int] = dict(zip(self.kernel.symbols, self.values, strict=True))
         given = {a.tag: substitute(a.extent, known) for a in self.grid.axes}
         return tuple(given.get(tag, Const(1)) for tag in AXES)
+
+
+def kernel_spec(kernel: KernelArtifact, grid: Launch) -> KernelSpec:
+    """Describe how a kernel is launched, for those who launch it themselves."""
+    names: dict[Var, str] = {}
+    for symbol in kernel.symbols:
+        names[symbol] = fresh_name(symbol.name, names.values())
+    given = {a.tag: a.extent for a in grid.axes}
+    extents = [given.get(tag, Const(1)) for tag in AXES]
+    return KernelSpec(
+        kernel.name,
+        tuple(b.name for b in kernel.buffers),
+        tuple(names.values()),
+        tuple(to_text(e, names) for e in extents[:3]),
+        tuple(const_value(e) or 1 for e in extents[3:]),
+        dynamic_bytes(kernel.function),
+    )
 
 
 def enqueue(context: Context, name: str, launch: Enqueued) -> None:

@@ -299,4 +299,5 @@ def _spec(context: Context, places: _Layout, results: Results) -> FunctionSpec:
         plan=places.plan_bytes,
         prepares=str(dict(func.attributes).get("prepare_for", "")),
         kernels=tuple(context.handles),
+        device="cuda" if context.remote else "cpu",
     )

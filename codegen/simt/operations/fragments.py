@@ -21,10 +21,7 @@ Table: TypeAlias = NDArray[np.int64]
 
 def _table(elements: int, row: Any, column: Any) -> Table:
     cells = [
-        [
-            (row(lane >> 2, lane % 4, i), column(lane >> 2, lane % 4, i))
-            for i in range(elements)
-        ]
+        [(row(lane >> 2, lane % 4, i), column(lane >> 2, lane % 4, i)) for i in range(elements)]
         for lane in range(LANES)
     ]
     return np.array(cells, np.int64)

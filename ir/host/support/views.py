@@ -138,12 +138,12 @@ def check_argument(view: Ptr, dtype: int, rank: int, alignment: int, asked: int)
 
     ``asked`` adds WRITTEN, STRIDED and DEVICES times the device up.
     """
-    if lies_on(load_i64(view, layout.VIEW_DEVICE), asked // DEVICES) == 0:
-        return layout.PROBLEM_DEVICE
     if load_i64(view, layout.VIEW_DTYPE) != dtype:
         return layout.PROBLEM_DTYPE
     if rank != -1 and load_i64(view, layout.VIEW_RANK) != rank:
         return layout.PROBLEM_RANK
+    if lies_on(load_i64(view, layout.VIEW_DEVICE), asked // DEVICES) == 0:
+        return layout.PROBLEM_DEVICE
     if asked & STRIDED == 0 and is_compact(view, (dtype & 255) // 8) == 0:
         return layout.PROBLEM_STRIDES
     if number(load_ptr(view, layout.VIEW_DATA)) % alignment != 0:

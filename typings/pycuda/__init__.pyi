@@ -1,0 +1,2 @@
+VERSION: tuple[int, ...]
+VERSION_TEXT: str
