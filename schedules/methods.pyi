@@ -45,7 +45,11 @@ class ScheduleMethods:
     def unannotate(self, target: LoopRef | BlockRef | str, key: str) -> None:
         """Take a note away from a loop or a block."""
     def cache_read(
-        self, block: BlockRef | str, buffer: BufferRef | str, scope: str = 'local'
+        self,
+        block: BlockRef | str,
+        buffer: BufferRef | str,
+        scope: str = 'local',
+        index_map: IndexMap | str | Callable[..., object] | None = None,
     ) -> BlockRef:
         """Copy what a block reads of a buffer into a new buffer, and let the block read that."""
     def cache_write(
@@ -72,6 +76,8 @@ class ScheduleMethods:
         """Move bindings that depend on constants alone into the function ``prepare``."""
     def set_scope(self, buffer: BufferRef | str, scope: str) -> None:
         """Let a temporary live in another kind of memory."""
+    def storage_align(self, buffer: BufferRef | str, axis: int, factor: int, offset: int) -> None:
+        """Pad the rows of a temporary, so that accesses down a column fall into different banks."""
     def transform_layout(
         self, buffer: BufferRef | str, index_map: IndexMap | str | Callable[..., object]
     ) -> None:
@@ -110,6 +116,15 @@ class ScheduleMethods:
         """Initialise the results of a reduction in a block of their own, right before a loop."""
     def rfactor(self, block: BlockRef | str, loop: LoopRef | str) -> BlockRef:
         """Let each iteration of a reduction loop keep a partial result, and combine those after."""
+    def assume(
+        self,
+        function: FunctionRef | str,
+        symbol: str,
+        multiple_of: int = 1,
+        lower: int | None = None,
+        upper: int | None = None,
+    ) -> None:
+        """State a range or a divisor of a size, which is checked wherever the kernel is entered."""
     def clone_function(
         self, function: FunctionRef | str, call_sites: Sequence[BindingRef]
     ) -> FunctionRef:

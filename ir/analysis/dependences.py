@@ -246,9 +246,7 @@ def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     return len(found) == 1 and loop.var in determined(found[0].bound(), ranges, facts)
 
 
-def is_private(
-    tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN
-) -> bool:
+def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN) -> bool:
     """Whether a temporary is used only inside a loop, and written before every read.
 
     What an iteration writes has to be of constant size, or the scope one of ``own``: else lowering

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....ir.gpu import BLOCK_AXES, TAGS, THREAD_AXES
-from ....ir.loop.nodes import Block, Buffer, For, If, PrimFunc, Stmt, Store
+from ....ir.gpu import BLOCK_AXES, TAGS, THREAD_AXES, WARP
+from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, If, PrimFunc, Stmt, Store
 from ....ir.loop.ranges import loop_var
-from ....ir.loop.visit import children, substitute_in, transform, walk, with_children
-from ....ir.symbolic import Const, Expr, Var, all_of, const_value, eq, free_vars, to_text
+from ....ir.loop.visit import children, stores, substitute_in, transform, walk, with_children
+from ....ir.symbolic import Const, Expr, Var, all_of, as_expr, const_value, eq, free_vars, to_text
 from ....ir.thread.nodes import ThreadAxis
-from ....schedules.intrinsics.contract import ANNOTATION
-from .errors import ThreadAxisError, UnboundKernelError
-
+from .errors import ThreadAxisError, UnboundKernelError, WarpError
+from .tensor import intrinsic_of
 
 ONCE: Final = "once"
 """Annotates what stands outside the loops of some thread axes; the value is their tags."""
@@ -87,7 +86,32 @@ def _axes(func: PrimFunc) -> dict[str, _Axis]:
                 hint="loops bound to one axis need one extent; split the longer one",
                 details={"extents": [to_text(known.extent), to_text(loop.extent)]},
             )
-    return found
+    return _with_warp(func, found)
+
+
+def _with_warp(func: PrimFunc, axes: dict[str, _Axis]) -> dict[str, _Axis]:
+    """Give threadIdx.x to the warps where an instruction needs them."""
+    block = next((b for b in walk(func.body) if isinstance(b, Block) and _of_warp(b)), None)
+    if block is None:
+        return axes
+    own = axes.get("threadIdx.x")
+    if own is None:
+        extent = as_expr(WARP)
+        own = _Axis("threadIdx.x", loop_var("threadIdx_x", extent), extent, NO_UID)
+    if const_value(own.extent) != WARP:
+        raise WarpError(
+            f"block {block.name!r} is done by a warp, so threadIdx.x has to be {WARP}; it is "
+            f"{to_text(own.extent)}",
+            where=f"function {func.name!r}",
+            hint=f"split the loops bound to threadIdx.x so that they run {WARP} times",
+            details={"extent": to_text(own.extent)},
+        )
+    return {**axes, "threadIdx.x": own}
+
+
+def _of_warp(block: Block) -> bool:
+    found = intrinsic_of(block)
+    return found is not None and found.scope == "warp"
 
 
 def _check_extent(axis: _Axis, loop: For, func: PrimFunc) -> None:
@@ -127,13 +151,25 @@ class _Unify:
                 return self.statement(substitute_in(body, {variable: 0}), inside)
             case Store():
                 return self._guarded(statement, statement.buffer, inside)
-            case Block() if any(key == ANNOTATION for key, _ in statement.annotations):
-                return statement
+            case Block() if any(key == INTRINSIC for key, _ in statement.annotations):
+                return self._warp(statement, inside)
             case _:
                 below = tuple(self.statement(c, inside) for c in children(statement))
                 return with_children(statement, below)
 
-    def _guarded(self, store: Store, buffer: Buffer, inside: frozenset[str]) -> Stmt:
+    def _warp(self, block: Block, inside: frozenset[str]) -> Stmt:
+        """Let one warp do what all would do alike; the warp's own threads are all inside."""
+        written = next(stores(block)).buffer
+        if "threadIdx.x" in inside:
+            raise WarpError(
+                f"block {block.name!r} is done by a whole warp, but stands in a loop bound to "
+                "threadIdx.x",
+                where=f"function {self._function!r}",
+                hint="leave threadIdx.x to the instruction, and bind the loop to threadIdx.y",
+            )
+        return self._guarded(block, written, inside | {"threadIdx.x"})
+
+    def _guarded(self, store: Store | Block, buffer: Buffer, inside: frozenset[str]) -> Stmt:
         outside = [t for t, a in self._axes.items() if t not in inside and not _is_one(a)]
         blocks = [t for t in outside if t in BLOCK_AXES]
         if blocks and buffer in self._params:
@@ -161,11 +197,11 @@ def guard_single(func: PrimFunc) -> PrimFunc:
         if not isinstance(statement, Block) or statement.name != ONCE:
             return statement
         tags = dict(statement.annotations)[ONCE]
-        store = statement.body
-        if not isinstance(store, Store) or store.buffer.scope in ("local", "fragment"):
-            return store
+        inner = statement.body
+        if next(stores(inner)).buffer.scope in ("local", "fragment"):
+            return inner
         names = tags if isinstance(tags, tuple) else ()
-        return If(all_of(*(eq(variables[str(t)], 0) for t in names)), store)
+        return If(all_of(*(eq(variables[str(t)], 0) for t in names)), inner)
 
     return replace(func, body=transform(func.body, change))
 

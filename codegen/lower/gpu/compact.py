@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ir.gpu import BLOCK_AXES, THREAD_AXES
-from ....ir.loop.nodes import Buffer, PrimFunc
-from ....ir.symbolic import const_value, product, to_text
+from ....ir.loop.nodes import Block, Buffer, PrimFunc, Stmt
+from ....ir.loop.visit import stores, walk
+from ....ir.symbolic import Expr, as_expr, const_value, product, to_text
+from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
 from ..loops.compact import (
     Access,
     Compact,
@@ -35,6 +37,10 @@ def compact_for_threads(func: PrimFunc) -> PrimFunc:
     changed = {b: _placed(b, found[b], func.name) for b in func.buffers if b in found}
     if not changed:
         return func
+    for buffer, (axis, factor, offset) in _padding(func.body).items():
+        if buffer in changed:
+            padded = _padded(changed[buffer].buffer, axis, factor, offset)
+            changed[buffer] = replace(changed[buffer], buffer=padded)
     body = Rebase(changed).statement(func.body)
     kept = tuple(changed[b].buffer for b in func.buffers if b in changed)
     return replace(func, body=body, buffers=kept)
@@ -99,3 +105,26 @@ def _sized(compact: Compact, function: str) -> Compact:
             hint="compute it inside a loop (compute_at), so that less of it is live at a time",
         )
     return compact
+
+
+def _padding(body: Stmt) -> dict[Buffer, tuple[int, int, int]]:
+    """Give the buffers whose rows are to be padded: axis, factor and remainder."""
+    found: dict[Buffer, tuple[int, int, int]] = {}
+    for block in walk(body):
+        note = dict(block.annotations).get(STORAGE_ALIGN) if isinstance(block, Block) else None
+        if isinstance(note, tuple):
+            axis, factor, offset = (n for n in note if isinstance(n, int))
+            found.update({s.buffer: (axis, factor, offset) for s in stores(block)})
+    return found
+
+
+def _padded(buffer: Buffer, axis: int, factor: int, offset: int) -> Buffer:
+    """Lengthen the stride of one dimension until it has a remainder."""
+    strides: list[Expr] = []
+    stride = as_expr(1)
+    for number, size in reversed(tuple(enumerate(buffer.shape))):
+        if number == axis:
+            stride = stride + (offset - stride) % factor
+        strides.insert(0, stride)
+        stride = stride * size
+    return replace(buffer, strides=tuple(strides))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from ....ir.gpu import WARP
 from ....ir.loop import nodes as loop
 from ....ir.loop.builder import Combiner
 from ....ir.loop.visit import loads
 from ....ir.symbolic import FALSE, TRUE, Var, as_expr, const_value
-from ....ir.thread.nodes import Address, Allocate, If, Predicate, Reg, Stmt, Store
+from ....ir.thread.nodes import Address, Allocate, If, Predicate, Reg, Source, Stmt, Store
 from ....ir.thread.types import POINTER, SHARED_POINTER
 from ..kernel.chunks import element_types
 from ..kernel.context import Context, Lanes
@@ -22,6 +23,7 @@ from .errors import KernelStatementError
 from .lanes import assuming_all, is_simple, together
 from .machine import THREAD
 from .memory import GpuMemory
+from .tensor import expand, fragment_size, intrinsic_of
 
 ALIGNMENT: Final = 16
 """Bytes that memory of a thread or a block is aligned to, at least."""
@@ -47,6 +49,8 @@ class ThreadLowering(StatementLowering):
         """Give temporaries their memory: the thread's own, or the block's."""
         for buffer in buffers:
             size = const_value(size_of(buffer)) or 0
+            if buffer.scope == "fragment":
+                size = fragment_size(buffer) * buffer.dtype.bytes
             alignment = max(ALIGNMENT, buffer.dtype.bytes)
             self.allocations.append(Allocate(self.memory.add(buffer), size, alignment))
 
@@ -56,6 +60,9 @@ class ThreadLowering(StatementLowering):
             notes = dict(statement.annotations).get(ACROSS)
             if isinstance(notes, tuple):
                 self._across(statement, tuple(map(str, notes)), context)
+                return
+            if intrinsic_of(statement) is not None:
+                self._tensor(statement, context)
                 return
         if isinstance(statement, loop.Let) and statement.mode == "checked":
             raise KernelStatementError(
@@ -118,6 +125,15 @@ class ThreadLowering(StatementLowering):
         body = self.body(running, replace(context, lanes=Lanes(lane, lanes)))
         self._memory.aligned = before
         return body
+
+    # ------------------------------------------------------------ warps
+
+    def _tensor(self, block: loop.Block, context: Context) -> None:
+        """Let an instruction of a warp do the work of a block."""
+        source = Source(block.uid, block.name, block.origins | context.source.origins)
+        lane = self._threads.number % WARP
+        inner = replace(context, source=source)
+        self.out.extend(expand(block, inner, self.memory, lane))
 
     # ------------------------------------------------------------ totals of threads
 

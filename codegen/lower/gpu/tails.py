@@ -22,10 +22,12 @@ def lift_uniform(func: PrimFunc) -> PrimFunc:
         for blockIdx_x in thread(ceildiv(n, 64), "blockIdx.x"):
             for threadIdx_x in thread(64, "threadIdx.x"):
                 if n - blockIdx_x * 64 >= 64:
-                    for k in range(m): body
+                    for k in range(m):
+                        body
                 else:
                     for k in range(m):
-                        if blockIdx_x * 64 + threadIdx_x < n: body
+                        if blockIdx_x * 64 + threadIdx_x < n:
+                            body
 
     No condition that is lifted depends on the thread, so barriers may stand inside.
     """

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import determined
-from ....ir.loop.nodes import Block, Buffer, Element, For, Let, Load, PrimFunc, Stmt, Store
+from ....ir.loop.nodes import (
+    INTRINSIC,
+    Block,
+    Buffer,
+    Element,
+    For,
+    Let,
+    Load,
+    PrimFunc,
+    Stmt,
+    Store,
+)
 from ....ir.loop.visit import Rebuilder, children, loads, walk, with_children
 from ....ir.symbolic import Bool, Expr, Facts, Var
-from ....schedules.intrinsics.contract import ANNOTATION
 from ..loops.terms import own_terms
 
 
@@ -76,7 +86,7 @@ def _own(statement: Stmt) -> tuple[Expr | Bool, ...]:
 
 
 def _is_leaf(statement: Stmt) -> bool:
-    return isinstance(statement, Block) and any(k == ANNOTATION for k, _ in statement.annotations)
+    return isinstance(statement, Block) and any(k == INTRINSIC for k, _ in statement.annotations)
 
 
 # ---------------------------------------------------------------- temporaries

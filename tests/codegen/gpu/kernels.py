@@ -43,6 +43,20 @@ def matmul(A: Buffer[(M, K), f32], B: Buffer[(K, N), f32], C: Out[(M, N), f32]):
                     C[vi, vj] += A[vi, vk] * B[vk, vj]
 """
 
+TENSOR_MATMUL = """
+M, N, K = symbols("M N K", lower=1)
+
+@prim_func
+def hgemm(A: Buffer[(M, K), f16], B: Buffer[(K, N), f16], C: Out[(M, N), f32]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0
+                    C[vi, vj] += f32(A[vi, vk]) * f32(B[vk, vj])
+"""
+
 SOFTMAX = """
 rows, columns = symbols("rows columns", lower=1)
 
@@ -131,12 +145,73 @@ def matmul() -> Schedule:
     return sch
 
 
-def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, int], lanes: int) -> None:
-    """Let the threads of a block share the copying of a tile, some neighbours each."""
+def tensor_matmul() -> Schedule:
+    """Blocks of 64x64 of C by four warps, each 32x32 in fragments; tiles of A and B are padded.
+
+    The copies that pad A and B are the fetches to shared memory, and the block that crops C writes
+    it; between the two all sizes are multiples of the tiles.
+    """
+    sch = Schedule(parse(TENSOR_MATMUL))
+    mm = sch.get_block("mm")
+    pad_a, pad_b, crop = sch.pad_einsum(mm, (64, 64, 64))
+    i, j, k = sch.get_loops(mm)
+    block_i, warp_i, tile_i, i = sch.split(i, factors=(None, 2, 2, 16))
+    block_j, warp_j, tile_j, j = sch.split(j, factors=(None, 2, 4, 8))
+    outer_k, tile_k, k = sch.split(k, factors=(None, 4, 16))
+    sch.reorder((block_i, block_j, outer_k, warp_i, warp_j, tile_k, tile_i, tile_j, i, j, k))
+    sch.set_scope(sch.get_buffer("C_pad"), "fragment")
+    for pad, name in ((pad_a, "A_pad"), (pad_b, "B_pad")):
+        sch.set_scope(sch.get_buffer(name), "shared")
+        sch.compute_at(pad, outer_k)
+        sch.storage_align(sch.get_buffer(name), axis=0, factor=32, offset=8)
+    sch.reverse_compute_at(crop, block_j)
+    stage = sch.cache_read(crop, sch.get_buffer("C_pad"), "shared")
+    fragments = [
+        sch.cache_read(mm, sch.get_buffer(name), "fragment") for name in ("A_pad", "B_pad")
+    ]
+    for fragment in fragments:
+        sch.compute_at(fragment, tile_k)
+    start = sch.decompose_reduction(mm, outer_k)
+    sch.bind(block_i, "blockIdx.y")
+    sch.bind(block_j, "blockIdx.x")
+    sch.storage_align(sch.get_buffer("C_pad_shared"), axis=0, factor=32, offset=8)
+    row, column = sch.get_loops(stage)[2:]
+    stage_loops = (*sch.split(row, factors=(2, 2, 16)), *sch.split(column, factors=(2, 4, 8)))
+    sch.reorder(tuple(stage_loops[n] for n in (0, 3, 1, 4, 2, 5)))
+    for fragment in fragments:
+        row, column = sch.get_loops(fragment)[-2:]
+        row, i = sch.split(row, factors=(None, 16))
+        column, j = sch.split(column, factors=(None, 16))
+        sch.reorder((row, column, i, j))
+    for block, depth, name in (
+        (start, 2, "cuda.fill.f32.16x8"),
+        (fragments[0], 2, "cuda.ldmatrix.a.16x16"),
+        (fragments[1], 2, "cuda.ldmatrix.b.16x16"),
+        (mm, 3, "cuda.mma.m16n8k16.f32.f16"),
+        (stage, 2, "cuda.store.f32.16x8.shared"),
+    ):
+        loops = sch.get_loops(block)
+        sch.tensorize(loops[-depth], name)
+        for tile in loops[-depth - 2 : -depth]:
+            sch.unroll(tile)
+        if block in (start, stage):
+            sch.bind(loops[2], "threadIdx.z")
+            sch.bind(loops[3], "threadIdx.y")
+    sch.bind(warp_i, "threadIdx.z")
+    sch.bind(warp_j, "threadIdx.y")
+    sch.unroll(tile_k)
+    cooperate(sch, pad_a, (2, 2, 32), lanes=8)
+    cooperate(sch, pad_b, (2, 2, 32), lanes=8)
+    cooperate(sch, crop, (2, 2, 32), lanes=4)
+    return sch
+
+
+def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, ...], lanes: int) -> None:
+    """Let the threads of a block, by z, y and x, share the copying of a tile, neighbours each."""
     tile = sch.fuse(sch.get_loops(fetch)[-2:])
-    _, y, x, vector = sch.split(tile, factors=(None, *threads, lanes))
-    sch.bind(y, "threadIdx.y")
-    sch.bind(x, "threadIdx.x")
+    _, *numbers, vector = sch.split(tile, factors=(None, *threads, lanes))
+    for loop, axis in zip(reversed(numbers), ("x", "y", "z"), strict=False):
+        sch.bind(loop, f"threadIdx.{axis}")
     sch.vectorize(vector)
 
 
