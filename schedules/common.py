@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..ir.analysis import conflicts, feeds_kind, reduction_update
-from ..ir.loop.nodes import Block, For, LoopKind
+from ..ir.analysis import accesses, conflicts, feeds_kind, reduction_update
+from ..ir.loop.nodes import INTRINSIC, Block, For, LoopKind
 from ..ir.loop.visit import walk
 from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
 from .edit import Edit
@@ -161,6 +161,37 @@ def independence_problems(
     tree = state.tree(ref.function)
     for conflict in conflicts(tree, state.loop(ref), lanes=lanes):
         yield Problem(requirement, conflict.reason, (ref, block_ref(ref.function, conflict.block)))
+
+
+def is_tensorized(block: Block) -> bool:
+    """Whether an instruction does the work of a block."""
+    return any(key == INTRINSIC for key, _ in block.annotations)
+
+
+def tensorized_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem where an instruction does the work of a block."""
+    block = state.block(ref)
+    if is_tensorized(block):
+        name = dict(block.annotations)[INTRINSIC]
+        yield Problem(
+            requirement,
+            f"{name} does the work of block {block.name!r}, on the buffers it was matched with",
+            (ref,),
+            {"intrinsic": str(name)},
+        )
+
+
+def tensorized_buffer_problems(state: State, ref: BufferRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem for every instruction that works on a buffer."""
+    buffer, tree = state.buffer(ref), state.tree(ref.function)
+    for block in tree.blocks.values():
+        if is_tensorized(block) and any(a.buffer is buffer for a in accesses(block)):
+            yield Problem(
+                requirement,
+                f"{dict(block.annotations)[INTRINSIC]} works on {buffer.name!r} in block "
+                f"{block.name!r}, as it lies and where it is",
+                (ref, block_ref(ref.function, block)),
+            )
 
 
 SCOPES = ("global", "local", "shared", "fragment")

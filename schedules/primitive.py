@@ -95,13 +95,20 @@ class Step:
         names = (f.name for f in dataclasses.fields(cast("Any", self)))
         return tuple((name, getattr(self, name)) for name in names)
 
+    def chosen(self) -> tuple[tuple[str, Value], ...]:
+        """The fields with their values, without those that are None because nobody chose."""
+        unset = {p.name for p in self.parameters() if not p.required and p.default is None}
+        return tuple(
+            (name, value) for name, value in self.values() if value is not None or name not in unset
+        )
+
     def refs(self) -> Iterator[Ref]:
         """All handles among the values, tuples included."""
         return (ref for _, value in self.values() for ref in refs_in(value))
 
     def title(self) -> str:
         """The step as one would write it: verb and values."""
-        shown = (f"{name}={value_text(value)}" for name, value in self.values())
+        shown = (f"{name}={value_text(value)}" for name, value in self.chosen())
         return f"{self.verb()}({', '.join(shown)})"
 
 
@@ -131,9 +138,15 @@ class Primitive(Step):
         return iter(())
 
     def check(self, state: State) -> Iterator[Problem]:
-        """Check everything: existence, structure, then proofs. No problem means legal."""
+        """Check everything: existence, reach, structure, then proofs. No problem means legal."""
         found = False
-        for phase in (state.missing(self), self.structural(state), self.proofs(state)):
+        phases = (
+            state.missing(self),
+            state.enclosed(self),
+            self.structural(state),
+            self.proofs(state),
+        )
+        for phase in phases:
             for problem in phase:
                 found = True
                 yield problem

@@ -24,7 +24,7 @@ class Problem:
     ----------
     requirement : int
         Its number in the "Requires" list of the primitive's documentation; 0 is "what the step
-        points at exists".
+        points at exists, and is not inside of a block that the step may not look into".
     message : str
         What is wrong, with names and numbers.
     where : tuple of Ref

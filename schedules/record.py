@@ -43,7 +43,7 @@ def record(state: State, step: Step, rewrite: Rewrite) -> State:
 def _written(
     state: State, step: Step, results: tuple[Ref, ...], rewrite: Rewrite | None = None
 ) -> State:
-    arguments = tuple((name, argument(state, value)) for name, value in step.values())
+    arguments = tuple((name, argument(state, value)) for name, value in step.chosen())
     names = tuple(label(ref) for ref in results)
     decisions = dict(rewrite.decisions) if rewrite else {}
     number = len(state.trace)

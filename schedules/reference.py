@@ -24,6 +24,9 @@ Every step that changes a program. All are methods of `tilewright.Schedule`, ent
 workbench's menu and records of a trace. A step whose requirements do not hold is refused with the
 number of the requirement, the place, the numbers or a counter-example, and the steps that mend it.
 
+Requirement 0 holds for all: what a step points at exists, and it is not inside of a tensorized
+block, nor, for steps of the families caching, placement and reduction, inside of another block.
+
 Generated from the registry by `python -m tilewright.schedules.reference`: not edited by hand.
 """
 

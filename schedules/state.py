@@ -10,7 +10,7 @@ from typing import TypeVar
 from ..ir.analysis import Tree, tree_of
 from ..ir.graph.nodes import GraphFunc
 from ..ir.identity import STEP_STRIDE, UidSource
-from ..ir.loop.nodes import Block, Buffer, For, PrimFunc
+from ..ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
 from ..ir.module import Module
 from ..ir.symbolic import Var
 from ..ir.target import Target
@@ -143,6 +143,21 @@ class State:
                 )
         return None
 
+    def enclosed(self, step: Step) -> Iterator[Problem]:
+        """Problems of requirement 0: handles of a step that are out of its reach in a block.
+
+        What is inside of a tensorized block is the instruction's. Steps that move, copy or divide
+        blocks work on those that are in no other block.
+        """
+        for ref in dict.fromkeys(step.refs()):
+            if isinstance(ref, LoopRef | BlockRef):
+                tree = self.tree(ref.function)
+                node = self.loop(ref) if isinstance(ref, LoopRef) else self.block(ref)
+                blocks = [s for s in tree.ancestors(node) if isinstance(s, Block)]
+                message = _out_of_reach(step, label(ref), blocks)
+                if message is not None:
+                    yield Problem(0, message, (ref,))
+
     def symbols(self, step: Step) -> Mapping[str, Var]:
         """The symbols that the text of a step's terms may name: those of its first function."""
         ref = next(step.refs(), None)
@@ -205,6 +220,24 @@ class Applied:
     state: State
     results: tuple[Ref, ...]
     rewrite: Rewrite
+
+
+_OUTERMOST = ("caching", "placement", "reduction")
+"""Families whose steps work on blocks that are in no other block, and on the loops around."""
+
+
+def _out_of_reach(step: Step, name: str, blocks: list[Block]) -> str | None:
+    """Say why a step may not look into the blocks around what it points at."""
+    for block in blocks:
+        intrinsic = dict(block.annotations).get(INTRINSIC)
+        if intrinsic is not None:
+            return (
+                f"{name!r} is inside of block {block.name!r}, whose work {intrinsic} does; "
+                f"unannotate(target={block.name}, key={INTRINSIC!r}) gives it up"
+            )
+    if blocks and step.family in _OUTERMOST:
+        return f"{name!r} is inside of block {blocks[0].name!r}, and {step.verb()} works outside"
+    return None
 
 
 def _run(step: Step, state: State) -> Rewrite:

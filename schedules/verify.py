@@ -7,6 +7,7 @@ sides are computed again in float64 and have to agree to rounding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,18 @@ from ..ir.interpreter import call_prim, run_graph
 from ..ir.loop.nodes import BufferParam, For, Let, PrimFunc
 from ..ir.loop.visit import walk
 from ..ir.module import Module
-from ..ir.symbolic import Expr, Fact, Facts, Var, bounds, evaluate, free_vars
+from ..ir.symbolic import (
+    Const,
+    Eq,
+    Expr,
+    Fact,
+    Facts,
+    Mod,
+    Var,
+    bounds,
+    evaluate,
+    free_vars,
+)
 from .problem import ScheduleError
 
 Array = NDArray[np.generic]
@@ -136,7 +148,7 @@ def verify(
             continue
         tried: dict[tuple[int, ...], Comparison] = {}
         for _ in range(runs):
-            sizes = _other_sizes(old, rng, tried)
+            sizes = _other_sizes(old, _facts_of(old, new), rng, tried)
             work = _work(after if isinstance(new, GraphFunc) else new, sizes)
             if work > limit:
                 skipped.append((name, f"as it has {work:.0e} iterations at the sizes tried"))
@@ -212,16 +224,23 @@ def _dimensions(function: PrimFunc | GraphFunc) -> list[tuple[Expr, ...]]:
     return [i.shape for i in infos if isinstance(i, TensorInfo) and i.shape is not None]
 
 
-def _sizes(function: PrimFunc | GraphFunc, rng: np.random.Generator) -> dict[Var, int]:
-    """Draw values of the symbols for which the function's facts hold."""
+def _facts_of(old: PrimFunc | GraphFunc, new: PrimFunc | GraphFunc) -> tuple[Fact, ...]:
+    """Give what has to hold to run both: a step may have assumed more than was known."""
+    return tuple(dict.fromkeys((*old.facts, *new.facts)))
+
+
+def _sizes(
+    function: PrimFunc | GraphFunc, facts: tuple[Fact, ...], rng: np.random.Generator
+) -> dict[Var, int]:
+    """Draw values of the symbols for which facts hold."""
     shapes = _dimensions(function)
     symbols = {v for shape in shapes for dim in shape for v in free_vars(dim)}
     if isinstance(function, PrimFunc):
         symbols.update(function.scalar_params)
     ordered = sorted(symbols, key=lambda v: v.serial)
     for _ in range(200):
-        drawn = {v: _value(v, function.facts, rng) for v in ordered}
-        if all(evaluate(fact.predicate, drawn) for fact in _known(function.facts, symbols)):
+        drawn = {v: _value(v, facts, rng) for v in ordered}
+        if all(evaluate(fact.predicate, drawn) for fact in _known(facts, symbols)):
             return drawn
     raise ScheduleError(
         f"no sizes were found for which all facts of {function.name!r} hold",
@@ -231,29 +250,43 @@ def _sizes(function: PrimFunc | GraphFunc, rng: np.random.Generator) -> dict[Var
 
 def _other_sizes(
     function: PrimFunc | GraphFunc,
+    facts: tuple[Fact, ...],
     rng: np.random.Generator,
     tried: Mapping[tuple[int, ...], Comparison],
 ) -> dict[Var, int]:
     """Draw sizes that were not tried yet; the same again where chance finds no others."""
     for _ in range(20):
-        drawn = _sizes(function, rng)
+        drawn = _sizes(function, facts, rng)
         if not drawn or tuple(drawn.values()) not in tried:
             return drawn
-    return _sizes(function, rng)
+    return _sizes(function, facts, rng)
 
 
-def _known(facts: Facts, symbols: set[Var]) -> list[Fact]:
+def _known(facts: tuple[Fact, ...], symbols: set[Var]) -> list[Fact]:
     return [f for f in facts if f.predicate.free <= symbols]
 
 
-def _value(symbol: Var, facts: Facts, rng: np.random.Generator) -> int:
-    found = bounds(symbol, facts)
+def _value(symbol: Var, facts: tuple[Fact, ...], rng: np.random.Generator) -> int:
+    found = bounds(symbol, Facts(facts))
     low = max(1, found.lower or 0)
     high = low + 12 if found.upper is None else min(found.upper, low + 12)
-    step = symbol.multiple_of
+    step = math.lcm(symbol.multiple_of, *_divisors(symbol, facts))
+    high = high if found.upper is not None else max(high, low + 3 * step)
     least = -(-low // step) * step
     choices = max(1, (max(high, least) - least) // step + 1)
     return least + step * int(rng.integers(0, min(choices, 13)))
+
+
+def _divisors(symbol: Var, facts: tuple[Fact, ...]) -> Iterator[int]:
+    """Give the numbers that a symbol is said to be a multiple of."""
+    for fact in facts:
+        match fact.predicate:
+            case Eq(left=Mod(numerator=numerator, divisor=Const(value=value)), right=rest) if (
+                numerator is symbol and rest == 0 and value > 0
+            ):
+                yield value
+            case _:
+                pass
 
 
 def _inputs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ....ir.loop.nodes import INTRINSIC
 from ...common import node_at
 from ...edit import Edit, with_attribute
 from ...primitive import Primitive, Rewrite, primitive
@@ -42,6 +43,7 @@ class Annotate(Primitive):
     --------
     1. The key is a Python identifier.
     2. There is no note of that name there yet.
+    3. The key is not ``intrinsic``: ``tensorize`` writes that note.
     """
 
     target: LoopRef | BlockRef
@@ -52,6 +54,14 @@ class Annotate(Primitive):
         """Check the key."""
         if not self.key.isidentifier():
             yield Problem(1, f"{self.key!r} is no identifier", (self.target,), {"key": self.key})
+            return
+        if self.key == INTRINSIC:
+            yield Problem(
+                3,
+                f"{INTRINSIC!r} says which instruction does the work, and tensorize writes it",
+                (self.target,),
+                {"key": self.key},
+            )
             return
         notes = dict(node_at(state, self.target).annotations)
         if self.key in notes:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....ir.analysis import accesses, reads
+from ....ir.loop.nodes import IndexMap
 from ....ir.loop.visit import replace_statement
-from ...common import known_scope_problems
+from ...common import known_scope_problems, tensorized_problems
 from ...edit import Edit
 from ...nests import before, buffer_span, copy_block, nest, outermost_without, swap_buffer
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
 from ...refs import BlockRef, BufferRef, Ref
 from ...state import State
+from ..layout.transform_layout import TransformLayout
 
 
 @primitive(family="caching", returns=BlockRef)
@@ -40,13 +42,19 @@ class CacheRead(Primitive):
     buffer : BufferRef
         The buffer it reads.
     scope : str
-        Where the copy lives: ``"local"`` or ``"global"``.
+        Where the copy lives: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
+    index_map : IndexMap or None
+        Where an element lies in the copy: a function of the old indices that gives the new ones,
+        or the text of a lambda; None means as in the buffer.
 
     Requires
     --------
     1. The block reads the buffer.
     2. The block does not write the buffer.
     3. The scope is one that the target has.
+    4. The map, if there is one, sends different elements to different places, as
+       ``transform_layout`` asks.
+    5. No instruction does the block's work: it was matched with the buffers it has.
 
     Notes
     -----
@@ -58,6 +66,7 @@ class CacheRead(Primitive):
     block: BlockRef
     buffer: BufferRef
     scope: str = "local"
+    index_map: IndexMap | None = None
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check that there is something to cache."""
@@ -78,9 +87,32 @@ class CacheRead(Primitive):
                 (self.block, self.buffer),
             )
         yield from known_scope_problems(self.scope, 3)
+        yield from tensorized_problems(state, self.block, 5)
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check the map."""
+        if self.index_map is not None:
+            after, step = self._relaid(state, self.index_map)
+            for problem in step.check(after):
+                yield Problem(4, problem.message, (self.block, self.buffer), problem.numbers)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Insert the copy and redirect the block."""
+        """Insert the copy, redirect the block, and lay the copy out."""
+        made = self._copied(state)
+        if self.index_map is None:
+            return made
+        after, step = self._relaid(state, self.index_map)
+        laid = step.rewrite(after)
+        return replace(made, module=laid.module, decisions=laid.decisions)
+
+    def _relaid(self, state: State, index_map: IndexMap) -> tuple[State, TransformLayout]:
+        """The program with the plain copy, and the step that lays it out."""
+        after = state.with_module(self._copied(state).module)
+        name = self.block.function
+        cache = after.module.prim(name).buffers[-1]
+        return after, TransformLayout(BufferRef(name, cache.uid, cache.name), index_map)
+
+    def _copied(self, state: State) -> Rewrite:
         edit = Edit(state, self.block.function)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         site = outermost_without(edit.tree, block, edit.tree.writers(buffer))

@@ -9,7 +9,7 @@ from ....ir.analysis import accesses, implied_by_domain, is_reduction, reads, wr
 from ....ir.loop.nodes import Block, Buffer
 from ....ir.loop.visit import replace_statement
 from ....ir.symbolic import free_vars
-from ...common import known_scope_problems
+from ...common import known_scope_problems, tensorized_problems
 from ...edit import Edit
 from ...nests import after, buffer_span, copy_block, nest, outermost_without, swap_buffer
 from ...primitive import Primitive, Rewrite, primitive
@@ -42,7 +42,7 @@ class CacheWrite(Primitive):
     buffer : BufferRef
         The buffer it writes.
     scope : str
-        Where the new buffer lives: ``"local"`` or ``"global"``.
+        Where the new buffer lives: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
 
     Requires
     --------
@@ -52,6 +52,7 @@ class CacheWrite(Primitive):
        and a reduction starts by its own initialisation.
     4. The block writes every element of the box that it touches.
     5. The scope is one that the target has.
+    6. No instruction does the block's work: it was matched with the buffers it has.
 
     Notes
     -----
@@ -68,6 +69,7 @@ class CacheWrite(Primitive):
     def structural(self, state: State) -> Iterator[Problem]:
         """Check that the block alone makes the buffer."""
         yield from known_scope_problems(self.scope, 5)
+        yield from tensorized_problems(state, self.block, 6)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         where = (self.block, self.buffer)
         written = list(dict.fromkeys(a.buffer.name for a in writes(block)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.loop.visit import substitute_in
-from ...common import known_scope_problems, temporary_problems
+from ...common import known_scope_problems, temporary_problems, tensorized_buffer_problems
 from ...edit import Edit
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
@@ -32,12 +32,13 @@ class SetScope(Primitive):
     buffer : BufferRef
         The temporary.
     scope : str
-        ``"global"`` or ``"local"``.
+        ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
 
     Requires
     --------
     1. The buffer is a temporary: where a parameter lives is its caller's choice.
     2. The scope is one that the target has.
+    3. No instruction works on the buffer: it was matched with the buffer where it is.
 
     Notes
     -----
@@ -51,6 +52,7 @@ class SetScope(Primitive):
         """Check the buffer and the scope."""
         yield from temporary_problems(state, self.buffer, 1)
         yield from known_scope_problems(self.scope, 2)
+        yield from tensorized_buffer_problems(state, self.buffer, 3)
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace the buffer everywhere by one that differs in scope."""

@@ -9,7 +9,7 @@ from ....ir.analysis import Span, Tree, accesses, determined, span_of, with_regi
 from ....ir.loop.nodes import Block, Buffer, Element, IndexMap, Let, Load, Stmt, Store
 from ....ir.loop.visit import Rebuilder, replace_statement
 from ....ir.symbolic import Expr, Facts, Var, eq, is_proved, product, simplify, substitute
-from ...common import temporary_problems
+from ...common import temporary_problems, tensorized_buffer_problems
 from ...edit import Edit
 from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
@@ -47,6 +47,7 @@ class TransformLayout(Primitive):
     2. The map takes as many indices as the buffer has dimensions, and gives at least one.
     3. Different elements go to different places.
     4. Every new index is bounded, and starts at 0.
+    5. No instruction works on the buffer: it was matched with the elements as they lie.
 
     Notes
     -----
@@ -64,6 +65,7 @@ class TransformLayout(Primitive):
         yield from temporary_problems(state, self.buffer, 1)
         if buffer.strides is not None or buffer.layout is not None:
             yield Problem(1, f"{buffer.name!r} has strides or a layout already", (self.buffer,))
+        yield from tensorized_buffer_problems(state, self.buffer, 5)
         given, wanted = len(self.index_map.inputs), buffer.rank
         if given != wanted or not self.index_map.outputs:
             yield Problem(

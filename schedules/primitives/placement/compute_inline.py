@@ -15,8 +15,15 @@ from ....ir.analysis import (
 )
 from ....ir.identity import Origins
 from ....ir.loop.nodes import Block, Buffer, Element, Load, Stmt, Store
-from ....ir.loop.visit import Rebuilder, substitute_in_element, transform
+from ....ir.loop.visit import (
+    Rebuilder,
+    children,
+    substitute_in_element,
+    transform,
+    with_children,
+)
 from ....ir.symbolic import Expr, Var, eq, is_proved, to_text
+from ...common import tensorized_problems
 from ...edit import Edit
 from ...moving import movable_problems, plain_store_problems
 from ...nests import loops_gone, without
@@ -57,6 +64,7 @@ class ComputeInline(Primitive):
        through the whole buffer.
     4. Some block reads the temporary, and all reads are loads of elements after it.
     5. What the block reads is not written again before its last consumer is done.
+    6. No instruction does the work of a consumer: it was matched with the loads it has.
 
     Notes
     -----
@@ -67,7 +75,7 @@ class ComputeInline(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the block, its consumers and what lies between."""
-        tree, block = state.tree(self.block.function), state.block(self.block)
+        block = state.block(self.block)
         if block.init is not None or any(v.kind != "spatial" for v in block.iters):
             kinds = ", ".join(dict.fromkeys(v.kind for v in block.iters))
             yield Problem(
@@ -85,9 +93,10 @@ class ComputeInline(Primitive):
         if found:
             yield from found
             return
-        yield from self._consumers(tree, block, writes(block)[0].buffer)
+        yield from self._consumers(state, block, writes(block)[0].buffer)
 
-    def _consumers(self, tree: Tree, block: Block, buffer: Buffer) -> Iterator[Problem]:
+    def _consumers(self, state: State, block: Block, buffer: Buffer) -> Iterator[Problem]:
+        tree = state.tree(self.block.function)
         readers = [b for b in tree.leaf_blocks() if reads(b, buffer)]
         early = [b for b in readers if tree.order[b] < tree.order[block]]
         if not readers or early:
@@ -97,6 +106,8 @@ class ComputeInline(Primitive):
                 4, f"{buffer.name!r} is read by {names} {relation}".rstrip(), (self.block,)
             )
             return
+        for reader in readers:
+            yield from tensorized_problems(state, block_ref(self.block.function, reader), 6)
         last = max(tree.order[b] for b in readers)
         inputs = read_buffers(block)
         for other in tree.leaf_blocks():
@@ -137,14 +148,15 @@ class ComputeInline(Primitive):
         inliner = _Inliner(access.buffer, access.indices, block.body.value)
 
         def change(statement: Stmt) -> Stmt:
-            if isinstance(statement, Block) and reads(statement, access.buffer):
-                return _inlined(statement, inliner, block.origins)
-            return statement
+            if isinstance(statement, Block):
+                concerned = reads(statement, access.buffer)
+                return _inlined(statement, inliner, block.origins) if concerned else statement
+            return with_children(statement, tuple(change(c) for c in children(statement)))
 
         kept = without(tree.function.body, block)
         if kept is None:
             raise TypeError(f"nothing is left of {edit.name!r}")
-        body = transform(kept, change)
+        body = change(kept)
         reason = f"dissolved block {block.name!r}"
         moved = edit.gone(loops_gone(tree, body), reason)
         moved |= {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....ir.analysis import Tree
-from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Stmt
+from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.symbolic import free_vars
 from ....ir.target import provides
 from ...intrinsics.contract import Intrinsic
@@ -148,17 +148,6 @@ def _target_differences(state: State, intrinsic: Intrinsic) -> Iterator[Differen
             f"needs {', '.join(intrinsic.needs)}",
             f"{target} has no {', '.join(lacking)}, which {intrinsic.name} needs",
         )
-
-
-def tensorized_in(tree: Tree, statement: Stmt) -> Block | None:
-    """Give the tensorized block that a statement is, or is in."""
-    around = (statement, *tree.ancestors(statement))
-    return next((b for b in around if isinstance(b, Block) and is_tensorized(b)), None)
-
-
-def is_tensorized(block: Block) -> bool:
-    """Whether an instruction does the work of a block."""
-    return any(key == INTRINSIC for key, _ in block.annotations)
 
 
 def names_of(site: Site) -> tuple[Ref, ...]:

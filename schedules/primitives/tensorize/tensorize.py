@@ -11,6 +11,7 @@ from ....ir.analysis import with_regions
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Stmt
 from ....ir.loop.visit import substitute_in
 from ....ir.symbolic import SymInt, Var, substitute
+from ...common import is_tensorized
 from ...edit import Edit, with_attribute
 from ...intrinsics.contract import Intrinsic
 from ...intrinsics.difference import Kind
@@ -22,7 +23,7 @@ from ...problem import Problem
 from ...refs import BlockRef, Gone, LoopRef, Ref, loop_ref
 from ...state import State
 from ._blocks import Chain, blockized, chain_below, chain_problems
-from ._site import Site, is_tensorized, pattern_loops, site_of
+from ._site import Site, pattern_loops, site_of
 from .explain import mismatch_of
 
 REQUIREMENTS: Final[Mapping[Kind, int]] = MappingProxyType(

@@ -1,0 +1,209 @@
+"""Assume: a kernel takes only some sizes, and says so where it is called with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.graph.memory import Launch
+from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, IfElse
+from ....ir.loop.nodes import PrimFunc
+from ....ir.symbolic import (
+    TRUE,
+    Bool,
+    ContradictoryFactsError,
+    Discharge,
+    Expr,
+    Facts,
+    Origin,
+    Var,
+    all_of,
+    eq,
+    free_vars,
+    is_proved,
+    negate,
+    simplify,
+    substitute,
+    to_text,
+)
+from ...kernels import call_symbols, symbols_of
+from ...primitive import Primitive, Rewrite, primitive
+from ...problem import Problem
+from ...refs import FunctionRef, Ref
+from ...state import State
+from ..graph._functions import prim_problem
+
+
+@primitive(family="specialise", returns=None)
+@dataclass(frozen=True, slots=True)
+class Assume(Primitive):
+    """State a range or a divisor of a size, which is checked wherever the kernel is entered.
+
+    Before::
+
+        def matmul(A: Buffer[(m, 512), f32], ...): ...
+
+    After (``symbol="m", multiple_of=16``)::
+
+        def matmul(A: Buffer[(m, 512), f32], ...):
+            fact(m % 16 == 0)
+
+    Later steps may rely on it: guards that follow from it go, and instructions that take whole
+    tiles fit. ``specialise`` makes a version beside the old kernel instead of an error.
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The loop-level function.
+    symbol : str
+        The name of one of its symbols.
+    multiple_of : int
+        What the symbol is divisible by.
+    lower, upper : int or None
+        The range of the symbol, both included; None means no bound.
+
+    Requires
+    --------
+    1. The function is loop-level.
+    2. It has a symbol of that name.
+    3. The fact is not known yet, and does not contradict what is.
+    4. Whoever calls the function can check it at entry: calls are in the dataflow stage, and the
+       size is one of the caller's parameters' symbols, or made of them.
+
+    Notes
+    -----
+    A call with another size ends in a named error that quotes the fact. Cost: one comparison a
+    call. Source: DISC §4.2 (shape constraints).
+    """
+
+    function: FunctionRef
+    symbol: str
+    multiple_of: int = 1
+    lower: int | None = None
+    upper: int | None = None
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function and the symbol."""
+        wrong = list(prim_problem(state, self.function, 1))
+        yield from wrong
+        if wrong:
+            return
+        symbols = {v.name for v in symbols_of(state.module.prim(self.function.function))}
+        if self.symbol not in symbols:
+            names = ", ".join(sorted(symbols)) or "none"
+            yield Problem(2, f"no symbol {self.symbol!r}; symbols are {names}", (self.function,))
+        elif self.multiple_of < 1:
+            yield Problem(3, f"nothing is a multiple of {self.multiple_of}", (self.function,))
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that the fact is news, and that callers can check it."""
+        function = state.module.prim(self.function.function)
+        claim = self._claim(self._symbol(function))
+        if claim is TRUE or is_proved(claim, function.facts):
+            yield Problem(3, f"{to_text(claim)} is known already", (self.function,))
+            return
+        if is_proved(negate(claim), function.facts) or _with(function.facts, claim, "") is None:
+            yield Problem(3, f"{to_text(claim)} contradicts what is known", (self.function,))
+            return
+        for graph in state.module.graphs:
+            yield from self._caller(graph, function, claim)
+
+    def _caller(self, graph: GraphFunc, function: PrimFunc, claim: Bool) -> Iterator[Problem]:
+        where = (self.function, FunctionRef(graph.name))
+        if _launches(graph, function.name):
+            yield Problem(4, f"{graph.name!r} launches it in the memory stage", where)
+            return
+        known = {v for p in graph.params for v in _symbols(p.value.info)}
+        for wanted in _claims(graph, function, claim):
+            foreign = free_vars(wanted) - known
+            if foreign:
+                names = ", ".join(sorted(v.name for v in foreign))
+                yield Problem(
+                    4,
+                    f"{graph.name!r} would have to check {to_text(wanted)} at entry, and {names} "
+                    "is known only later",
+                    where,
+                )
+            elif _with(graph.facts, wanted, "") is None:
+                message = f"in {graph.name!r} {to_text(wanted)} contradicts what is known"
+                yield Problem(4, message, where)
+
+    def _symbol(self, function: PrimFunc) -> Var:
+        return next(v for v in symbols_of(function) if v.name == self.symbol)
+
+    def _claim(self, size: Expr) -> Bool:
+        parts: list[Bool] = []
+        if self.multiple_of > 1:
+            parts.append(eq(size % self.multiple_of, 0))
+        if self.lower is not None:
+            parts.append(size >= self.lower)
+        if self.upper is not None:
+            parts.append(size <= self.upper)
+        return simplify(all_of(*parts), Facts())
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Add the fact to the function, and what it means to all who call it."""
+        function = state.module.prim(self.function.function)
+        claim = self._claim(self._symbol(function))
+        changed: list[PrimFunc | GraphFunc] = [_assumed(function, claim)]
+        for graph in state.module.graphs:
+            claims = _claims(graph, function, claim)
+            new = [c for c in claims if not is_proved(c, graph.facts)]
+            if new:
+                changed.append(_assumed(graph, all_of(*new)))
+        return Rewrite(state.module.with_functions(*changed))
+
+    @classmethod
+    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
+        """Each symbol as a multiple of 16, the side of most tensor instructions' tiles."""
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, PrimFunc) and isinstance(selection, FunctionRef):
+            for symbol in sorted(symbols_of(found), key=lambda v: v.serial):
+                yield cls(FunctionRef(found.name), symbol.name, 16)
+
+
+def _with(facts: Facts, claim: Bool, by: str) -> Facts | None:
+    """Add a claim to facts; None where they contradict."""
+    try:
+        return facts.assume(claim, origin=Origin(by), discharge=Discharge.ENTRY_CHECK)
+    except ContradictoryFactsError:
+        return None
+
+
+def _assumed(function: PrimFunc | GraphFunc, claim: Bool) -> PrimFunc | GraphFunc:
+    facts = _with(function.facts, claim, f"assumed: {to_text(claim)}")
+    if facts is None:
+        raise TypeError(f"{to_text(claim)} contradicts what is known")
+    return replace(function, facts=facts)
+
+
+def _symbols(info: object) -> frozenset[Var]:
+    """Give the symbols that a parameter's annotation binds."""
+    shape: tuple[Expr, ...] = getattr(info, "shape", None) or ()
+    value = getattr(info, "value", None)
+    dims = (*shape, *((value,) if isinstance(value, Expr) else ()))
+    return frozenset(v for d in dims for v in free_vars(d))
+
+
+def _bindings(bindings: tuple[Binding, ...]) -> Iterator[Binding]:
+    for binding in bindings:
+        yield binding
+        if isinstance(binding.right, IfElse):
+            yield from _bindings(binding.right.then.bindings)
+            yield from _bindings(binding.right.otherwise.bindings)
+
+
+def _launches(graph: GraphFunc, name: str) -> bool:
+    rights = (b.right for b in _bindings(graph.bindings))
+    return any(isinstance(r, Launch) and r.function == name for r in rights)
+
+
+def _claims(graph: GraphFunc, function: PrimFunc, claim: Bool) -> tuple[Bool, ...]:
+    """Give what the fact says at each call, in the caller's symbols."""
+    calls = [
+        b.right
+        for b in _bindings(graph.bindings)
+        if isinstance(b.right, CallTIR) and b.right.function == function.name
+    ]
+    found = (substitute(claim, call_symbols(function, c)) for c in calls)
+    return tuple(dict.fromkeys(c for c in found if c is not TRUE))
