@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -146,7 +147,7 @@ def provides(target: Target, need: str) -> bool | None:
     if target.is_gpu:
         return False
     if need in CPU_ARCHS:
-        return None if not target.arch else target.arch == need
+        return (target.arch or platform.machine()) == need
     if not target.features and target.arch in ("", "x86_64"):
         return None
     return any(need in (f, *IMPLIED.get(f, ())) for f in target.features)

@@ -34,12 +34,16 @@ class Operand:
         Bytes from one element to the next, for each dimension of the semantics' buffer.
     alignment : int
         Bytes that address plus offset is known to be a multiple of.
+    private : bool
+        Whether it is a register tile of the thread: masked lanes of it may be read, and written
+        with what they held.
     """
 
     base: Value
     offset: Expr
     strides: tuple[Expr, ...]
     alignment: int
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ...ir.dtype import f32
 from ...ir.script import parse
-from ...ir.symbolic import as_expr
-from ...ir.thread.nodes import Address, Broadcast, Fma, Load, Stmt, Store
-from ...ir.thread.types import VectorType
-from .contract import Expansion, Intrinsic, Operand, Site
+from ...ir.thread.nodes import Broadcast, Fma, Stmt, Value
+from .contract import Expansion, Intrinsic
 from .registry import register
+from .tiles import register_tile
 
 _TILE = """
 a, c = symbols("a c")
@@ -27,29 +26,13 @@ def fma(
 """
 
 
-def _at(operand: Operand, *indices: int) -> Address:
-    offset = operand.offset
-    for index, stride in zip(indices, operand.strides, strict=True):
-        offset = offset + as_expr(index) * stride
-    return Address(operand.base, offset, f32.bytes)
-
-
 def _expand(lanes: int) -> Expansion:
     """One broadcast of A a row, one vector of B a group of lanes, one multiply-add for each."""
-    row, one = VectorType(f32, lanes), VectorType(f32)
 
-    def expand(site: Site) -> tuple[Stmt, ...]:
-        a, b, c = site.operands
-        rows, columns = site.extents
-        made: list[Stmt] = []
-        for i in range(rows):
-            factor = Broadcast(Load(one, _at(a, i)), lanes)
-            for j in range(0, columns, lanes):
-                place = _at(c, i, j)
-                made.append(Store(place, Fma(factor, Load(row, _at(b, j)), Load(row, place))))
-        return tuple(made)
+    def combine(total: Value, a: Value, b: Value) -> tuple[tuple[Stmt, ...], Value]:
+        return (), Fma(a, b, total)
 
-    return expand
+    return register_tile((f32, f32, f32), lanes, 1, lambda a: Broadcast(a, lanes), combine)
 
 
 def _tile(level: str, need: str, rows: int, columns: int, lanes: int) -> Intrinsic:
@@ -60,10 +43,13 @@ def _tile(level: str, need: str, rows: int, columns: int, lanes: int) -> Intrins
             semantics=parse(_TILE.format(rows=rows, columns=columns)).prims[0],
             needs=(need,),
             expand=_expand(lanes),
-            partial=frozenset({0}),
+            partial=frozenset({0, 1}),
         )
     )
 
+
+AVX512_FMA_12X32 = _tile("avx512", "avx512f", 12, 32, 16)
+"""24 accumulators: where 14 rows would leave most of the last tile empty."""
 
 AVX512_FMA_14X32 = _tile("avx512", "avx512f", 14, 32, 16)
 """28 accumulators of 16 lanes, two of B, one of A, of 32 registers."""

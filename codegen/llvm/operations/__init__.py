@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .aarch64 import AARCH64
 from .handler import Handler
 from .nvidia import NVIDIA
 from .x86 import X86
 
-HANDLERS: Mapping[str, Handler] = MappingProxyType({**NVIDIA, **X86})
+HANDLERS: Mapping[str, Handler] = MappingProxyType({**AARCH64, **NVIDIA, **X86})
 """By the operation's name."""
 
 __all__ = ["HANDLERS", "Handler"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512
+from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512, VPMADDWD_256
 from ..emitter import Emitter
 from .handler import Handler
 
@@ -32,8 +32,16 @@ def _vdpbf16ps(em: Emitter, args: Sequence[str]) -> Sequence[str]:
     return (em.op(f"call <16 x float> {name}({operands})"),)
 
 
+def _vpmaddwd(em: Emitter, args: Sequence[str]) -> Sequence[str]:
+    name = "@llvm.x86.avx2.pmadd.wd"
+    em.module.declare(name, f"<8 x i32> {name}(<16 x i16>, <16 x i16>)")
+    a, b = args
+    return (em.op(f"call <8 x i32> {name}(<16 x i16> {a}, <16 x i16> {b})"),)
+
+
 X86: dict[str, Handler] = {
     VPDPBUSD_512.name: _vpdpbusd(512),
     VPDPBUSD_256.name: _vpdpbusd(256),
     VDPBF16PS_512.name: _vdpbf16ps,
+    VPMADDWD_256.name: _vpmaddwd,
 }

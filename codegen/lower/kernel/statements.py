@@ -42,6 +42,7 @@ from .chunks import chunks
 from .context import Context, Lanes
 from .elements import Elements, index, predicate, widen
 from .integers import bind_integer
+from .intrinsics import expand
 from .memory import Access, Memory
 from .reduce import fold_lanes, is_fold
 from .scratch import Scratch
@@ -82,7 +83,12 @@ class StatementLowering:
                     self.statement(part, context)
             case loop.Block(uid=uid, name=name, body=body, origins=origins):
                 source = Source(uid, name, origins | context.source.origins)
-                self.statement(body, replace(context, source=source))
+                inner = replace(context, source=source)
+                made = None if self.debug else expand(statement, inner, self.memory)
+                if made is None:
+                    self.statement(body, inner)
+                else:
+                    self.out.extend(made)
             case loop.If():
                 self._if(statement, context)
             case loop.For():

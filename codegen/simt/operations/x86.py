@@ -1,4 +1,4 @@
-"""Dot products of x86-64 (Intel SDM volume 2, VPDPBUSD and VDPBF16PS)."""
+"""Dot products of x86-64 (Intel SDM volume 2, VPDPBUSD, VDPBF16PS and VPMADDWD)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512
+from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512, VPMADDWD_256
 from .handler import Group, Handler
 
 
@@ -40,8 +40,16 @@ def _dot_bfloats(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
     return (total,)
 
 
+def _dot_words(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    """Add two products of neighbours in 32 bits, wrapping."""
+    a, b = (x.astype(np.int32) for x in operands)
+    products = a * b
+    return (products.reshape(-1, 2, products.shape[1]).sum(axis=1, dtype=np.int32),)
+
+
 X86: dict[str, Handler] = {
     VPDPBUSD_512.name: _dot_bytes,
     VPDPBUSD_256.name: _dot_bytes,
     VDPBF16PS_512.name: _dot_bfloats,
+    VPMADDWD_256.name: _dot_words,
 }

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .aarch64 import AARCH64
 from .nvidia import NVIDIA
 from .operation import Action, Effect, Moment, Operation
 from .x86 import X86
 
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({op.name: op for op in (*X86, *NVIDIA)})
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {op.name: op for op in (*X86, *AARCH64, *NVIDIA)}
+)
 """All operations by name."""
 
 __all__ = ["OPERATIONS", "Action", "Effect", "Moment", "Operation"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dtype import bf16, f32, i8, i32, u8
+from ...dtype import bf16, f32, i8, i16, i32, u8
 from ..types import VectorType
 from .operation import Operation
 
@@ -36,4 +36,11 @@ VDPBF16PS_512 = Operation(
 )
 """``c[i] + a[2i+1]*b[2i+1] + a[2i]*b[2i]`` with subnormals as zero, nearest-even roundings."""
 
-X86 = (VPDPBUSD_512, VPDPBUSD_256, VDPBF16PS_512)
+_I16X16, _I32X8 = VectorType(i16, 16), VectorType(i32, 8)
+
+VPMADDWD_256 = Operation(
+    "x86.vpmaddwd.256", "thread", (_I16X16, _I16X16), (_I32X8,), needs=("avx2",)
+)
+"""``a[2i] * b[2i] + a[2i+1] * b[2i+1]`` in 32 bits, wrapping."""
+
+X86 = (VPDPBUSD_512, VPDPBUSD_256, VDPBF16PS_512, VPMADDWD_256)

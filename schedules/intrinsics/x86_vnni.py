@@ -1,0 +1,59 @@
+"""Register tiles of AVX512-VNNI: u8 times s8, four products at once, sums in 32 bits."""
+
+from __future__ import annotations
+
+from ...ir.dtype import i8, i32, u8
+from ...ir.script import parse
+from ...ir.thread.nodes import Bitcast, Broadcast, Perform, Reg, Stmt, Value
+from ...ir.thread.operations.x86 import VPDPBUSD_512
+from ...ir.thread.types import VectorType
+from .contract import Intrinsic
+from .registry import register
+from .tiles import register_tile
+
+_TILE = """
+a, c = symbols("a c")
+
+@prim_func
+def dot(
+    A: Buffer(({rows}, 4), u8, strides=(a, 1)),
+    B: Buffer(({columns}, 4), i8, strides=(4, 1)),
+    C: InOut(({rows}, {columns}), i32, strides=(c, 1)),
+):
+    for i in unrolled({rows}):
+        for j in vectorized({columns}):
+            for k in unrolled(4):
+                with block("dot"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    C[vi, vj] += i32(A[vi, vk]) * i32(B[vj, vk])
+"""
+
+_LANES = 16
+
+
+def _everywhere(group: Value) -> Value:
+    """Repeat four bytes of A in every lane."""
+    word = Bitcast(VectorType(i32), group)
+    return Bitcast(VectorType(u8, 4 * _LANES), Broadcast(word, _LANES))
+
+
+def _combine(total: Value, a: Value, b: Value) -> tuple[tuple[Stmt, ...], Value]:
+    result = Reg("dot", VectorType(i32, _LANES))
+    return (Perform(VPDPBUSD_512, (total, a, b), (result,)),), result
+
+
+def _tile(rows: int, columns: int) -> Intrinsic:
+    return register(
+        Intrinsic(
+            name=f"avx512vnni.dot.u8i8.{rows}x{columns}",
+            summary=f"{rows} x {columns} sums get four products of bytes each, 16 sums at a time.",
+            semantics=parse(_TILE.format(rows=rows, columns=columns)).prims[0],
+            needs=VPDPBUSD_512.needs,
+            expand=register_tile((u8, i8, i32), _LANES, 4, _everywhere, _combine),
+            partial=frozenset({0, 1}),
+        )
+    )
+
+
+AVX512VNNI_14X32 = _tile(14, 32)
+"""28 accumulators of 16 sums, two of B, one of A, of 32 registers."""
