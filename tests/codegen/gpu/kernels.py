@@ -115,32 +115,36 @@ def softmax(threads: int = 256) -> Schedule:
 
 
 def matmul() -> Schedule:
-    """Blocks of 64x64 of C; tiles of A and B in shared memory; 4x4 of C in a thread's registers."""
+    """Blocks of 64x64 of C; tiles of A and B in shared memory; 4x4 of C in a thread's registers.
+
+    The copies that pad A and B are the fetches, and the block that crops C writes it.
+    """
     sch = Schedule(parse(MATMUL))
     mm = sch.get_block("mm")
+    pad_a, pad_b, crop = sch.pad_einsum(mm, (64, 64, 16))
     i, j, k = sch.get_loops(mm)
     block_i, own_i, thread_i = sch.split(i, factors=(None, 4, 16))
     block_j, own_j, thread_j = sch.split(j, factors=(None, 4, 16))
     tile_k, k = sch.split(k, factors=(None, 16))
     sch.reorder((block_i, block_j, tile_k, thread_i, thread_j, k, own_i, own_j))
-    out = sch.cache_write(mm, sch.get_buffer("C"), "local")
-    sch.reverse_compute_at(out, block_j)
-    fetches = [sch.cache_read(mm, sch.get_buffer(name), "shared") for name in ("A", "B")]
-    for fetch in fetches:
-        sch.compute_at(fetch, tile_k)
+    sch.set_scope(sch.get_buffer("C_pad"), "local")
+    sch.reverse_compute_at(crop, block_j)
+    for pad, name in ((pad_a, "A_pad"), (pad_b, "B_pad")):
+        sch.set_scope(sch.get_buffer(name), "shared")
+        sch.compute_at(pad, tile_k)
     sch.bind(block_i, "blockIdx.y")
     sch.bind(block_j, "blockIdx.x")
-    for fetch in fetches:
-        cooperate(sch, fetch, (16, 16), lanes=4)
-    row, column = sch.get_loops(out)[2:]
-    out_i, out_thread_i = sch.split(row, factors=(4, 16))
-    out_j, out_thread_j = sch.split(column, factors=(4, 16))
-    sch.reorder((out_thread_i, out_thread_j, out_i, out_j))
-    for loop in (thread_i, out_thread_i):
+    for pad in (pad_a, pad_b):
+        cooperate(sch, pad, (16, 16), lanes=4)
+    row, column = sch.get_loops(crop)[2:]
+    crop_i, crop_thread_i = sch.split(row, factors=(4, 16))
+    crop_j, crop_thread_j = sch.split(column, factors=(4, 16))
+    sch.reorder((crop_thread_i, crop_thread_j, crop_i, crop_j))
+    for loop in (thread_i, crop_thread_i):
         sch.bind(loop, "threadIdx.y")
-    for loop in (thread_j, out_thread_j):
+    for loop in (thread_j, crop_thread_j):
         sch.bind(loop, "threadIdx.x")
-    for loop in (k, own_i, own_j, out_i, out_j):
+    for loop in (k, own_i, own_j, crop_i, crop_j):
         sch.unroll(loop)
     return sch
 
