@@ -9,11 +9,10 @@ from typing import Final
 
 from ....ir.analysis import with_regions
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Stmt
-from ....ir.loop.visit import substitute_in
+from ....ir.loop.visit import substitute_in, walk
 from ....ir.symbolic import SymInt, Var, substitute
 from ...common import is_tensorized
 from ...edit import Edit, with_attribute
-from ...intrinsics.contract import Intrinsic
 from ...intrinsics.difference import Kind
 from ...intrinsics.match import Unified
 from ...intrinsics.nest import Stray
@@ -25,6 +24,9 @@ from ...state import State
 from ._blocks import Chain, blockized, chain_below, chain_problems
 from ._site import Site, pattern_loops, site_of
 from .explain import mismatch_of
+
+MOST_NEAR = 4
+"""Instructions suggested where none fits."""
 
 REQUIREMENTS: Final[Mapping[Kind, int]] = MappingProxyType(
     {
@@ -180,22 +182,40 @@ class Tensorize(Primitive):
 
     @classmethod
     def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The instructions of the target with as many loops as the selected nest."""
-        if not isinstance(selection, LoopRef):
+        """The instructions of the target that fit the selected nest; else those that nearly do."""
+        if not isinstance(selection, LoopRef | BlockRef):
             return
-        chain = chain_below(state.loop(selection))
-        if not isinstance(chain, Chain):
-            return
-        for intrinsic in intrinsics_for(state.target):
-            if _could_be(chain, intrinsic):
-                yield cls(selection, intrinsic.name)
+        ranked = _ranked(state, selection)
+        fitting = [name for rank, name in ranked if rank == _FITS]
+        for name in fitting or [name for _, name in ranked[:MOST_NEAR]]:
+            yield cls(selection, name)
 
 
-def _could_be(chain: Chain, intrinsic: Intrinsic) -> bool:
-    """Whether a nest has the instruction's loops, by their extents."""
-    wanted = [x.extent for x in pattern_loops(intrinsic)]
-    given = [x.extent for x in chain.loops]
-    return len(given) == len(wanted) and all(e in given for e in wanted)
+_FITS = (0, 0, 0)
+
+
+def _ranked(state: State, where: LoopRef | BlockRef) -> list[tuple[tuple[int, int, int], str]]:
+    """Compare a place with every instruction of no more loops, the nearest first."""
+    start = state.loop(where) if isinstance(where, LoopRef) else state.block(where)
+    if isinstance(start, Block) and is_tensorized(start):
+        return []
+    loops = sum(isinstance(s, For) for s in walk(start))
+    found: list[tuple[tuple[int, int, int], str]] = []
+    for intrinsic in intrinsics_for(state.target):
+        if len(pattern_loops(intrinsic)) > loops:
+            continue
+        site = site_of(state, where, intrinsic)
+        if not isinstance(site.unified, Unified):
+            return []
+        found.append((_distance(site), intrinsic.name))
+    return sorted(found)
+
+
+def _distance(site: Site) -> tuple[int, int, int]:
+    """How far a place is from an instruction: what it computes first, then its loops, then all."""
+    kinds = [d.kind for d in site.differences]
+    computed = kinds.count("dtype") + kinds.count("access") + kinds.count("layout")
+    return computed, kinds.count("extent"), len(kinds)
 
 
 def _retiled(block: Block, unified: Unified) -> Block:
