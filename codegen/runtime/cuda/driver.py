@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 LIBRARY: Final = "libcuda.so.1"
 
+_CALLED: Final = (
+    "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2", "cuCtxSetCurrent", "cuDeviceGetCount",
+    "cuDevicePrimaryCtxRetain", "cuFuncSetAttribute", "cuGetErrorString", "cuInit",
+    "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpy", "cuModuleGetFunction",
+    "cuModuleLoadData", "cuStreamSynchronize",
+)  # fmt: skip
+"""What is called of the driver, by PyCUDA or from here."""
+
 OUT_OF_MEMORY: Final = 2
 INVALID_IMAGE: Final = 200
 NO_BINARY: Final = 209
@@ -78,11 +86,18 @@ def driver() -> Driver:
         If there is none.
     """
     try:
-        return Driver(ctypes.CDLL(LIBRARY))
+        library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise DeviceUnavailableError(
             f"no CUDA driver: {error}", hint=f"install NVIDIA's driver; {GUIDE}"
         ) from error
+    absent = [name for name in _CALLED if not hasattr(library, name)]
+    if absent:
+        raise DeviceUnavailableError(
+            f"the CUDA driver lacks {', '.join(absent)}",
+            hint="Tilewright needs a driver of CUDA 11 or newer",
+        )
+    return Driver(library)
 
 
 def _imported() -> ModuleType:

@@ -1,0 +1,82 @@
+"""A CUDA driver that is none: PyCUDA and the runtime run against it on a machine without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("fake_driver.c")
+LAUNCHED = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p)
+)
+
+
+def compiler() -> list[str]:
+    """The C compiler of the machine, or that of the ``ziglang`` package."""
+    found = shutil.which("gcc") or shutil.which("cc")
+    return [found] if found else [sys.executable, "-m", "ziglang", "cc"]
+
+
+def build(folder: Path) -> Path:
+    """Compile the driver; its name is what PyCUDA and the runtime ask the system for."""
+    made = folder / "libcuda.so.1"
+    flags = ["-shared", "-fPIC", "-O1", "-w", "-Wl,-soname,libcuda.so.1"]
+    subprocess.run([*compiler(), *flags, "-o", str(made), str(SOURCE)], check=True)
+    return made
+
+
+@dataclass
+class FakeDriver:
+    """The library, told what to pretend; ``calls`` is what was asked of it."""
+
+    library: ctypes.CDLL
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.library.fake_calls.restype = ctypes.c_char_p
+        self.library.fake_used.restype = ctypes.c_size_t
+        self.library.fake_limit.argtypes = [ctypes.c_size_t]
+        self.kept: list[object] = []
+
+    @property
+    def calls(self) -> list[str]:
+        return self.library.fake_calls().decode().splitlines()
+
+    @property
+    def used(self) -> int:
+        return self.library.fake_used()
+
+    def reset(self) -> None:
+        self.library.fake_reset()
+
+    def on_launch(self, function: Callable[[str, list[int], list[int]], int], count: int) -> None:
+        """Let ``function`` be the GPU: the name, the launch's numbers, ``count`` addresses."""
+
+        def launched(name, dims, params) -> int:
+            return function(name.decode(), list(dims[:7]), [params[k] for k in range(count)])
+
+        callback = LAUNCHED(launched)
+        self.kept.append(callback)
+        self.library.fake_on_launch(callback)
+
+
+@pytest.fixture(scope="session")
+def loaded_driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
+    """Loaded once a process, before anything asks for the real one."""
+    folder = tmp_path_factory.mktemp("driver")
+    return FakeDriver(ctypes.CDLL(str(build(folder)), ctypes.RTLD_GLOBAL), folder)
+
+
+@pytest.fixture
+def driver(loaded_driver: FakeDriver) -> Iterator[FakeDriver]:
+    """The driver as new: one GPU of capability 8.0 with a gigabyte."""
+    loaded_driver.reset()
+    yield loaded_driver
+    loaded_driver.reset()

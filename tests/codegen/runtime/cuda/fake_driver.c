@@ -1,0 +1,257 @@
+/* A stand-in for libcuda.so.1: what the CUDA driver's interface does, on the host.
+ *
+ * Memory of the "GPU" lies in pages that the process may not touch: only copies and kernels open
+ * them, so host code that reads a device address dies, as it would on a machine with a GPU.
+ * Kernels are executed by a callback of the test; every call is written to a log.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef int CUresult;
+typedef unsigned long long CUdeviceptr;
+typedef int (*Launched)(const char *name, const unsigned *dims, void **params);
+
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100,
+       INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY = 209,
+       NOT_FOUND = 500, ILLEGAL_ADDRESS = 700 };
+
+struct block { char *start; size_t size, room; struct block *next; };
+struct module { char *names; };
+struct function { char name[256]; int max_shared; struct function *next; };
+
+static int devices = 1, capability = 80, initialised, unloadable;
+static size_t limit = 1u << 30, used;
+static struct block *blocks;
+static struct function *functions;
+static Launched launched;
+static char calls[1 << 20];
+static size_t written;
+static int context_object, retained;
+static __thread void *stack[64];
+static __thread int depth;
+
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
+static void note(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    pthread_mutex_lock(&writing);
+    if (written + 512 < sizeof calls)
+        written += vsnprintf(calls + written, 512, format, args);
+    pthread_mutex_unlock(&writing);
+    va_end(args);
+}
+
+static void *current(void) { return depth ? stack[depth - 1] : NULL; }
+
+/* ------------------------------------------------------------ what tests set and read */
+
+void fake_reset(void) {
+    devices = 1, capability = 80, unloadable = 0, limit = 1u << 30, launched = NULL;
+    written = 0, calls[0] = 0;
+}
+void fake_devices(int count) { devices = count; }
+void fake_capability(int number) { capability = number; }
+void fake_limit(size_t bytes) { limit = bytes; }
+void fake_unloadable(int code) { unloadable = code; }
+void fake_on_launch(Launched callback) { launched = callback; }
+const char *fake_calls(void) { return calls; }
+size_t fake_used(void) { return used; }
+
+/* ------------------------------------------------------------ devices and contexts */
+
+CUresult cuInit(unsigned flags) { initialised = 1; return devices ? 0 : NO_DEVICE; }
+CUresult cuDriverGetVersion(int *version) { *version = 13050; return 0; }
+CUresult cuDeviceGetCount(int *count) { *count = devices; return initialised ? 0 : NOT_INITIALIZED; }
+CUresult cuDeviceGet(int *device, int ordinal) {
+    if (ordinal < 0 || ordinal >= devices) return INVALID_DEVICE;
+    *device = ordinal;
+    return 0;
+}
+CUresult cuDeviceGetName(char *name, int size, int device) {
+    snprintf(name, size, "Pretended GPU");
+    return 0;
+}
+CUresult cuDeviceComputeCapability(int *major, int *minor, int device) {
+    *major = capability / 10, *minor = capability % 10;
+    return 0;
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 1;
+    return 0;
+}
+CUresult cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = limit; return 0; }
+CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
+    *context = &context_object;
+    note("retain\n"), retained++;
+    return 0;
+}
+CUresult cuDevicePrimaryCtxRelease_v2(int device) { retained--; return 0; }
+CUresult cuCtxPushCurrent_v2(void *context) {
+    if (depth == 64) return INVALID_VALUE;
+    stack[depth++] = context;
+    return 0;
+}
+CUresult cuCtxPopCurrent_v2(void **context) {
+    if (!depth) return INVALID_CONTEXT;
+    void *top = stack[--depth];
+    if (context) *context = top;
+    return 0;
+}
+CUresult cuCtxSetCurrent(void *context) {
+    if (!depth) depth = 1;
+    stack[depth - 1] = context;
+    return 0;
+}
+CUresult cuCtxGetCurrent(void **context) { *context = current(); return 0; }
+CUresult cuCtxGetDevice(int *device) { *device = 0; return current() ? 0 : INVALID_CONTEXT; }
+CUresult cuCtxGetApiVersion(void *context, unsigned *version) { *version = 13050; return 0; }
+CUresult cuCtxSynchronize(void) { return 0; }
+CUresult cuCtxDetach(void *context) { return 0; }
+
+/* ------------------------------------------------------------ memory */
+
+/* Pages are open while a copy or a kernel runs; a kernel's callback may wait for another thread
+ * that allocates, so the lock is not held meanwhile. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int opened;
+
+static int access_now(void) { return opened ? PROT_READ | PROT_WRITE : PROT_NONE; }
+
+static void shut(int open) {
+    pthread_mutex_lock(&lock);
+    opened += open ? 1 : -1;
+    if (opened == (open ? 1 : 0))
+        for (struct block *b = blocks; b; b = b->next)
+            mprotect(b->start, b->room, access_now());
+    pthread_mutex_unlock(&lock);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
+    if (!current()) return INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    int fits = used + size <= limit;
+    if (fits) {
+        struct block *b = malloc(sizeof *b);
+        b->size = size, b->room = (size + 4095) / 4096 * 4096, b->next = blocks;
+        b->start = mmap(NULL, b->room, access_now(), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        blocks = b, used += size, *address = (CUdeviceptr)b->start;
+    }
+    pthread_mutex_unlock(&lock);
+    note(fits ? "alloc %zu\n" : "alloc %zu refused\n", size);
+    return fits ? 0 : OUT_OF_MEMORY;
+}
+CUresult cuMemFree_v2(CUdeviceptr address) {
+    struct block *b = NULL;
+    pthread_mutex_lock(&lock);
+    for (struct block **at = &blocks; *at && !b; )
+        if ((*at)->start == (char *)address)
+            b = *at, *at = b->next, used -= b->size;
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&lock);
+    if (!b) return INVALID_VALUE;
+    note("free %zu\n", b->size);
+    munmap(b->start, b->room), free(b);
+    return 0;
+}
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
+    *available = limit - used, *total = limit;
+    return 0;
+}
+
+/* 1 inside the GPU's memory, 0 outside of it, -1 across the end of a block. */
+static int place(char *address, size_t size) {
+    int found = 0;
+    pthread_mutex_lock(&lock);
+    for (struct block *b = blocks; b && !found; b = b->next)
+        if (address >= b->start && address < b->start + b->room)
+            found = address + size <= b->start + b->size ? 1 : -1;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
+    if (!current()) return INVALID_CONTEXT;
+    int to = place((char *)target, size), from = place((char *)source, size);
+    if (to < 0 || from < 0) return INVALID_VALUE;
+    note("copy %s to %s %zu\n", from ? "device" : "host", to ? "device" : "host", size);
+    shut(1);
+    memmove((void *)target, (void *)source, size);
+    shut(0);
+    return 0;
+}
+
+/* ------------------------------------------------------------ kernels */
+
+CUresult cuModuleLoadData(void **module, const void *image) {
+    const char *text = image;
+    if (!current()) return INVALID_CONTEXT;
+    if (unloadable) return unloadable;
+    int machine_code = !memcmp(text, "\x7f" "ELF", 4);
+    if (!machine_code && !strstr(text, ".version")) return INVALID_IMAGE;
+    note("load %s\n", machine_code ? "cubin" : "ptx");
+    struct module *made = malloc(sizeof *made);
+    made->names = machine_code ? NULL : strdup(text);
+    *module = made;
+    return 0;
+}
+CUresult cuModuleLoadDataEx(void **module, const void *image, unsigned count, void *o, void **v) {
+    return cuModuleLoadData(module, image);
+}
+CUresult cuModuleUnload(void *module) { return 0; }
+CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
+    struct module *from = module;
+    if (from->names && !strstr(from->names, name)) return NOT_FOUND;
+    struct function *made = calloc(1, sizeof *made);
+    snprintf(made->name, sizeof made->name, "%s", name);
+    made->max_shared = 48 * 1024, made->next = functions, functions = made;
+    *function = made;
+    return 0;
+}
+CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
+    if (attribute != 8) return INVALID_VALUE;
+    ((struct function *)function)->max_shared = value;
+    note("shared of %s up to %d\n", ((struct function *)function)->name, value);
+    return 0;
+}
+CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, void *stream, void **params,
+                        void **extra) {
+    struct function *kernel = NULL;
+    for (struct function *f = functions; f; f = f->next)
+        if (f == function) kernel = f;
+    if (!current()) return INVALID_CONTEXT;
+    if (!kernel) return INVALID_VALUE;
+    unsigned dims[7] = {gx, gy, gz, bx, by, bz, shared};
+    for (int k = 0; k < 6; k++)
+        if (!dims[k]) return INVALID_VALUE;
+    if (gy > 65535 || gz > 65535 || (int)shared > kernel->max_shared) return INVALID_VALUE;
+    note("launch %s (%u, %u, %u) x (%u, %u, %u) shared %u\n", kernel->name, gx, gy, gz, bx, by, bz,
+         shared);
+    if (!launched) return 0;
+    shut(1);
+    int code = launched(kernel->name, dims, params);
+    shut(0);
+    return code;
+}
+CUresult cuStreamSynchronize(void *stream) { note("wait\n"); return 0; }
+
+/* ------------------------------------------------------------ errors */
+
+CUresult cuGetErrorString(CUresult code, const char **text) {
+    switch (code) {
+    case INVALID_VALUE: *text = "invalid argument"; return 0;
+    case OUT_OF_MEMORY: *text = "out of memory"; return 0;
+    case NO_DEVICE: *text = "no CUDA-capable device is detected"; return 0;
+    case INVALID_IMAGE: *text = "device kernel image is invalid"; return 0;
+    case INVALID_CONTEXT: *text = "invalid device context"; return 0;
+    case NO_BINARY: *text = "no kernel image is available for execution on the device"; return 0;
+    case ILLEGAL_ADDRESS: *text = "an illegal memory access was encountered"; return 0;
+    default: *text = NULL; return INVALID_VALUE;
+    }
+}
+CUresult cuGetErrorName(CUresult code, const char **text) { return cuGetErrorString(code, text); }

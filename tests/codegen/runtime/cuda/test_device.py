@@ -1,0 +1,360 @@
+"""The CUDA device against a driver that is none: what it is asked, and every way it can fail."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.nvidia import Image
+from tilewright.codegen.runtime.cuda.device import CudaDevice, opened_device
+from tilewright.codegen.runtime.cuda.driver import WrongArchError
+from tilewright.codegen.runtime.device_tensor import DeviceTensor
+from tilewright.codegen.runtime.errors import (
+    AliasError,
+    DTypeError,
+    LaunchError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ShapeMismatchError,
+)
+from tilewright.codegen.runtime.table import ProviderError, RuntimeTable
+from tilewright.codegen.simt.device import SimtDevice
+from tilewright.ir.dtype import f32
+from tilewright.ir.module import Constant
+
+from tests.codegen.gpu import kernels
+
+CUDA = tw.Target("cuda", arch="sm_80")
+
+
+def doubled() -> tw.Schedule:
+    """``y = 2 x`` of any length, a block for 128 elements."""
+    sch = tw.Schedule(
+        tw.parse("""
+n = symbols("n", lower=0)
+
+@prim_func
+def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("twice"):
+            vi = spatial(i)
+            y[vi] = x[vi] * 2.0
+""")
+    )
+    (i,) = sch.get_loops(sch.get_block("twice"))
+    block, thread = sch.split(i, factors=(None, 128))
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    return sch
+
+
+def array_at(address: int, count: int) -> np.ndarray:
+    return np.ctypeslib.as_array((ctypes.c_float * count).from_address(address))
+
+
+def word_at(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+@pytest.fixture
+def gpu(driver):
+    """The driver with a GPU that doubles."""
+
+    def run(name: str, dims: list[int], params: list[int]) -> int:
+        assert name == "double"
+        x, y, n = map(word_at, params)
+        assert dims == [-(-n // 128), 1, 1, 128, 1, 1, 0]
+        array_at(y, n)[:] = 2 * array_at(x, n)
+        return 0
+
+    driver.on_launch(run, 3)
+    return driver
+
+
+@pytest.fixture
+def exe(gpu):
+    return tw.compile(doubled(), CUDA)
+
+
+# ---------------------------------------------------------------- calls
+
+
+def test_arrays_are_copied_there_and_back(gpu, exe) -> None:
+    x = np.arange(300, dtype=np.float32)
+    y = exe(x)
+    assert isinstance(y, np.ndarray)
+    np.testing.assert_array_equal(y, 2 * x)
+    calls = gpu.calls
+    assert "copy host to device 1200" in calls
+    assert "launch double (3, 1, 1) x (128, 1, 1) shared 0" in calls
+    assert calls[-1] == "copy device to host 1200"
+
+
+def test_nothing_is_launched_over_nothing(gpu, exe) -> None:
+    assert exe(np.zeros(0, np.float32)).shape == (0,)
+    assert not [c for c in gpu.calls if c.startswith("launch")]
+
+
+def test_strided_arrays_are_copied_compactly(exe) -> None:
+    x = np.arange(20, dtype=np.float32)[::2]
+    np.testing.assert_array_equal(exe(x), 2 * x)
+
+
+def test_tensors_on_the_device_stay_there(gpu, exe) -> None:
+    device = opened_device()
+    x = device.upload(np.arange(5, dtype=np.float32))
+    before = len(gpu.calls)
+    y = exe(x)
+    z = exe(y)
+    assert isinstance(z, DeviceTensor)
+    assert not [c for c in gpu.calls[before:] if c.startswith("copy")]
+    np.testing.assert_array_equal(z.numpy(), [0, 4, 8, 12, 16])
+    assert repr(z) == "DeviceTensor(shape=(5,), dtype=f32, device='cuda:0')"
+
+
+def test_memory_goes_back_to_the_pool(exe) -> None:
+    device = opened_device()
+    exe.trim()
+    gc.collect()
+    before = device.allocated
+    y = exe(device.upload(np.ones(7, np.float32)))
+    assert device.allocated > before
+    del y
+    gc.collect()
+    exe.trim()
+    assert device.allocated == before
+
+
+def test_dlpack_shares_the_memory_both_ways(exe) -> None:
+    y = exe(opened_device().upload(np.ones((4,), np.float32)))
+    assert y.__dlpack_device__() == (2, 0)
+    held = opened_device().allocated
+    for version in (None, (1, 0)):
+        capsule = y.__dlpack__(max_version=version)
+        assert "dltensor" in repr(capsule)
+    assert opened_device().allocated == held
+    with pytest.raises(BufferError, match="shown where it lies"):
+        y.__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="shown where it lies"):
+        y.__dlpack__(dl_device=(1, 0))
+
+
+def test_another_stream_waits(gpu, exe) -> None:
+    y = exe(opened_device().upload(np.ones(4, np.float32)))
+    y.__dlpack__(stream=1)
+    assert "wait" not in gpu.calls
+    y.__dlpack__(stream=7)
+    assert "wait" in gpu.calls
+
+
+def test_written_arguments_come_back(exe) -> None:
+    x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    exe["double"].into(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_many_threads_call_at_once(exe) -> None:
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for n in range(1, 40):
+                x = np.full(n * 7 + seed, seed, np.float32)
+                np.testing.assert_array_equal(exe(x), 2 * x)
+        except BaseException as error:  # noqa: BLE001  # shown below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_profiles_wait_for_the_kernel(gpu, exe) -> None:
+    profile = exe.profile(np.ones(100, np.float32), repeats=3)
+    assert [t.kernel for t in profile] == ["double"]
+    assert profile.total > 0
+    launches = [k for k, c in enumerate(gpu.calls) if c.startswith("launch")]
+    assert all(gpu.calls[k + 1] == "wait" for k in launches)
+
+
+def weighted() -> tw.Schedule:
+    """``y = x + w``, ``w`` a weight."""
+    module = tw.parse("""
+@prim_func
+def shift(x: Buffer[(4,), f32], w: Buffer[(4,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        with block("add"):
+            vi = spatial(i)
+            y[vi] = x[vi] + w[vi]
+
+@graph_func
+def main(x: Tensor[(4,), f32]):
+    y: Tensor[(4,), f32] = call_tir(shift, x, const("w", Tensor[(4,), f32]))
+    return y
+""")
+    weights = np.arange(4, dtype=np.float32)
+    sch = tw.Schedule(module.with_constants({"w": Constant((4,), f32, lambda: weights)}))
+    (i,) = sch.get_loops(sch.get_block("add"))
+    sch.bind(i, "threadIdx.x")
+    return sch
+
+
+def test_weights_are_uploaded_once(driver) -> None:
+    def run(_name: str, _dims: list[int], params: list[int]) -> int:
+        x, w, y = (array_at(word_at(p), 4) for p in params)
+        y[:] = x + w
+        return 0
+
+    driver.on_launch(run, 3)
+    exe = tw.compile(weighted(), CUDA)
+    for _ in range(3):
+        np.testing.assert_array_equal(exe(np.ones(4, np.float32)), [1, 2, 3, 4])
+    assert len([c for c in driver.calls if c == "copy host to device 16"]) == 1 + 3
+
+
+def test_a_kernel_image_is_loaded_once(gpu) -> None:
+    tw.compile(doubled(), CUDA)(np.ones(3, np.float32))
+    before = len([c for c in gpu.calls if c.startswith("load")])
+    tw.compile(doubled(), CUDA)(np.ones(3, np.float32))
+    assert len([c for c in gpu.calls if c.startswith("load")]) == before
+
+
+# ---------------------------------------------------------------- real kernels, executed by SIMT
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("elementwise", [(37, 52), (52,)]),
+        ("softmax", [(5, 300)]),
+        ("matmul", [(17, 33), (33, 70)]),
+    ],
+)
+def test_the_whole_way_gives_what_simt_gives(driver, name: str, shapes) -> None:
+    """Only the driver is pretended: PyCUDA, host flow, machine code and launches are real."""
+    schedule = getattr(kernels, name)()
+    simt = tw.compile(schedule, tw.Target("simt", arch="sm_80"))
+    (program,) = simt.artifact.programs.values()
+    emulator = SimtDevice(simt.target)
+    emulator.load(simt.artifact)
+    (kernel,) = emulator._kernels
+
+    def run(_name: str, dims: list[int], params: list[int]) -> int:
+        return kernel.launch([0, *dims], params)
+
+    driver.on_launch(run, len(program.lowered.function.params))
+    rng = np.random.default_rng(3)
+    arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    given = tw.compile(schedule, CUDA)(*arguments)
+    np.testing.assert_array_equal(given, simt(*arguments))
+    assert "load cubin" in driver.calls or name in str(opened_device()._loaded)
+
+
+# ---------------------------------------------------------------- what can go wrong
+
+
+def test_memory_of_the_gpu_is_exhausted(gpu, exe) -> None:
+    opened_device().trim()
+    gpu.library.fake_limit(gpu.used + 4096)
+    with pytest.raises(OutOfMemoryError, match="no memory on Pretended GPU for 400000 bytes"):
+        exe(np.ones(100_000, np.float32))
+    small = opened_device().upload(np.ones(3, np.float32))
+    gpu.library.fake_limit(gpu.used)
+    opened_device().trim()
+    x = np.ones(600, np.float32)
+    gpu.library.fake_limit(gpu.used + 4096)
+    with pytest.raises(OutOfMemoryError, match="no memory"):
+        for _ in range(8):
+            x = np.concatenate([x, x])
+            exe(x)
+    gpu.reset()
+    np.testing.assert_array_equal(small.numpy(), 1)
+
+
+def test_a_kernel_that_faults(gpu, exe) -> None:
+    gpu.on_launch(lambda *_: 700, 3)
+    with pytest.raises(LaunchError, match="an illegal memory access") as error:
+        exe(np.ones(5, np.float32))
+    assert error.value.details["code"] == 700
+    assert error.value.details["kernel"] == "double"
+    held = opened_device().allocated
+    with pytest.raises(LaunchError):
+        exe(np.ones(5, np.float32))
+    gc.collect()
+    assert opened_device().allocated <= held
+
+
+def test_a_gpu_older_than_the_target(driver) -> None:
+    with pytest.raises(WrongArchError, match="sm_90a"):
+        tw.compile(doubled(), tw.Target("cuda", arch="sm_90a"))
+
+
+def test_machine_code_of_another_generation_is_left_to_the_driver(driver) -> None:
+    driver.library.fake_capability(90)
+    device = CudaDevice()
+    assert device.capability == 90
+    artifact = tw.compile(doubled(), CUDA).artifact
+    device.load(artifact)
+    assert driver.calls[-1] == "load ptx"
+    special = Image("sm_80a", "", b"")
+    with pytest.raises(WrongArchError, match="is for sm_80a, Pretended GPU is sm_90"):
+        device._loadable("k", special)
+
+
+@pytest.mark.parametrize("code", [200, 209])
+def test_a_driver_that_does_not_take_the_image(driver, code: int) -> None:
+    artifact = tw.compile(doubled(), CUDA).artifact
+    device = CudaDevice()
+    driver.library.fake_unloadable(code)
+    with pytest.raises(WrongArchError, match="does not take kernel 'double'"):
+        device.load(artifact)
+
+
+def test_wrong_arguments_are_named_as_on_a_cpu(exe) -> None:
+    with pytest.raises(DTypeError, match="expected f32, got float64"):
+        exe(np.ones(3))
+    with pytest.raises(ShapeMismatchError, match="expected n = 4"):
+        exe["double"].into(np.ones(4, np.float32), np.ones(3, np.float32))
+    x = np.ones(4, np.float32)
+    with pytest.raises(AliasError, match="shares memory"):
+        exe["double"].into(x, x)
+    fixed = np.ones(4, np.float32)
+    fixed.flags.writeable = False
+    with pytest.raises(ReadOnlyError):
+        exe["double"].into(x, fixed)
+
+
+def test_grids_beyond_the_hardware_are_refused(driver) -> None:
+    sch = tw.Schedule(
+        tw.parse("""
+n = symbols("n", lower=0)
+
+@prim_func
+def rows(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("b"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+""")
+    )
+    (i,) = sch.get_loops(sch.get_block("b"))
+    sch.bind(i, "blockIdx.y")
+    exe = tw.compile(sch, CUDA)
+    exe(np.ones(65_535, np.float32))
+    with pytest.raises(LaunchError, match="65536 blocks, at most 65535 fit"):
+        exe(np.ones(65_536, np.float32))
+
+
+def test_a_device_has_its_own_table(driver) -> None:
+    artifact = tw.compile(doubled(), CUDA)
+    assert artifact.target == CUDA
+    with pytest.raises(ProviderError, match="brings the runtime table of its device"):
+        tw.compile(doubled(), CUDA, table=RuntimeTable())

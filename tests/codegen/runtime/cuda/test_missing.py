@@ -1,0 +1,97 @@
+"""What a machine without a GPU is told, by the program and by ``tilewright doctor``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.codegen.runtime.cuda.conftest import build
+
+ROOT = Path(__file__).parents[4]
+
+PROGRAM = '''
+import tilewright as tw
+sch = tw.Schedule(tw.parse("""
+@prim_func
+def one(y: Out[(4,), f32]):
+    for i in range(4):
+        with block("b"):
+            vi = spatial(i)
+            y[vi] = 1.0
+"""))
+(i,) = sch.get_loops(sch.get_block("b"))
+sch.bind(i, "threadIdx.x")
+try:
+    tw.compile(sch, "cuda")
+except tw.TilewrightError as error:
+    print(type(error).__name__, "|", error)
+'''
+
+
+def told(before: str = "", **environment: str) -> str:
+    """What compiling for CUDA tells in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(before) + PROGRAM],
+        capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, **environment},
+    )  # fmt: skip
+    return done.stdout
+
+
+def without(module: str) -> str:
+    """Lines that make an import fail as where the package is not installed."""
+    return f"""
+    import sys
+
+    class Refuse:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] == {module!r}:
+                raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+    sys.meta_path.insert(0, Refuse())
+    """
+
+
+def test_no_driver() -> None:
+    text = told()
+    assert text.startswith("DeviceUnavailableError | no CUDA driver: libcuda.so.1")
+    assert "install NVIDIA's driver" in text
+    assert "docs/gpu.md" in text
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(build(tmp_path_factory.mktemp("driver")))
+
+
+def test_no_pycuda(library: str) -> None:
+    text = told(without("pycuda"), LD_PRELOAD=library)
+    assert text.startswith("DeviceUnavailableError | PyCUDA is not installed")
+    assert "pip install pycuda" in text
+
+
+def test_no_gpu(library: str) -> None:
+    none = "import ctypes; ctypes.CDLL('libcuda.so.1').fake_devices(0)\n"
+    text = told(none, LD_PRELOAD=library)
+    assert text.startswith("DeviceUnavailableError | the CUDA driver does not start")
+    assert "no CUDA-capable device" in text
+    assert "nvidia-smi" in text
+
+
+def test_a_driver_without_what_is_called(tmp_path: Path) -> None:
+    from tests.codegen.runtime.cuda.conftest import compiler
+
+    source = tmp_path / "empty.c"
+    source.write_text("int cuInit(unsigned flags) { return 0; }")
+    made = tmp_path / "libcuda.so.1"
+    subprocess.run(
+        [*compiler(), "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", made, source],
+        check=True,
+    )
+    text = told(LD_PRELOAD=str(made))
+    assert text.startswith("DeviceUnavailableError | the CUDA driver lacks cuCtxPopCurrent_v2")
+    assert "newer" in text
