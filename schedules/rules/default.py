@@ -14,6 +14,7 @@ from ..refs import FunctionRef
 from ..schedule import Schedule
 from ..state import State
 from .elementwise import schedule_elementwise
+from .gpu import schedule_for_gpu
 from .machine import machine_of
 from .matmul import schedule_matmul
 from .patterns import Elementwise, Matmul, Other, Rows, classify
@@ -107,7 +108,11 @@ def schedule_kernel(schedule: Schedule, name: str) -> None:
     function = schedule.module.functions.get(name)
     if not isinstance(function, PrimFunc) or ("scheduled", True) in function.attributes:
         return
-    _apply_rule(schedule, name)
+    target = schedule.state.target
+    if target is not None and target.is_gpu:
+        schedule_for_gpu(schedule, name)
+    else:
+        _apply_rule(schedule, name)
 
 
 def _apply_rule(schedule: Schedule, name: str) -> None:

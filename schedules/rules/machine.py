@@ -2,30 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...ir.dtype import DType
-from ...ir.target import Target
+from ...ir.symbolic import const_value
+from ...ir.target import Target, provides
+from ..intrinsics.contract import Intrinsic
+from ..intrinsics.registry import intrinsics_for
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A register tile of a matmul: rows, columns, and the elements of k that one lane takes.
+
+    ``intrinsic`` is the instruction that does it, empty where multiplies and adds do.
+    """
+
+    rows: int
+    columns: int
+    group: int = 1
+    intrinsic: str = ""
+
+    @property
+    def work(self) -> int:
+        """Products of one tile."""
+        return self.rows * self.columns * self.group
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Vector width in bits, and how many vector registers there are."""
+    """Vector width in bits, how many vector registers there are, and whose they are."""
 
     vector_bits: int
     registers: int
+    target: Target | None = None
 
     def lanes(self, dtype: DType) -> int:
         """Elements of a dtype in one vector register."""
         return max(1, self.vector_bits // dtype.bits)
 
-    def tile(self, dtype: DType) -> tuple[int, int]:
-        """Rows and columns of the register tile of a matmul.
+    def tile(self, dtype: DType) -> Tile:
+        """Give the register tile of a matmul by multiplies and adds.
 
         Two vectors a row; accumulators, one row of B and one broadcast fill the registers.
         """
-        columns = 2 * self.lanes(dtype)
-        return (self.registers - 4) // 2, columns
+        return Tile((self.registers - 4) // 2, 2 * self.lanes(dtype))
+
+    def tile_of(self, left: DType, right: DType, output: DType) -> Tile:
+        """Give the register tile of a matmul: the instruction that does most, if there is one."""
+        found = list(self._instructions((left, right, output)))
+        return max(found, key=lambda tile: tile.work) if found else self.tile(output)
+
+    def _instructions(self, dtypes: tuple[DType, DType, DType]) -> Iterator[Tile]:
+        """Iterate the tiles of instructions that the machine surely has."""
+        if self.target is None:
+            return
+        for intrinsic in intrinsics_for(self.target):
+            certain = all(provides(self.target, need) for need in intrinsic.needs)
+            tile = _tile_of(intrinsic) if certain else None
+            buffers = intrinsic.semantics.buffer_params
+            if tile is not None and tuple(b.dtype for b in buffers) == dtypes:
+                yield tile
+
+
+def _tile_of(intrinsic: Intrinsic) -> Tile | None:
+    """Read an instruction as a tile ``C[i, j] += A[i, k] * B[j, k]``, if it is one."""
+    shapes = [[const_value(d) or 0 for d in b.shape] for b in intrinsic.semantics.buffer_params]
+    match shapes:
+        case [[rows], [columns], [r, c]] if (rows, columns) == (r, c):
+            return Tile(rows, columns, 1, intrinsic.name)
+        case [[rows, k], [columns, depth], [r, c]] if (rows, columns, k) == (r, c, depth):
+            return Tile(rows, columns, k, intrinsic.name)
+        case _:
+            return None
 
 
 def machine_of(target: Target | None) -> Machine:
@@ -33,10 +83,10 @@ def machine_of(target: Target | None) -> Machine:
 
     Examples
     --------
-    >>> machine_of(Target("cpu", features=("avx2", "fma")))
-    Machine(vector_bits=256, registers=16)
+    >>> machine_of(Target("cpu", features=("avx2", "fma"))).vector_bits
+    256
     """
     features = target.features if target else ()
     if features and not any(f.startswith("avx512") for f in features):
-        return Machine(256, 16)
-    return Machine(512, 32)
+        return Machine(256, 16, target)
+    return Machine(512, 32, target)

@@ -8,14 +8,17 @@ block that ``hoist_block`` moves to load time where the right side is a weight.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...ir.graph.nodes import CallTIR, ConstantRef
 from ...ir.loop.nodes import Buffer, IndexMap
 from ...ir.symbolic import Var, const_value, var
 from ..primitives.graph.hoist_block import HoistBlock
+from ..primitives.tensorize.tensorize import Tensorize
 from ..refs import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
-from .machine import Machine
+from .machine import Machine, Tile
 from .patterns import Matmul, classify
 
 GEMV_PANELS = 4
@@ -24,24 +27,38 @@ GEMV_PANELS = 4
 
 def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine: Machine) -> None:
     """Pack, split off the one-row version, and tile both."""
-    dtype = pattern.block.writes[0].buffer.dtype
-    rows, columns = machine.tile(dtype)
+    tile = _tile(pattern, machine)
     if pattern.packable and not (pattern.batched and pattern.row_major):
-        copy = pack(schedule, function, pattern, columns)
+        copy = pack(schedule, function, pattern, tile)
         hoist = HoistBlock(copy)
         if is_weight(schedule, function, pattern.right.buffer) and not schedule.check(hoist):
             schedule.apply(hoist)
-    for name in (function, *_versions(schedule, function, pattern)):
+    versions = _versions(schedule, function, pattern) if tile.group == 1 else []
+    for name in (function, *versions):
         found = classify_packed(schedule, name)
         if found is not None:
-            one_row = const_value(found.row.extent) == 1
-            width = _gemv_width(found, columns) if one_row else columns
-            tile(schedule, name, 1 if one_row else rows, width, columns)
+            one_row = const_value(found.row.extent) == 1 and tile.group == 1
+            width = _gemv_width(found, tile.columns) if one_row else tile.columns
+            cut(schedule, name, replace(tile, rows=1) if one_row else tile, width)
             for block in found.prologue:
                 copy = schedule.get_block(block.name, name)
                 first, *_, last = schedule.get_loops(copy)
-                vectorize_loop(schedule, last, columns)
+                vectorize_loop(schedule, last, tile.columns)
                 schedule.parallel(first)
+
+
+def _tile(pattern: Matmul, machine: Machine) -> Tile:
+    """Choose the tile: that of an instruction where the operands can be laid out for it."""
+    output = pattern.block.writes[0].buffer.dtype
+    found = machine.tile_of(pattern.left.dtype, pattern.right.dtype, output)
+    if found.group == 1 or (pattern.packable and not pattern.batched and _left_runs(pattern)):
+        return found
+    return machine.tile(output)
+
+
+def _left_runs(pattern: Matmul) -> bool:
+    """Whether neighbours along k are neighbours in the left side."""
+    return pattern.left.indices[-1] == pattern.depth.var
 
 
 def _gemv_width(pattern: Matmul, columns: int) -> int:
@@ -69,25 +86,40 @@ def classify_packed(schedule: Schedule, function: str) -> Matmul | None:
     return found if isinstance(found, Matmul) else None
 
 
-def pack(schedule: Schedule, function: str, pattern: Matmul, columns: int) -> BlockRef:
-    """Copy the right side into panels: ``(k, n) -> (n // columns, k, n % columns)``."""
+def pack(schedule: Schedule, function: str, pattern: Matmul, tile: Tile) -> BlockRef:
+    """Copy the right side into panels: ``(k, n) -> (n // columns, k, n % columns)``.
+
+    Where a lane takes a group of k at once, its elements lie together, and both sides are padded
+    with zeros to whole groups.
+    """
     block = schedule.get_block(pattern.block.name, function)
-    buffer = schedule.get_buffer(pattern.right.buffer.name, function)
-    copy = schedule.cache_read(block, buffer, "global")
-    panels = panel_map(pattern, columns)
+    if tile.group > 1 and (const_value(pattern.depth.extent) or 1) % tile.group:
+        _, copy = schedule.pad_einsum(block, _padding(pattern, tile))
+    else:
+        buffer = schedule.get_buffer(pattern.right.buffer.name, function)
+        copy = schedule.cache_read(block, buffer, "global")
     packed = schedule.state.block(copy).writes[0].buffer
+    panels = panel_map(pattern, tile)
     schedule.transform_layout(schedule.get_buffer(packed.name, function), panels)
     return copy
 
 
-def panel_map(pattern: Matmul, columns: int) -> IndexMap:
+def _padding(pattern: Matmul, tile: Tile) -> tuple[int, ...]:
+    return tuple(tile.group if v is pattern.depth else 1 for v in pattern.block.iters)
+
+
+def panel_map(pattern: Matmul, tile: Tile) -> IndexMap:
     """The map from B's indices to panels; outer (batch) dimensions stay where they are."""
     names = [f"d{k}" for k in range(len(pattern.right.indices))]
     inputs = tuple(var(n, lower=0) for n in names)
     at = pattern.right.indices.index(pattern.column.var)
     down = pattern.right.indices.index(pattern.depth.var)
     outer = tuple(v for k, v in enumerate(inputs) if k not in (at, down))
-    return IndexMap(inputs, (*outer, inputs[at] // columns, inputs[down], inputs[at] % columns))
+    column, depth, group = inputs[at], inputs[down], tile.group
+    inner = () if group == 1 else (depth % group,)
+    return IndexMap(
+        inputs, (*outer, column // tile.columns, depth // group, column % tile.columns, *inner)
+    )
 
 
 def _versions(schedule: Schedule, function: str, pattern: Matmul) -> list[str]:
@@ -99,11 +131,11 @@ def _versions(schedule: Schedule, function: str, pattern: Matmul) -> list[str]:
     return [made.function]
 
 
-def tile(schedule: Schedule, function: str, rows: int, width: int, columns: int) -> None:
+def cut(schedule: Schedule, function: str, tile: Tile, width: int) -> None:
     """Tile the last block of a kernel, and compute the product tile by tile into registers.
 
-    ``width`` columns of a tile are made of vectors of one panel's ``columns``. With ``rows`` of 1
-    the row loop, which has one iteration or none at all, stays where it is.
+    ``width`` columns are made of vectors of one panel's columns. With one row the row loop, which
+    has one iteration or none at all, stays where it is.
     """
     pattern = classify_packed(schedule, function)
     if pattern is None:
@@ -113,15 +145,15 @@ def tile(schedule: Schedule, function: str, rows: int, width: int, columns: int)
     loops = schedule.get_loops(last)
     j0, j1 = schedule.split(loops[-1], factors=(None, width))
     place, unrolled = j0, ()
-    if rows > 1:
-        i0, i1 = schedule.split(loops[-2], factors=(None, rows))
+    if tile.rows > 1:
+        i0, i1 = schedule.split(loops[-2], factors=(None, tile.rows))
         schedule.reorder((j0, i0, i1, j1))
         place, unrolled = i0, (i1,)
     schedule.compute_at(product, place)
     schedule.set_scope(_written(schedule, product), "local")
-    _inner(schedule, product, width, columns, rows)
-    _spread(schedule, (*unrolled, j1), width, columns)
-    outer = loops[:-2] if rows > 1 else loops[:-1]
+    _inner(schedule, product, width, tile)
+    _spread(schedule, (*unrolled, j1), width, tile.columns)
+    outer = loops[:-2] if tile.rows > 1 else loops[:-1]
     many = [x for x in outer if const_value(schedule.state.loop(x).extent) != 1]
     schedule.parallel(many[0] if many else j0)
 
@@ -142,15 +174,27 @@ def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
     return schedule.get_buffer(buffer.name, block.function)
 
 
-def _inner(schedule: Schedule, product: BlockRef, width: int, columns: int, rows: int) -> None:
-    """Order the loops of one tile: k outside, rows unrolled, columns as vectors."""
-    count = 2 if rows > 1 else 1
+def _inner(schedule: Schedule, product: BlockRef, width: int, tile: Tile) -> None:
+    """Order the loops of one tile: k outside, rows unrolled, columns as vectors.
+
+    Where the machine has an instruction for the whole tile, it does the tile's work.
+    """
+    count = 2 if tile.rows > 1 else 1
     *around, k = schedule.get_loops(product)
-    spatial = tuple(around[-count:])
-    schedule.reorder((k, *spatial))
+    spatial, groups = tuple(around[-count:]), ()
+    if tile.group > 1:
+        k, one = schedule.split(k, factors=(None, tile.group))
+        groups = (one,)
+    schedule.reorder((k, *spatial, *groups))
     init = schedule.decompose_reduction(product, k)
-    _spread(schedule, spatial, width, columns)
-    _spread(schedule, schedule.get_loops(init)[-count:], width, columns)
+    step = Tensorize(spatial[0], tile.intrinsic)
+    if tile.intrinsic and not schedule.check(step):
+        schedule.apply(step)
+    else:
+        for loop in groups:
+            schedule.unroll(loop)
+        _spread(schedule, spatial, width, tile.columns)
+    _spread(schedule, schedule.get_loops(init)[-count:], width, tile.columns)
 
 
 def _spread(schedule: Schedule, loops: tuple[LoopRef, ...], width: int, columns: int) -> None:

@@ -1,0 +1,49 @@
+"""The rule of a kernel's kind, or where that does not fit, the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from ...problem import StepError
+from ...schedule import Schedule
+from ..patterns import Elementwise, Matmul, Other, Rows, classify
+from ..rows import inline_into_rows
+from .loops import schedule_loops
+from .matmul import schedule_tiles
+from .rows import schedule_row_blocks
+
+Rule: TypeAlias = Callable[[Schedule, str], None]
+
+
+def schedule_for_gpu(schedule: Schedule, name: str) -> None:
+    """Bind a kernel's loops to thread blocks and threads.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Changed in place.
+    name : str
+        The loop-level function, which no step has touched.
+    """
+    inline_into_rows(schedule, name)
+    for rule in _rules(schedule, name):
+        attempt = schedule.branch()
+        try:
+            rule(attempt, name)
+        except StepError:
+            continue
+        schedule.goto(attempt.head.id)
+        return
+
+
+def _rules(schedule: Schedule, name: str) -> Iterator[Rule]:
+    match pattern := classify(schedule.module.prim(name)):
+        case Matmul():
+            yield lambda attempt, name: schedule_tiles(attempt, name, pattern)
+            yield schedule_row_blocks
+        case Rows():
+            yield schedule_row_blocks
+        case Elementwise() | Other():
+            pass
+    yield schedule_loops

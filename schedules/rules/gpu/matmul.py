@@ -1,0 +1,141 @@
+"""Rule for matrix products: padded tiles in shared memory, sums in a thread's registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....ir.loop.nodes import IterVar
+from ...primitives.tensorize.pad_einsum import PadEinsum
+from ...problem import Problem, StepError
+from ...refs import BlockRef, BufferRef, LoopRef
+from ...schedule import Schedule
+from ..patterns import Matmul
+
+TILE: Final = 64
+"""Rows and columns of the result that a thread block computes."""
+
+DEPTH: Final = 16
+"""Columns of A, and rows of B, in shared memory at a time."""
+
+SIDE: Final = 16
+"""Threads of a block along rows, and along columns."""
+
+OWN: Final = TILE // SIDE
+
+
+def schedule_tiles(schedule: Schedule, name: str, pattern: Matmul) -> None:
+    """Tile a product for thread blocks and threads; what follows it is done on the tile.
+
+    Raises
+    ------
+    StepError
+        If the product is not of that form.
+    """
+    if pattern.prologue:
+        raise StepError("pad_einsum", (Problem(0, f"{name!r} does something before the product"),))
+    mm = schedule.get_block(pattern.block.name, name)
+    batch = len([v for v in pattern.block.iters if v.kind == "spatial"]) - 2
+    fetches, out = _padded(schedule, mm, pattern)
+    *outer, i, j, k = schedule.get_loops(mm)
+    block_i, own_i, thread_i = schedule.split(i, factors=(None, OWN, SIDE))
+    block_j, own_j, thread_j = schedule.split(j, factors=(None, OWN, SIDE))
+    tile_k, k = schedule.split(k, factors=(None, DEPTH))
+    schedule.reorder((block_i, block_j, tile_k, thread_i, thread_j, k, own_i, own_j))
+    schedule.set_scope(_written(schedule, mm), "local")
+    schedule.reverse_compute_at(out, block_j)
+    for fetch in fetches:
+        schedule.set_scope(_written(schedule, fetch), "shared")
+        schedule.compute_at(fetch, tile_k)
+    _blocks(schedule, tuple(outer), block_i, block_j)
+    for fetch in fetches:
+        _cooperate(schedule, fetch)
+    for loop in _results(schedule, out):
+        schedule.unroll(loop)
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    for loop in (k, own_i, own_j):
+        schedule.unroll(loop)
+    if len(outer) != batch:
+        raise StepError("bind", (Problem(0, f"{name!r} has loops beside its iterations"),))
+
+
+def _padding(item: IterVar, pattern: Matmul) -> int:
+    if item is pattern.depth:
+        return DEPTH
+    return TILE if item in (pattern.row, pattern.column) else 1
+
+
+def _padded(schedule: Schedule, mm: BlockRef, pattern: Matmul) -> tuple[list[BlockRef], BlockRef]:
+    """Give the blocks that fetch the operands and the one that writes results."""
+    step = PadEinsum(mm, tuple(_padding(v, pattern) for v in pattern.block.iters))
+    problems = schedule.check(step)
+    made: tuple[BlockRef, ...] = ()
+    if not problems:
+        made = schedule.perform(step)
+    elif any(p.requirement != 5 for p in problems):
+        raise StepError(step.title(), problems)
+    written = _written(schedule, mm).name
+    crop = next((b for b in made if written in _reads(schedule, b)), None)
+    copies = {_written(schedule, b).name: b for b in made if b != crop}
+    fetches: list[BlockRef] = []
+    for load in dict.fromkeys(r.name for r in _operands(schedule, mm)):
+        own = copies.get(load)
+        buffer = schedule.get_buffer(load, mm.function)
+        fetches.append(schedule.cache_read(mm, buffer, "shared") if own is None else own)
+    return fetches, _out(schedule, mm, pattern, crop)
+
+
+def _operands(schedule: Schedule, mm: BlockRef) -> list[BufferRef]:
+    node = schedule.state.block(mm)
+    names = [r.buffer.name for r in node.reads]
+    return [schedule.get_buffer(n, mm.function) for n in names]
+
+
+def _reads(schedule: Schedule, block: BlockRef) -> set[str]:
+    return {r.buffer.name for r in schedule.state.block(block).reads}
+
+
+def _out(schedule: Schedule, mm: BlockRef, pattern: Matmul, crop: BlockRef | None) -> BlockRef:
+    """Bring what follows the product into one block."""
+    tail = [schedule.get_block(b.name, mm.function) for b in pattern.epilogue]
+    if crop is not None:
+        tail.insert(0, crop)
+    if not tail:
+        return schedule.cache_write(mm, _written(schedule, mm), "local")
+    *inner, last = tail
+    for block in inner:
+        schedule.compute_inline(block)
+    return last
+
+
+def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
+    name = schedule.state.block(block).writes[0].buffer.name
+    return schedule.get_buffer(name, block.function)
+
+
+def _blocks(
+    schedule: Schedule, outer: tuple[LoopRef, ...], block_i: LoopRef, block_j: LoopRef
+) -> None:
+    if outer:
+        schedule.bind(schedule.fuse(outer) if len(outer) > 1 else outer[0], "blockIdx.z")
+    schedule.bind(block_i, "blockIdx.y")
+    schedule.bind(block_j, "blockIdx.x")
+
+
+def _cooperate(schedule: Schedule, fetch: BlockRef) -> None:
+    """Let all threads share the copying of a tile, neighbours in memory by neighbours."""
+    tile = schedule.fuse(schedule.get_loops(fetch)[-2:])
+    _, y, x = schedule.split(tile, factors=(None, SIDE, SIDE))
+    schedule.bind(y, "threadIdx.y")
+    schedule.bind(x, "threadIdx.x")
+
+
+def _results(schedule: Schedule, out: BlockRef) -> tuple[LoopRef, LoopRef]:
+    """Give each thread the results that it summed up; the loops that are its own."""
+    row, column = schedule.get_loops(out)[-2:]
+    own_i, thread_i = schedule.split(row, factors=(OWN, SIDE))
+    own_j, thread_j = schedule.split(column, factors=(OWN, SIDE))
+    schedule.reorder((thread_i, thread_j, own_i, own_j))
+    schedule.bind(thread_i, "threadIdx.y")
+    schedule.bind(thread_j, "threadIdx.x")
+    return own_i, own_j
