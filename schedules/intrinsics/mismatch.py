@@ -97,13 +97,18 @@ class Match:
         """Whether the instruction can do this work."""
         return not self.mismatches
 
-    def __str__(self) -> str:
-        """Print the two sides, marked lines first with the number of their mismatch."""
+    def table(self) -> str:
+        """Print the two sides, marked lines with the numbers of their mismatches."""
         width = max((len(r.program) for r in self.rows), default=0)
         lines = [f"{'':6}{'program':{width}}   {self.intrinsic}"]
         for row in self.rows:
             marks = ",".join(str(m + 1) for m in row.marks)
             lines.append(f"{marks:>4}  {row.program:{width}} | {row.pattern}".rstrip())
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Print the two sides, then each mismatch with the steps that mend it."""
+        lines = [self.table()]
         for number, mismatch in enumerate(self.mismatches, 1):
             lines.append(f"{number}. {mismatch.kind}: {mismatch.message}")
             lines += [f"   fix: {fix.title()}" for fix in mismatch.fixes]

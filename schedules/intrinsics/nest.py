@@ -19,6 +19,7 @@ from ...ir.symbolic import (
     product,
     simplify,
     substitute,
+    to_text,
 )
 
 _NO_KIND = frozenset[IterKind]()
@@ -117,7 +118,8 @@ def nest_of(statement: Stmt, facts: Facts) -> Nest | Stray:
     store = _Bound(walk.bound, facts).statement(statement)
     if not isinstance(store, Store):
         return Stray("its body is no store", store)
-    return Nest(tuple(walk.loops), tuple(walk.guards), store, walk.kinds, tuple(walk.blocks), facts)
+    guards = tuple(sorted(dict.fromkeys(walk.guards), key=to_text))
+    return Nest(tuple(walk.loops), guards, store, walk.kinds, tuple(walk.blocks), facts)
 
 
 def _enter(walk: _Walk, block: Block) -> None:

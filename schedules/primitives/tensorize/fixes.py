@@ -32,6 +32,9 @@ from ._site import Site, site_of
 if TYPE_CHECKING:
     from .tensorize import Tensorize
 
+_WRONG = ("access", "dtype", "target")
+"""Kinds that no change of loops mends: another instruction is what is wanted, if one fits."""
+
 MOST_FIXES = 3
 """Offers for one difference; the first are the plainest."""
 
@@ -78,6 +81,8 @@ def _candidates(site: Site, difference: Difference) -> Iterator[Primitive]:
     if not isinstance(site.unified, Unified):
         return
     kind: Kind = difference.kind
+    if any(d.kind in _WRONG for d in site.differences):
+        yield from _others(site)
     match kind:
         case "extent":
             yield from _for_extent(site, site.unified, difference)

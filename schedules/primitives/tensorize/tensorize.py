@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from ....ir.analysis import with_regions
+from ....ir.analysis import Tree, conjuncts, with_regions
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Stmt
-from ....ir.loop.visit import substitute_in, walk
-from ....ir.symbolic import SymInt, Var, substitute
+from ....ir.loop.visit import replace_statement, substitute_in, walk
+from ....ir.symbolic import SymInt, Var, all_of, is_proved, substitute
 from ...common import is_tensorized
 from ...edit import Edit, with_attribute
 from ...intrinsics.difference import Kind
@@ -160,7 +160,8 @@ class Tensorize(Primitive):
         notes = with_attribute(block.annotations, INTRINSIC, value=self.intrinsic)
         block = with_regions(replace(block, annotations=notes))
         swap = _fragments(site)
-        body = substitute_in(edit.replaced(old, block), buffers=swap)
+        body = edit.replaced(old, block)
+        body = substitute_in(body, buffers=swap) if swap else body
         buffers = tuple(swap.get(b, b) for b in edit.tree.function.buffers)
         dropped = set(site.unified.program.loops) - set(site.unified.loops)
         moved: dict[Ref, tuple[Ref, ...] | Gone] = {
@@ -173,12 +174,14 @@ class Tensorize(Primitive):
         """What is replaced, and the block that holds the nest."""
         if isinstance(self.target, BlockRef):
             block = state.block(self.target)
-            return block, block
+            inner = _innermost(block)
+            new = replace_statement(block, inner, _unguarded(edit.tree, inner))
+            return block, _as_block(new)
         loop = state.loop(self.target)
         chain = chain_below(loop)
         if not isinstance(chain, Chain):
             raise TypeError(f"loop {loop.var.name!r} holds more than one block")
-        return loop, blockized(edit, chain)
+        return loop, blockized(edit, Chain(chain.loops, _unguarded(edit.tree, chain.block)))
 
     @classmethod
     def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
@@ -229,6 +232,19 @@ def _retiled(block: Block, unified: Unified) -> Block:
     for loop, wanted in zip(reversed(unified.loops), reversed(unified.pattern.loops), strict=True):
         body = replace(loop, extent=wanted.extent, kind=wanted.kind, thread="", body=body)
     return replace(block, body=body)
+
+
+def _unguarded(tree: Tree, block: Block) -> Block:
+    """Drop the guards that always hold, so that the instruction need not heed them."""
+    facts = tree.facts(block)
+    kept = tuple(p for p in conjuncts(block.predicate) if not is_proved(p, facts))
+    return replace(block, predicate=all_of(*kept))
+
+
+def _as_block(statement: Stmt) -> Block:
+    if not isinstance(statement, Block):
+        raise TypeError(f"{type(statement).__name__} is no block")
+    return statement
 
 
 def _innermost(block: Block) -> Block:
