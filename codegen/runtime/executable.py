@@ -90,34 +90,55 @@ class Executable:
         self._constants = {**constants, **artifact.constants}
         self._arrays: dict[str, Array | DeviceTensor] = {}
         self._lock = threading.RLock()
-        host = host_target(artifact.target)
+        self._table = table
+        self._device: Device | None = None
+        self._functions: dict[str, NativeFunction] = {}
+        self._preparing: dict[str, NativeFunction] = {}
+        self._main: NativeFunction | None = None
+        if table is not None and artifact.target.is_gpu:
+            raise ProviderError(
+                f"{artifact.target} brings the runtime table of its device",
+                hint="leave the table out",
+            )
+        if artifact.target.kind != "cuda":  # a program for a GPU is made on machines without one
+            self._load()
+
+    def _load(self) -> None:
+        """Open the device, if there is one, and bind the functions; once."""
+        with self._lock:
+            if self._functions:
+                return
+            self._device = device_of(self.artifact.target)
+            made = self._bound(self._device)
+            for name, function in made.items():
+                function.in_place = made.get(public_name(name) + INTO)
+            self._preparing = {
+                result.name: function
+                for function in made.values()
+                if function.spec.prepares
+                for result in function.spec.results
+            }
+            self._main = made.get("main")
+            self._functions = made
+
+    def _bound(self, device: Device | None) -> dict[str, NativeFunction]:
+        artifact, host = self.artifact, host_target(self.artifact.target)
         objects = [artifact.objects[name] for name in sorted(artifact.objects)]
         library = Library([support_object(host), *objects], host)
-        self._device = device_of(artifact.target)
-        no_handles: dict[str, int] = {}
-        chosen = _table(artifact, table, self._device)
-        handles = no_handles if self._device is None else dict(self._device.load(artifact))
-        kind = RemoteFunction if isinstance(self._device, RemoteDevice) else NativeFunction
-        self._functions = {
+        handles: Mapping[str, int] = {} if device is None else device.load(artifact)
+        chosen = self._table or default_table(artifact.threads)
+        kind = RemoteFunction if isinstance(device, RemoteDevice) else NativeFunction
+        return {
             spec.name: kind(
-                spec, library, chosen, self._fetch,
+                spec, library, chosen if device is None else device.table, self._fetch,
                 Outside(
                     tuple(library_address(name) for name in spec.libraries),
                     tuple(handles[name] for name in spec.kernels),
-                    self._device,
+                    device,
                 ),
             )
             for spec in artifact.functions
         }  # fmt: skip
-        for name, function in self._functions.items():
-            function.in_place = self._functions.get(public_name(name) + INTO)
-        self._preparing = {
-            result.name: function
-            for function in self._functions.values()
-            if function.spec.prepares
-            for result in function.spec.results
-        }
-        self._main = self._functions.get("main")
 
     # ------------------------------------------------------------ calling
 
@@ -127,6 +148,9 @@ class Executable:
         return function(*arguments)
 
     def _only(self) -> NativeFunction:
+        self._load()
+        if self._main is not None:
+            return self._main
         names = self.names
         if len(names) != 1:
             raise UnknownFunctionError(
@@ -143,6 +167,7 @@ class Executable:
         UnknownFunctionError
             If there is none; the message lists those there are.
         """
+        self._load()
         known = (self._functions.get(name + ending) for ending in ("", CALL, INTO))
         found = next((f for f in known if f is not None), None)
         if found is None:
@@ -154,7 +179,7 @@ class Executable:
     @property
     def names(self) -> tuple[str, ...]:
         """The functions that can be called."""
-        shown = (n for n, f in self._functions.items() if not f.spec.prepares)
+        shown = (f.name for f in self.artifact.functions if not f.prepares)
         return tuple(dict.fromkeys(public_name(n) for n in shown))
 
     @property
@@ -170,6 +195,7 @@ class Executable:
     @property
     def device(self) -> Device | None:
         """The device that kernels run on; None where they run on the processor itself."""
+        self._load()
         return self._device
 
     # ------------------------------------------------------------ constants
@@ -203,10 +229,10 @@ class Executable:
 
     def _run(self, prepare: NativeFunction) -> None:
         """Run weight transforms, once; their results are constants from then on."""
-        made = prepare.resident()
+        made: object = prepare.resident()
         names = [r.name for r in prepare.spec.results]
-        results = made if isinstance(made, tuple) else (made,)
-        self._arrays.update(zip(names, cast("tuple[Array, ...]", results), strict=True))
+        results = cast("tuple[Array, ...]", made if isinstance(made, tuple) else (made,))
+        self._arrays.update(zip(names, results, strict=True))
 
     # ------------------------------------------------------------ questions
 
@@ -281,17 +307,6 @@ class Executable:
         """Free the arenas that no call is using."""
         for function in self._functions.values():
             function.trim()
-
-
-def _table(artifact: Artifact, given: RuntimeTable | None, device: Device | None) -> RuntimeTable:
-    if device is None:
-        return given or default_table(artifact.threads)
-    if given is not None:
-        raise ProviderError(
-            f"{artifact.target} brings the runtime table of its device",
-            hint="leave the table out",
-        )
-    return device.table
 
 
 def _usable(constant: Constant) -> Array:

@@ -293,8 +293,10 @@ def test_a_kernel_that_faults(gpu, exe) -> None:
 
 
 def test_a_gpu_older_than_the_target(driver) -> None:
+    exe = tw.compile(doubled(), tw.Target("cuda", arch="sm_90a"))
+    assert ".target sm_90a" in exe.assembly("double")
     with pytest.raises(WrongArchError, match="sm_90a"):
-        tw.compile(doubled(), tw.Target("cuda", arch="sm_90a"))
+        exe(np.ones(3, np.float32))
 
 
 def test_machine_code_of_another_generation_is_left_to_the_driver(driver) -> None:

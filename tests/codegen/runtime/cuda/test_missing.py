@@ -27,7 +27,7 @@ def one(y: Out[(4,), f32]):
 (i,) = sch.get_loops(sch.get_block("b"))
 sch.bind(i, "threadIdx.x")
 try:
-    tw.compile(sch, "cuda")
+    tw.compile(sch, "cuda")()
 except tw.TilewrightError as error:
     print(type(error).__name__, "|", error)
 '''
