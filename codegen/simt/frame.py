@@ -104,8 +104,8 @@ class Frame:
         How many those are.
     registers : dict
         Values of registers by register.
-    work : int
-        Statements done so far, each counted once for every thread that did it.
+    executed : list of int
+        How many threads did each statement, by its ordinal, all times together.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Frame:
         self.registers: dict[Reg, Any] = {}
         self.memo: dict[Any, Any] = {}
         self.allocated: dict[Any, Segment] = {}
-        self.work = 0
+        self.executed: list[int] = []
         self.width = self.count if self.active is None else int(np.count_nonzero(self.active))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -36,7 +36,7 @@ from .frame import ALL_CHECKS, Checks, Frame, Geometry, Point
 from .memory import Argument, BufferArgument, Memory, as_buffers
 from .report import Report
 from .shadow import Order
-from .sites import Site, Sites, Steps
+from .sites import NO_STEPS, Sites, Steps
 from .statements import Statements, Step
 from .terms import Environment, Terms
 from .traffic import Traffic
@@ -53,51 +53,58 @@ class Compiled:
     ----------
     run : Step
         The body.
-    terms : Terms
-        Where variables lie.
-    sites : tuple of Site
-        Its statements, in order.
-    granules : Mapping of Reg to int
-        Least element accessed through each pointer.
+    statements : Statements
+        What compiled it: variables, sites, the least element accessed through each pointer.
     written : frozenset of Reg
         Pointers that something is written through; with None among them: through any.
-    data : Mapping
-        Constants that belong to it.
     """
 
     run: Step
-    terms: Terms
-    sites: tuple[Site, ...]
-    granules: Mapping[Reg, int]
+    statements: Statements
     written: frozenset[Reg | None]
-    data: Mapping[str, bytes]
+
+    @property
+    def terms(self) -> Terms:
+        """Where variables lie."""
+        return self.statements.terms
 
 
 _COMPILED: WeakKeyDictionary[ThreadFunc, tuple[Steps, Compiled]] = WeakKeyDictionary()
 
 
-def compiled(function: ThreadFunc, steps: Steps = Steps()) -> Compiled:
+def compiled(function: ThreadFunc, steps: Steps = NO_STEPS) -> Compiled:
     """Compile a kernel, once for the same steps."""
     found = _COMPILED.get(function)
     if found is not None and found[0] == steps:
         return found[1]
-    made = _compile(function, steps)
+    granules, written = _accesses(function.body)
+    statements = Statements(Terms(), Sites(steps), granules)
+    made = _compile(function, statements, written)
     _COMPILED[function] = (steps, made)
     return made
 
 
-def _compile(function: ThreadFunc, steps: Steps) -> Compiled:
-    terms, sites = Terms(), Sites(steps)
-    granules, written = _accesses(function.body)
+def compile_like(function: ThreadFunc, like: ThreadFunc, steps: Steps = NO_STEPS) -> Compiled:
+    """Compile a kernel that shares statements with another one: only the others are compiled.
+
+    Both access the same memory through the same registers with the same element types. Sites of
+    shared statements keep the ordinals they have in the other kernel.
+    """
+    base = compiled(like, steps)
+    made = _compile(function, base.statements, base.written)
+    _COMPILED[function] = (steps, made)
+    return made
+
+
+def _compile(
+    function: ThreadFunc, statements: Statements, written: frozenset[Reg | None]
+) -> Compiled:
     for param in function.params:
         if isinstance(param, Var):
-            terms.slot(param)
+            statements.terms.slot(param)
     for axis in () if function.launch is None else function.launch.axes:
-        terms.slot(axis.var)
-    statements = Statements(terms, sites, granules)
-    run = statements.body(function.body)
-    data = {name: value.content for name, value in statements.values.data.items()}
-    return Compiled(run, terms, tuple(sites.all), granules, written, data)
+        statements.terms.slot(axis.var)
+    return Compiled(statements.body(function.body), statements, written)
 
 
 # ---------------------------------------------------------------- pointers
@@ -176,7 +183,7 @@ def run_kernel(
     arguments: Sequence[Argument],
     *,
     checks: Checks = ALL_CHECKS,
-    steps: Steps = Steps(),
+    steps: Steps = NO_STEPS,
     batch: int = BATCH,
 ) -> Report:
     """Execute a kernel for a grid of blocks, and tell what is wrong with it.
@@ -232,18 +239,17 @@ def run_kernel(
     launch = _Launch(function, kernel, geometry, memory, records, checks)
     launch.globals(as_buffers(arguments))
     together = max(1, batch // geometry.padded)
-    work = 0
     with np.errstate(all="ignore"):
         for first in range(0, geometry.blocks, together):
             last = min(first + together, geometry.blocks)
-            work += launch.run(np.arange(first, last, dtype=np.int64))
+            launch.run(np.arange(first, last, dtype=np.int64))
     return Report(
         function.name,
         grid,
         block,
         records[0].all(),
         tuple(records[1].counters.values()),
-        work,
+        tuple(launch.executed),
         time.perf_counter() - began,
     )
 
@@ -269,6 +275,7 @@ class _Launch:
         self.registers: dict[Reg, Any] = {}
         self.constants: dict[Any, Any] = {}
         self.environment: Environment = kernel.terms.environment()
+        self.executed = [0] * len(kernel.statements.sites.all)
 
     def globals(self, arguments: Sequence[BufferArgument | int]) -> None:
         """Bind parameters: buffers to pointers, integers to symbols."""
@@ -277,27 +284,27 @@ class _Launch:
             if isinstance(param, Var):
                 self.environment[self.kernel.terms.slot(param)] = given
             elif isinstance(given, BufferArgument):
-                granule = self.kernel.granules.get(param, given.element)
+                granule = self.kernel.statements.granules.get(param, given.element)
                 touched = param in written or None in written
                 segment = self.memory.add_global(param.name, given, granule, written=touched)
                 self.registers[param] = segment.pointer
-        for name, content in self.kernel.data.items():
-            data = np.frombuffer(bytearray(content), np.uint8)
+        for name, constant in self.kernel.statements.values.data.items():
+            data = np.frombuffer(bytearray(constant.content), np.uint8)
             given = BufferArgument(data, 1, data.shape, writable=False)
             self.constants[name] = self.memory.add_global(name, given, 1, written=False)
         self.kept = len(self.memory.segments)
 
-    def run(self, blocks: NDArray[np.int64]) -> int:
-        """Run some blocks together; give how many statements threads did."""
+    def run(self, blocks: NDArray[np.int64]) -> None:
+        """Run some blocks together."""
         frame = Frame(
             self.geometry, blocks, self.memory, list(self.environment), self.records, self.checks
         )
         frame.registers |= self.registers
         frame.allocated |= self.constants
+        frame.executed = self.executed
         self._axes(frame)
         self.kernel.run(frame)
         self.memory.truncate(self.kept)
-        return frame.work
 
     def _axes(self, frame: Frame) -> None:
         """Bind the launch's axes to the index of every thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.errors import Json
-from .findings import ERRORS, Finding, SimtError as SimtError
+from .findings import ERRORS, Finding, SimtError
 from .frame import Point
 from .traffic import Counter
 
@@ -24,8 +24,8 @@ class Report:
         Defects, errors first.
     counters : tuple of Counter
         Requests of every access of shared and global memory.
-    work : int
-        Statements done, each counted once for every thread that did it.
+    executed : tuple of int
+        How many threads did each statement, by its ordinal, all times together.
     seconds : float
         Time it took.
     """
@@ -35,13 +35,18 @@ class Report:
     block: Point
     findings: tuple[Finding, ...]
     counters: tuple[Counter, ...]
-    work: int
+    executed: tuple[int, ...]
     seconds: float
 
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that make the kernel wrong."""
         return tuple(f for f in self.findings if f.severity == "error")
+
+    @property
+    def work(self) -> int:
+        """Statements done, each counted once for every thread that did it."""
+        return sum(self.executed)
 
     @property
     def throughput(self) -> float:

@@ -84,6 +84,9 @@ class Steps:
         return "" if source.uid is None else self.texts.get(source.uid // STEP_STRIDE, "")
 
 
+NO_STEPS = Steps()
+
+
 class Sites:
     """Numbers the statements of a kernel as they are compiled, and knows the loops around."""
 

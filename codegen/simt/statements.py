@@ -60,23 +60,35 @@ class Statements:
         self.sites = sites
         self.values = Values(terms)
         self.granules = granules
+        self._known: dict[int, tuple[Stmt, tuple[int, Step]]] = {}
 
     def body(self, statements: Body) -> Step:
         """Compile a list of statements; the rest is skipped when nobody is left to run it."""
         steps = [self.statement(s) for s in statements]
 
         def run(frame: Frame) -> None:
-            for step in steps:
+            executed = frame.executed
+            for ordinal, step in steps:
                 if not frame.width:
                     return
-                frame.work += frame.width
+                executed[ordinal] += frame.width
                 step(frame)
 
         return run
 
-    def statement(self, statement: Stmt) -> Step:
-        """Compile one statement."""
-        site = self.sites.of(statement, _WORDS.get(type(statement), "statement"))
+    def statement(self, statement: Stmt) -> tuple[int, Step]:
+        """Compile one statement; give its ordinal too.
+
+        One that was compiled before, for a like kernel, is used again.
+        """
+        found = self._known.get(id(statement))
+        if found is None:
+            site = self.sites.of(statement, _WORDS.get(type(statement), "statement"))
+            made = site.ordinal, self._fresh(statement, site)
+            found = self._known[id(statement)] = statement, made
+        return found[1]
+
+    def _fresh(self, statement: Stmt, site: Site) -> Step:
         clear = self.values.statement(site, statement_values(statement))
         step = self._statement(statement, site)
         if not clear:

@@ -1,0 +1,160 @@
+"""Which mutants of a kernel are found: by a finding, or by a result that differs.
+
+``python -m tests.codegen.simt.mutation`` tries every mutant of every kernel and prints the
+survivors; the tests try one of each group that unrolling or versioning copied.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from tilewright.codegen.simt.kernel import compile_like
+from tilewright.schedules import Schedule
+
+from tests.codegen.gpu import kernels
+from tests.codegen.simt.launching import Launcher
+from tests.codegen.simt.mutants import Mutant, with_wider_bounds, without_barriers
+
+Sizes = Mapping[str, int]
+
+
+@dataclass
+class Case:
+    """A kernel, the sizes that its mutants are tried at, and inputs for sizes."""
+
+    name: str
+    schedule: Callable[[], Schedule]
+    sizes: tuple[Sizes, ...]
+    inputs: Callable[[np.random.Generator, Sizes], Sequence[np.ndarray]]
+    equivalent: Mapping[str, str] = field(default_factory=dict)
+    """What may survive: a part of its description, and why nobody can see it."""
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        return Launcher(kernels.function(self.schedule()))
+
+    @cached_property
+    def expected(self) -> list[tuple[Sequence[np.ndarray], list[np.ndarray], Sequence[int]]]:
+        """Inputs and outputs of the original at all sizes, and which statements ran."""
+        made = []
+        for sizes in self.sizes:
+            inputs = self.inputs(np.random.default_rng(7), sizes)
+            outputs, report = self.launcher.outputs(inputs, sizes)
+            assert not report.findings, str(report)
+            made.append((inputs, outputs, report.executed))
+        return made
+
+    def mutants(self) -> Iterator[Mutant]:
+        function = self.launcher.function
+        return chain(without_barriers(function), with_wider_bounds(function))
+
+    def found_by(self, mutant: Mutant) -> str:
+        """Tell what shows a mutant: a kind of finding, or "result"; empty where nothing does."""
+        kernel = compile_like(mutant.function, self.launcher.function)
+        ordinal, _ = kernel.statements.statement(mutant.statement)
+        for sizes, (inputs, outputs, ran) in zip(self.sizes, self.expected, strict=True):
+            if not ran[ordinal]:
+                continue  # where the statement does not run, its change is not seen
+            got, report = self.launcher.outputs(inputs, sizes, function=mutant.function)
+            if report.findings:
+                return report.findings[0].kind
+            pairs = zip(got, outputs, strict=True)
+            if not all(a.tobytes() == b.tobytes() for a, b in pairs):
+                return "result"
+        return ""
+
+    def excuse(self, mutant: Mutant) -> str:
+        """Give the reason why a mutant cannot be seen; empty where it should be."""
+        return next((why for text, why in self.equivalent.items() if text in str(mutant)), "")
+
+
+def _normal(shape: tuple[int, ...]) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda rng: rng.normal(size=shape).astype(np.float32)
+
+
+def _whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Small whole numbers, none zero: sums of products are exact in any order."""
+    return rng.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), size=shape)
+
+
+_PARTS = tuple((9 + 16 * (k % 4), 9 + 16 * ((k // 4 + k) % 4), 17 + k) for k in range(16))
+"""M, N within a block's tile in all parts of it; K with a whole tile and a part of every size."""
+
+_MATMUL_SIZES = (
+    *({"M": m, "N": n, "K": k} for m, n, k in _PARTS),
+    *({"M": 64, "N": n, "K": k} for _, n, k in _PARTS),
+    *({"M": m, "N": 64, "K": k} for m, _, k in _PARTS),
+    *({"M": 64, "N": 64, "K": k} for _, _, k in _PARTS),
+    {"M": 63, "N": 63, "K": 4},
+    {"M": 63, "N": 64, "K": 4},
+)
+
+CASES = (
+    Case(
+        "elementwise",
+        kernels.elementwise,
+        ({"m": 1, "n": 5}, {"m": 2, "n": 3}, {"m": 1, "n": 7}, {"m": 2, "n": 2},
+         {"m": 33, "n": 31}, {"m": 11, "n": 97}),
+        lambda rng, s: (_normal((s["m"], s["n"]))(rng), _normal((s["n"],))(rng)),
+    ),
+    Case(
+        "softmax",
+        kernels.softmax,
+        ({"rows": 2, "columns": 5}, {"rows": 3, "columns": 300}, {"rows": 2, "columns": 256},
+         {"rows": 2, "columns": 511}),
+        lambda rng, s: (_normal((s["rows"], s["columns"]))(rng),),
+    ),
+    Case(
+        "matmul",
+        kernels.matmul,
+        _MATMUL_SIZES,
+        lambda rng, s: (_whole(rng, (s["M"], s["K"])), _whole(rng, (s["K"], s["N"]))),
+    ),
+)  # fmt: skip
+
+
+def survivors(case: Case, mutants: Iterable[Mutant]) -> tuple[list[Mutant], dict[str, int]]:
+    """Try mutants; give those that nothing shows, and how many each kind of evidence shows."""
+    left: list[Mutant] = []
+    counts: dict[str, int] = {}
+    for mutant in mutants:
+        how = case.found_by(mutant)
+        counts[how or "survived"] = counts.get(how or "survived", 0) + 1
+        if not how:
+            left.append(mutant)
+    return left, counts
+
+
+def representatives(mutants: Iterable[Mutant], each: int = 1) -> list[Mutant]:
+    """Keep the first of each group of copies: the same change at the same branch."""
+    kept: dict[tuple[str, str, str], list[Mutant]] = {}
+    for mutant in mutants:
+        group = kept.setdefault((mutant.name, mutant.change, mutant.branch), [])
+        if len(group) < each:
+            group.append(mutant)
+    return [m for group in kept.values() for m in group]
+
+
+def main(names: Sequence[str]) -> None:
+    """Try every mutant of the named kernels, or of all."""
+    for case in CASES:
+        if names and case.name not in names:
+            continue
+        began = time.perf_counter()
+        left, counts = survivors(case, case.mutants())
+        seconds = time.perf_counter() - began
+        sys.stdout.write(f"{case.name}: {sum(counts.values())} mutants, {seconds:.0f} s, {counts}\n")
+        for mutant in left:
+            why = case.excuse(mutant) or "NOT EXPLAINED"
+            sys.stdout.write(f"  {mutant}: {why}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
