@@ -59,6 +59,10 @@ _NEEDED: Final = {
 }
 
 
+INSTRUCTIONS: Final = ("avx512bf16", "avx512vnni")
+"""Features beyond the levels that tensor instructions ask for."""
+
+
 @cache
 def host_features() -> frozenset[str]:
     """Give what this machine's processor can do, in LLVM's names."""
@@ -114,10 +118,14 @@ def with_level(target: Target) -> Target:
     --------
     >>> with_level(Target("cpu", features=("avx2",))).features
     ('avx2',)
-    >>> with_level(Target("cpu")).features == levels_of_host()[-1:]
+    >>> with_level(Target("cpu")).features[0] == levels_of_host()[-1]
     True
     """
-    return target if target.features else replace(target, features=levels_of_host()[-1:])
+    if target.features or target.arch not in ("", "x86_64"):
+        return target
+    level = levels_of_host()[-1]
+    more = (f for f in INSTRUCTIONS if level == "avx512" and f in host_features())
+    return replace(target, features=(level, *more))
 
 
 def _check_platform() -> None:

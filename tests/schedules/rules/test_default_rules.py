@@ -14,7 +14,7 @@ from tilewright.ir.symbolic import as_expr, const_value, var
 from tilewright.ir.target import Target
 from tilewright.schedules import Schedule
 from tilewright.schedules.rules import apply_defaults, finished
-from tilewright.schedules.rules.machine import machine_of
+from tilewright.schedules.rules.machine import Tile, machine_of
 from tilewright.schedules.rules.patterns import (
     Elementwise,
     Matmul,
@@ -124,7 +124,7 @@ def test_one_row_has_a_version_of_its_own():
 
 def test_the_register_tile_fills_the_registers_of_the_target():
     for features, tile in (("avx512",), (14, 32)), (("avx2",), (6, 16)):
-        assert machine_of(Target("cpu", features=features)).tile(f32) == tile
+        assert machine_of(Target("cpu", features=features)).tile(f32) == Tile(*tile)
         done = finished(linear(64, 96), Target("cpu", features=features))
         kernel = kernels_of(done)[0].function
         unrolled = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "unrolled"}
