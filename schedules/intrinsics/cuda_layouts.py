@@ -13,9 +13,9 @@ from ...ir.loop.nodes import IndexMap
 from ...ir.symbolic import Expr, Var, var
 
 
-def _map(rows: int, columns: int, lane: Expr, register: Expr, i: Var, j: Var) -> IndexMap:
+def _map(tile: tuple[int, int], at: tuple[Var, Var], lane: Expr, register: Expr) -> IndexMap:
     """Number the tiles, then lane and register in a tile."""
-    return IndexMap((i, j), (i // rows, j // columns, lane, register))
+    return IndexMap(at, (at[0] // tile[0], at[1] // tile[1], lane, register))
 
 
 def _indices() -> tuple[Var, Var]:
@@ -34,19 +34,19 @@ def layout_a() -> IndexMap:
     """
     i, j = _indices()
     lane = i % 8 * 4 + j % 8 // 2
-    return _map(16, 16, lane, j % 16 // 8 * 4 + i % 16 // 8 * 2 + j % 2, i, j)
+    return _map((16, 16), (i, j), lane, j % 16 // 8 * 4 + i % 16 // 8 * 2 + j % 2)
 
 
 def layout_b() -> IndexMap:
     """Give the fragment of B, tiles of 16 x 8: four halves a lane."""
     i, j = _indices()
-    return _map(16, 8, j % 8 * 4 + i % 8 // 2, i % 16 // 8 * 2 + i % 2, i, j)
+    return _map((16, 8), (i, j), j % 8 * 4 + i % 8 // 2, i % 16 // 8 * 2 + i % 2)
 
 
 def layout_c() -> IndexMap:
     """Give the fragment of C and of the result, tiles of 16 x 8: four elements a lane."""
     i, j = _indices()
-    return _map(16, 8, i % 8 * 4 + j % 8 // 2, i % 16 // 8 * 2 + j % 2, i, j)
+    return _map((16, 8), (i, j), i % 8 * 4 + j % 8 // 2, i % 16 // 8 * 2 + j % 2)
 
 
 REGISTERS_A, REGISTERS_B, REGISTERS_C = 8, 4, 4

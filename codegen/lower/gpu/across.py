@@ -14,7 +14,7 @@ from ....ir.loop.visit import replace_statement, seq, substitute_in, walk
 from ....ir.symbolic import TRUE, Var, free_vars
 
 ACROSS: Final = "across"
-"""Annotates what is done once the threads have their parts; the values are operation, part and axes."""
+"""Annotates what is done once the threads have their parts: operation, part and axes."""
 
 
 def combine_threads(func: PrimFunc) -> PrimFunc:
@@ -59,7 +59,7 @@ def _reducing(block: Block) -> frozenset[Var]:
 
 def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     found = reduction_update(block)
-    if found is None or not isinstance(found[0], Store):
+    if found is None:
         raise TypeError(f"block {block.name!r} is bound to threads, but is no update")
     store, update = found
     names, path = namer_of(func), around(func.body, block)
@@ -69,7 +69,8 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), result.shape, result.dtype)
     part = replace(part, scope="local")
     axes = _axes(block, path)
-    last = _last(block, store, part, update.op, path[first:], names, axes)
+    total = _total(block, store, part, update.op)
+    last = _last(total, path[first:], names, (update.op, part.name, *axes))
     own = _partial(block, store, part, update)
     new = seq(replace_statement(path[first], block, own), last)
     body = replace_statement(func.body, path[first], new)
@@ -99,28 +100,30 @@ def _combiner(op: str) -> Combiner:
             raise TypeError(f"no neutral element of {op!r}")
 
 
-def _last(
-    block: Block,
-    store: Store,
-    part: Buffer,
-    op: str,
-    path: tuple[Stmt, ...],
-    names: Namer,
-    axes: tuple[str, ...],
-) -> Stmt:
-    """Give the nest that combines the parts and writes the result."""
+def _total(block: Block, store: Store, part: Buffer, op: str) -> Block:
+    """Give the block with what it makes of the combined parts in the place of its start."""
     total = Load(part, store.indices)
     start = block.init.value if isinstance(block.init, Store) else Load(store.buffer, store.indices)
     neutral = identity_of(_combiner(op), part.dtype)
     value = total if start == neutral else Binary(_combiner(op), start, total)
-    made = split_off(replace(block, init=replace(store, value=value)), path, names)
+    return replace(block, init=replace(store, value=value))
+
+
+def _last(block: Block, path: tuple[Stmt, ...], names: Namer, notes: tuple[str, ...]) -> Stmt:
+    """Give the nest that combines the parts and writes the result."""
+    made = split_off(block, path, names)
     if made is None:
         raise TypeError(f"the loops around {block.name!r} depend on each other")
     shell = made.block
     body = substitute_in(shell.body, {v.var: v.binding for v in shell.iters})
     guarded = body if shell.predicate is TRUE else If(shell.predicate, body)
-    notes = ((ACROSS, (op, part.name, *axes)),)
     new = replace(
-        shell, iters=(), reads=(), writes=(), predicate=TRUE, body=guarded, annotations=notes
+        shell,
+        iters=(),
+        reads=(),
+        writes=(),
+        predicate=TRUE,
+        body=guarded,
+        annotations=((ACROSS, notes),),
     )
     return new if made.nest is shell else replace_statement(made.nest, shell, new)

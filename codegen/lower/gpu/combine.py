@@ -75,6 +75,19 @@ class Threads:
         terms = (self.position(t) * self.stride(t) for t in THREAD_AXES)
         return sum(terms, start=as_expr(0))
 
+    def slots(self, tags: tuple[str, ...]) -> int:
+        """Give the elements of shared memory that a reduction along some axes needs."""
+        size = prod(self.extent(t) for t in tags)
+        if not self.in_warps(tags):
+            return 0 if size == 1 else self.count
+        return 0 if size <= WARP else self.count // WARP
+
+    def in_warps(self, tags: tuple[str, ...]) -> bool:
+        """Whether the threads along some axes are whole warps, or an equal part of one."""
+        size = prod(self.extent(t) for t in tags)
+        whole = self.count % WARP == 0 and self.neighbours(tags)
+        return whole and (size % WARP == 0 or (size < WARP and size & (size - 1) == 0))
+
     def neighbours(self, tags: tuple[str, ...]) -> bool:
         """Whether the threads along some axes have numbers without gaps."""
         wide = [t for t in THREAD_AXES if self.extent(t) > 1]
@@ -86,7 +99,7 @@ class Combination:
     """Writes the statements of one reduction across threads."""
 
     def __init__(self, threads: Threads, op: Combiner, scratch: Reg, source: Source) -> None:
-        """Keep what all steps need; ``scratch`` is shared memory, one element a thread."""
+        """Keep what all steps need; ``scratch`` is shared memory for :meth:`Threads.slots`."""
         self._threads = threads
         self._op: Combiner = op
         self._scratch = scratch
@@ -100,12 +113,11 @@ class Combination:
         own = self._keep("part", part)
         if size == 1:
             return own
-        whole = threads.count % WARP == 0 and threads.neighbours(tags)
-        if whole and size <= WARP and size & (size - 1) == 0:
+        if not threads.in_warps(tags):
+            return self._gathered(own, dtype, tags)
+        if size <= WARP:
             return self._butterfly(own, dtype, size)
-        if whole and size % WARP == 0:
-            return self._warps(self._butterfly(own, dtype, WARP), dtype, size // WARP)
-        return self._gathered(own, dtype, tags)
+        return self._warps(self._butterfly(own, dtype, WARP), dtype, size // WARP)
 
     def _keep(self, name: str, value: Value) -> Reg:
         reg = Reg(name, value.type)
@@ -159,8 +171,6 @@ class Combination:
 
     def _warps(self, own: Reg, dtype: DType, warps: int) -> Reg:
         """Let the first lane of every warp leave its total, and every thread add them up."""
-        if warps == 1:
-            return own
         number = self._threads.number
         warp = number // WARP
         first = Predicate(eq(number % WARP, 0))

@@ -1,4 +1,4 @@
-"""Temporaries of a kernel: registers of a thread, or memory of the thread block, no larger than live.
+"""Temporaries of a kernel in registers or shared memory, no larger than what is live at a time.
 
 A buffer of scope ``local`` is one for every thread, ``shared`` one for every block. A ``global``
 temporary becomes the first where each thread reads only what it wrote, else the second.

@@ -18,7 +18,7 @@ from .combine import Threads
 from .memory import GpuMemory
 from .statements import ThreadLowering
 from .sync import insert_barriers
-from .validate import check_launch, check_shared
+from .validate import check_launch, check_shared, check_warps
 
 
 def lower_threads(func: PrimFunc, target: Target, symbols: tuple[Var, ...]) -> ThreadFunc:
@@ -71,4 +71,5 @@ def _private(allocations: tuple[Allocate, ...]) -> tuple[Allocate, ...]:
 def finish(kernel: ThreadFunc, target: Target) -> ThreadFunc:
     """Insert barriers and check what stands."""
     check_shared(kernel, target)
+    check_warps(kernel)
     return insert_barriers(kernel)

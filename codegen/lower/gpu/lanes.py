@@ -26,10 +26,11 @@ class _Assume(Rebuilder):
         self._lane = lane
 
     def element(self, element: loop.Element) -> loop.Element:
-        if isinstance(element, loop.Where) and isinstance(element.condition, loop.Condition):
-            if self._lane in element.condition.value.free:
-                return self.element(element.then)
-        return super().element(element)
+        match element:
+            case loop.Where(condition=loop.Condition(value=claim), then=then):
+                return self.element(then) if self._lane in claim.free else super().element(element)
+            case _:
+                return super().element(element)
 
     def statement(self, statement: loop.Stmt) -> loop.Stmt:
         if isinstance(statement, loop.If) and self._lane in statement.condition.free:

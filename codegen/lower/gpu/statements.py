@@ -144,7 +144,7 @@ class ThreadLowering(StatementLowering):
         elements = self._elements(context)
         own = elements.value(part)
         source = replace(context.source, uid=block.uid, name=block.name)
-        scratch = self._scratch(block.uid, part.buffer)
+        scratch = self._slots(block.uid, part.buffer, tuple(axes))
         combination = Combination(self._threads, _COMBINERS[op], scratch, source)
         total = combination.total(own, part.dtype, tuple(axes))
         place = self.memory.access(part.buffer, part.indices, context)
@@ -153,10 +153,10 @@ class ThreadLowering(StatementLowering):
         self.out.append(Store(address, total, source=source))
         self.statement(block.body, replace(context, source=source))
 
-    def _scratch(self, uid: int, part: loop.Buffer) -> Reg:
-        """Give a reduction its shared memory, one element a thread."""
+    def _slots(self, uid: int, part: loop.Buffer, axes: tuple[str, ...]) -> Reg:
+        """Give a reduction its shared memory."""
         if uid not in self._totals:
             reg = self._totals[uid] = Reg(f"{part.name}s", SHARED_POINTER)
-            size = self._threads.count * part.dtype.bytes
+            size = self._threads.slots(axes) * part.dtype.bytes
             self.allocations.append(Allocate(reg, size, ALIGNMENT))
         return self._totals[uid]

@@ -143,13 +143,17 @@ def _at(address: Address, size: int, *, write: bool) -> Iterator[Touch]:
 
 def fixed_by(condition: Bool, axes: frozenset[Var]) -> dict[Var, Expr]:
     """Give the axes whose index a condition tells, and what it is."""
-    found: dict[Var, Expr] = {}
-    for part in conjuncts(condition):
-        if isinstance(part, Eq):
-            for one, other in ((part.left, part.right), (part.right, part.left)):
-                if isinstance(one, Var) and one in axes and const_value(other) is not None:
-                    found[one] = other
-    return found
+    sides = [
+        pair
+        for part in conjuncts(condition)
+        if isinstance(part, Eq)
+        for pair in ((part.left, part.right), (part.right, part.left))
+    ]
+    return {
+        one: other
+        for one, other in sides
+        if isinstance(one, Var) and one in axes and const_value(other) is not None
+    }
 
 
 # ---------------------------------------------------------------- two touches
@@ -182,7 +186,7 @@ def meet(first: Touch, second: Touch, axes: Mapping[Var, int]) -> bool:
     else:
         same = True
         pairs = [(theirs.axes[a], ours.axes[a]) for a, x, y in wanted if x is None or y is None]
-    return not _told_apart(distance, first.size, second.size, pairs, axes, same=same)
+    return not _told_apart(distance, (first.size, second.size), pairs, same=same)
 
 
 def _same_instance(first: Touch, second: Touch) -> bool:
@@ -214,25 +218,20 @@ def _apart(touch: Touch, axes: Mapping[Var, int], *, other: bool) -> _Apart:
 
 
 def _told_apart(
-    distance: Expr,
-    first: int,
-    second: int,
-    pairs: list[tuple[Var, Var]],
-    axes: Mapping[Var, int],
-    *,
-    same: bool,
+    distance: Expr, sizes: tuple[int, int], pairs: list[tuple[Var, Var]], *, same: bool
 ) -> bool:
     """Whether bytes that overlap are the same thread's, or none overlap.
 
     ``distance`` is that of the second from the first; overlapping means ``-second < distance <
-    first``.
+    first`` of the two sizes.
     """
+    first, second = sizes
     span = bounds(distance)
     if span.lower is not None and span.lower >= first:
         return True
     if span.upper is not None and span.upper <= -second:
         return True
-    if same and _digits(distance, max(first, second), pairs, axes):
+    if same and _digits(distance, max(first, second), pairs):
         return True
     claims: list[Bool] = [distance >= first, distance <= -second]
     if same:
@@ -240,9 +239,7 @@ def _told_apart(
     return is_proved(any_of(*claims), Facts())
 
 
-def _digits(
-    distance: Expr, width: int, pairs: list[tuple[Var, Var]], axes: Mapping[Var, int]
-) -> bool:
+def _digits(distance: Expr, width: int, pairs: list[tuple[Var, Var]]) -> bool:
     """Read the distance as a number whose digits are differences of indices.
 
     Where each digit weighs more than all below it can make up for, a distance of nearly 0 has

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from math import prod
 
-from ....ir.gpu import THREAD_AXES, limits_of
-from ....ir.symbolic import const_value
+from ....ir.gpu import THREAD_AXES, WARP, limits_of
+from ....ir.symbolic import Expr, Var, const_value
 from ....ir.target import Target
-from ....ir.thread.nodes import Allocate, Body, ThreadAxis, ThreadFunc
-from ....ir.thread.types import SHARED_POINTER
-from ....ir.thread.visit import walk
-from .errors import LaunchLimitError, SharedMemoryError
+from ....ir.thread.nodes import (
+    Allocate,
+    Body,
+    If,
+    Let,
+    Loop,
+    Perform,
+    Reg,
+    Stmt,
+    ThreadAxis,
+    ThreadFunc,
+    Value,
+    While,
+)
+from ....ir.thread.types import SHARED_POINTER, VectorType
+from ....ir.thread.visit import (
+    bodies,
+    statement_terms,
+    statement_values,
+    value_terms,
+    walk,
+    walk_values,
+)
+from .errors import LaunchLimitError, SharedMemoryError, WarpError
 
 
 def check_launch(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> None:
@@ -74,3 +94,68 @@ def check_shared(kernel: ThreadFunc, target: Target) -> None:
             hint="use smaller tiles, or keep a buffer in scope 'local' or 'global'",
             details={"bytes": total, "limit": limit, "parts": dict(parts)},
         )
+
+
+def check_warps(kernel: ThreadFunc) -> None:
+    """Check that the threads of a warp do its operations together.
+
+    Raises
+    ------
+    WarpError
+        If the threads of a block are no whole warps, or some of a warp's take another way.
+    """
+    axes = () if kernel.launch is None else kernel.launch.axes
+    sizes = {a.tag: const_value(a.extent) or 1 for a in axes if a.tag in THREAD_AXES}
+    operations = [s for s in walk(kernel.body) if isinstance(s, Perform) and _of_warp(s)]
+    if operations and prod(sizes.values()) % WARP:
+        raise WarpError(
+            f"{operations[0].operation.name} is done by warps of {WARP} threads, and a block has "
+            f"{prod(sizes.values())}",
+            where=f"kernel {kernel.name!r}",
+            hint=f"bind loops so that a block has a multiple of {WARP} threads",
+            details={"threads": prod(sizes.values())},
+        )
+    inside = frozenset(a.var for a in axes if _varies_in_warp(a.tag, sizes))
+    _check_together(kernel.body, inside, kernel.name, None)
+
+
+def _of_warp(statement: Perform) -> bool:
+    return statement.operation.scope == "warp"
+
+
+def _varies_in_warp(tag: str, sizes: dict[str, int]) -> bool:
+    """Whether the threads of one warp differ in their index along an axis."""
+    if tag not in THREAD_AXES or sizes.get(tag, 1) == 1:
+        return False
+    below = prod(sizes.get(t, 1) for t in THREAD_AXES[: THREAD_AXES.index(tag)])
+    return below % WARP != 0
+
+
+def _check_together(body: Body, inside: frozenset[Var], name: str, split: Stmt | None) -> None:
+    for statement in body:
+        if isinstance(statement, Perform) and _of_warp(statement) and split is not None:
+            source = statement.source.name or "a statement"
+            raise WarpError(
+                f"{statement.operation.name} in {source} needs all {WARP} threads of a warp, but "
+                "stands under a condition that differs between them",
+                where=f"kernel {name!r}",
+                hint="guard what is done with the result, not the operation",
+                details={"operation": statement.operation.name},
+            )
+        if isinstance(statement, Let) and _differs(statement_values(statement), (), inside):
+            inside |= {statement.var}
+        deciding = statement_values(statement) if isinstance(statement, If | While) else ()
+        terms = statement_terms(statement) if isinstance(statement, Loop) else ()
+        diverges = _differs(deciding, terms, inside)
+        for part in bodies(statement):
+            _check_together(part, inside, name, split or (statement if diverges else None))
+
+
+def _differs(values: tuple[Value, ...], terms: tuple[Expr, ...], inside: frozenset[Var]) -> bool:
+    """Whether values or terms may differ between the threads of a warp."""
+    for value in walk_values(values):
+        if isinstance(value, Reg) and isinstance(value.type, VectorType):
+            return True
+        if any(not t.free.isdisjoint(inside) for t in value_terms(value)):
+            return True
+    return any(not t.free.isdisjoint(inside) for t in terms)

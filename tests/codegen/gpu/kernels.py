@@ -1,4 +1,4 @@
-"""Four kernels for GPUs, each a naive program and the steps that make it one. All sizes symbolic."""
+"""Kernels for GPUs, each a naive program and the steps that make it one. All sizes symbolic."""
 
 from __future__ import annotations
 
