@@ -11,6 +11,7 @@ from .ptxas import (
     assembler,
     assembler_version,
     disassemble,
+    resource_table,
 )
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "disassemble",
     "dynamic_bytes",
     "resolve_gpu",
+    "resource_table",
     "shared_layout",
 ]

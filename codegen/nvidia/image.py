@@ -6,7 +6,7 @@ import json
 import struct
 from dataclasses import asdict, dataclass
 
-from .ptxas import Resources
+from .ptxas import AssemblerMissingError, Resources
 
 _LENGTHS = struct.Struct("<QQ")
 
@@ -33,6 +33,21 @@ class Image:
     def loadable(self) -> bytes:
         """What the driver takes: machine code, or else PTX."""
         return self.cubin or self.ptx.encode() + b"\0"
+
+    def machine_code(self) -> bytes:
+        """Give the machine code.
+
+        Raises
+        ------
+        AssemblerMissingError
+            If the image was made without the assembler.
+        """
+        if not self.cubin:
+            raise AssemblerMissingError(
+                f"there is only PTX for {self.arch}: ptxas was not installed when it was made",
+                hint="pip install nvidia-cuda-nvcc, then compile again",
+            )
+        return self.cubin
 
     def to_bytes(self) -> bytes:
         """Store."""

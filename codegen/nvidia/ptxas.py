@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -128,6 +129,29 @@ def assemble(ptx: str, arch: str) -> Cubin:
         command = [program, "-v", f"-arch={arch}", "-o", str(result), str(source)]
         said = _run(command)
         return Cubin(result.read_bytes(), read_resources(said))
+
+
+def resource_table(kernels: Mapping[str, Resources | None]) -> str:
+    """Print what kernels take of a GPU, one a line; nothing is known without the assembler.
+
+    Examples
+    --------
+    >>> print(resource_table({"softmax": Resources(registers=32, shared=2048, barriers=1)}))
+    kernel   registers  spilled B  shared B  stack B  barriers
+    softmax         32          0      2048        0         1
+    """
+    width = max([6, *(len(name) for name in kernels)])
+    lines = [f"{'kernel':<{width}}  registers  spilled B  shared B  stack B  barriers"]
+    for name, used in kernels.items():
+        if used is None:
+            lines.append(f"{name:<{width}}  not assembled: ptxas is not installed")
+            continue
+        spilled = used.spill_stores + used.spill_loads
+        lines.append(
+            f"{name:<{width}}  {used.registers:>9}  {spilled:>9}  {used.shared:>8}"
+            f"  {used.stack:>7}  {used.barriers:>8}"
+        )
+    return "\n".join(lines)
 
 
 def _run(command: list[str | Path]) -> str:

@@ -15,6 +15,7 @@ from ..artifact import Artifact
 from ..libraries import library_address
 from ..lower.wrap import CALL, INTO, public_name
 from ..manifest import FunctionSpec
+from ..nvidia import Image, disassemble
 from .build import host_target
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
@@ -261,14 +262,45 @@ class Executable:
         self, shapes: Mapping[str, int] | None = None, *, function: str = "main"
     ) -> MemoryPlan:
         """Plan the arena for values of the symbols: bytes, peak, and the place of each storage."""
-        return memory_plan(self._function(function).spec, shapes or {})
+        return memory_plan(self.spec(function), shapes or {})
 
     def _function(self, name: str) -> NativeFunction:
         return self._main or self._only() if name == "main" else self[name]
 
     def spec(self, function: str = "main") -> FunctionSpec:
         """Give the description of a function: parameters, results, launches, storages."""
-        return self._function(function).spec
+        specs = {f.name: f for f in self.artifact.functions}
+        main = "main" if "main" in specs or len(self.names) != 1 else self.names[0]
+        name = main if function == "main" else function
+        found = next((specs[name + e] for e in ("", CALL, INTO) if name + e in specs), None)
+        return self[function].spec if found is None else found
+
+    def image(self, kernel: str | None = None) -> Image:
+        """Give what a kernel is for a GPU: PTX, machine code, registers and memory it takes.
+
+        Raises
+        ------
+        UnknownFunctionError
+            If there is no such kernel, or the program is for no GPU that loads one.
+        """
+        images = self.artifact.images
+        name = next(iter(images), "") if kernel is None and len(images) == 1 else kernel or ""
+        if name not in images:
+            raise UnknownFunctionError(
+                f"no image of a kernel {name!r} for {self.target}",
+                hint=f"there are {', '.join(sorted(images)) or 'none: only CUDA has images'}",
+            )
+        return Image.from_bytes(images[name])
+
+    def sass(self, kernel: str | None = None) -> str:
+        """Give a kernel's machine code for a GPU as text; needs ``nvidia-cuda-nvdisasm``.
+
+        Raises
+        ------
+        AssemblerMissingError
+            If a package of NVIDIA's tools was not there when compiling, or is not now.
+        """
+        return disassemble(self.image(kernel).machine_code())
 
     def _text(self, kernel: str | None) -> str:
         name = kernel or ""

@@ -6,6 +6,7 @@ import argparse
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,27 +63,41 @@ def _samples(options: argparse.Namespace, schedule: Schedule, function: Function
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     program_arguments(parser)
     target_arguments(parser)
-    parser.add_argument("--emit", choices=("llvm", "assembly"), help="print this text")
+    parser.add_argument("--emit", choices=("llvm", "assembly", "sass"), help="print this text")
     parser.add_argument("--kernel", metavar="NAME", help="of one kernel (default: the host flow)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the artefact here")
 
 
 def _compile(options: argparse.Namespace) -> Output:
+    from ...codegen.nvidia import resource_table
+
     _, executable, seconds = _build(options)
     if options.emit:
-        emit = executable.llvm if options.emit == "llvm" else executable.assembly
-        text = emit(options.kernel)
+        emitters = {
+            "llvm": executable.llvm,
+            "assembly": executable.assembly,
+            "sass": executable.sass,
+        }
+        text = emitters[options.emit](options.kernel)
         return Output(text, {"kernel": options.kernel, options.emit: text})
-    sizes = {name: len(data) for name, data in executable.artifact.objects.items()}
+    artifact = executable.artifact
+    sizes = {n: len(data) for n, data in (*artifact.objects.items(), *artifact.images.items())}
     lines = [f"compiled for {executable.target} in {seconds:.2f} s"]
     lines += [f"  {size:>9,} B  {name or '(host flow)'}" for name, size in sorted(sizes.items())]
+    used = {name: executable.image(name).resources for name in sorted(artifact.images)}
+    lines += ["", resource_table(used)] if used else []
     if options.output:
-        data = executable.artifact.to_bytes()
+        data = artifact.to_bytes()
         Path(options.output).write_bytes(data)
         lines.append(f"written to {options.output} ({len(data):,} B)")
     return Output(
         "\n".join(lines),
-        {"seconds": seconds, "target": str(executable.target), "objects": dict(sizes)},
+        {
+            "seconds": seconds,
+            "target": str(executable.target),
+            "objects": dict(sizes),
+            "resources": {n: None if r is None else asdict(r) for n, r in used.items()},
+        },
     )
 
 

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ...ir.errors import Json, TilewrightError
-from ...ir.target import Target
+from ...ir.target import GPU_ARCHS, Target
 from ..places import bytes_text
 from .verb import CommandError, Output, Verb
 
@@ -130,6 +130,7 @@ def diagnose() -> Iterator[Finding]:
     yield _probed("cache", _cache_place)
     for name, needed in _OPTIONAL:
         yield _package(name, needed)
+    yield from _gpu()
     yield _assets()
     for program, needed in (("node", "building the browser side"), ("chromium", "browser tests")):
         path = shutil.which(program)
@@ -146,11 +147,51 @@ _OPTIONAL = (
 )
 
 
-def _probed(name: str, probe: Callable[[], str]) -> Finding:
+def _probed(name: str, probe: Callable[[], str], needed: str = "") -> Finding:
     try:
-        return Finding(name, ok=True, found=probe())
+        return Finding(name, ok=True, found=probe(), needed=needed)
     except TilewrightError as error:
-        return Finding(name, ok=False, found=error.message)
+        found = f"{error.message}: {error.hint}" if needed and error.hint else error.message
+        return Finding(name, ok=False, found=found, needed=needed)
+
+
+def _gpu() -> Iterator[Finding]:
+    """Look at what kernels for NVIDIA GPUs need: to be made, and to run."""
+    yield _probed("llvm for gpus", _ptx, "kernels for GPUs")
+    yield _probed("ptxas", _ptxas, "machine code for GPUs, and the registers it takes")
+    yield _package("nvidia-cuda-nvdisasm", "machine code of GPUs as text")
+    yield _probed("cuda driver", _cuda_driver, "running on a GPU")
+    yield _package("pycuda", "running on a GPU")
+    yield _probed("gpu", _gpu_found, "running on a GPU")
+
+
+def _ptx() -> str:
+    from ...codegen.llvm.compile import machine_for
+
+    return f"{machine_for(Target('cuda')).triple}, {GPU_ARCHS[0]} to {GPU_ARCHS[-1]}"
+
+
+def _ptxas() -> str:
+    from ...codegen.nvidia import assembler, assembler_version
+
+    if assembler() is None:
+        raise CommandError("not installed", hint="pip install nvidia-cuda-nvcc")
+    return assembler_version()
+
+
+def _cuda_driver() -> str:
+    from ...codegen.runtime.cuda.driver import driver
+
+    return f"CUDA {driver().version()}"
+
+
+def _gpu_found() -> str:
+    """Open the GPU, and say which targets run on it."""
+    from ...codegen.runtime.cuda.device import opened_device
+
+    device = opened_device()
+    gigabytes = device.total_memory / 2**30
+    return f"{device.name}, sm_{device.capability}, {gigabytes:.0f} GiB; targets {device.targets()}"
 
 
 def _llvm() -> str:

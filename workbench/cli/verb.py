@@ -48,6 +48,7 @@ def program_arguments(parser: argparse.ArgumentParser) -> None:
 def target_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verbs that compile."""
     parser.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
+    parser.add_argument("--arch", default="", help="processor or GPU, such as aarch64 or sm_90a")
     parser.add_argument("--features", default="", help="instruction sets, such as avx2 or avx512")
     parser.add_argument("--threads", type=int, default=0, help="threads; 0 is one per core")
 
@@ -67,7 +68,7 @@ def size_arguments(parser: argparse.ArgumentParser) -> None:
 def chosen_target(options: argparse.Namespace) -> Target:
     """The target that the arguments describe."""
     features = tuple(word for word in str(options.features).split(",") if word)
-    return Target(options.target, features=features, threads=options.threads)
+    return Target(options.target, arch=options.arch, features=features, threads=options.threads)
 
 
 def chosen_sizes(options: argparse.Namespace, symbols: tuple[Var, ...]) -> dict[str, int]:

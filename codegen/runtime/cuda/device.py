@@ -18,7 +18,7 @@ from ....ir.dtype import from_numpy
 from ....ir.errors import TilewrightError
 from ....ir.host import layout
 from ....ir.host.support import devices, providers
-from ....ir.target import Target
+from ....ir.target import GPU_ARCHS, Target
 from ...artifact import Artifact
 from ...nvidia import STATIC_SHARED, Image
 from ..device_tensor import DeviceTensor, Owner
@@ -195,15 +195,13 @@ class CudaDevice:
 
     def _loadable(self, name: str, image: Image) -> bytes:
         """Choose machine code where this GPU runs it, else the PTX, which the driver assembles."""
-        exact = image.arch.endswith("a")
-        asked = int(image.arch.removeprefix("sm_").rstrip("a"))
-        if self.capability < asked or (exact and self.capability != asked):
+        if not runs(self.capability, image.arch):
             raise WrongArchError(
                 f"kernel {name!r} is for {image.arch}, {self.name} is sm_{self.capability}",
                 hint=f"compile for Target('cuda', arch='sm_{self.capability}')",
                 details={"wanted": image.arch, "found": f"sm_{self.capability}"},
             )
-        same = self.capability // 10 == asked // 10
+        same = self.capability // 10 == _number(image.arch) // 10
         return image.loadable if same else image.ptx.encode() + b"\0"
 
     def _load_module(self, name: str, content: bytes, shared: int) -> int:
@@ -233,9 +231,29 @@ class CudaDevice:
             details={"kernel": kernel, "code": code},
         )
 
+    def targets(self) -> str:
+        """List the arches of targets that this GPU runs."""
+        return ", ".join(a for a in GPU_ARCHS if runs(self.capability, a))
+
     def __repr__(self) -> str:
         """Print which GPU it is."""
         return f"CudaDevice({self.ordinal}: {self.name}, sm_{self.capability})"
+
+
+def _number(arch: str) -> int:
+    return int(arch.removeprefix("sm_").rstrip("a"))
+
+
+def runs(capability: int, arch: str) -> bool:
+    """Whether a GPU of a compute capability runs what is made for an arch.
+
+    Examples
+    --------
+    >>> runs(90, "sm_80"), runs(90, "sm_90a"), runs(100, "sm_90a")
+    (True, True, False)
+    """
+    exact = arch.endswith("a")
+    return capability == _number(arch) if exact else capability >= _number(arch)
 
 
 @cache
@@ -261,10 +279,10 @@ def cuda_device(target: Target) -> CudaDevice:
         If the GPU is older than the target.
     """
     device = opened_device()
-    if device.capability < target.capability:
+    if not runs(device.capability, target.arch):
         raise WrongArchError(
-            f"{target} asks for more than {device.name}, which is sm_{device.capability}",
-            hint=f"compile for Target('cuda', arch='sm_{device.capability}')",
+            f"{target} does not run on {device.name}, which is sm_{device.capability}",
+            hint=f"it runs {device.targets()}",
             details={"wanted": target.arch, "found": f"sm_{device.capability}"},
         )
     return device

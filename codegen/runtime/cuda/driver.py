@@ -24,9 +24,9 @@ LIBRARY: Final = "libcuda.so.1"
 
 _CALLED: Final = (
     "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2", "cuCtxSetCurrent", "cuDeviceGetCount",
-    "cuDevicePrimaryCtxRetain", "cuFuncSetAttribute", "cuGetErrorString", "cuInit",
-    "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpy", "cuModuleGetFunction",
-    "cuModuleLoadData", "cuStreamSynchronize",
+    "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuFuncSetAttribute", "cuGetErrorString",
+    "cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpy",
+    "cuModuleGetFunction", "cuModuleLoadData", "cuStreamSynchronize",
 )  # fmt: skip
 """What is called of the driver, by PyCUDA or from here."""
 
@@ -52,6 +52,12 @@ class Driver:
     def address(self, name: str) -> int:
         """Give the address of a function of the driver, for generated code."""
         return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0
+
+    def version(self) -> str:
+        """Give the version of CUDA that the driver is of."""
+        number = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(number))
+        return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
     def message(self, code: int) -> str:
         """Say what a code of the driver means."""
