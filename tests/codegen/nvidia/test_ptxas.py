@@ -24,8 +24,6 @@ EMPTY = """
 """
 
 KERNELS = ["elementwise", "softmax", "matmul", "tensor_matmul"]
-    name for name in ("elementwise", "softmax", "matmul", "half_matmul") if hasattr(kernels, name)
-]
 
 
 def test_the_assembler_is_that_of_the_package() -> None:

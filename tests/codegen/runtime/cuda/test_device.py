@@ -236,6 +236,7 @@ def test_a_kernel_image_is_loaded_once(gpu) -> None:
         ("elementwise", [(37, 52), (52,)]),
         ("softmax", [(5, 300)]),
         ("matmul", [(17, 33), (33, 70)]),
+        ("tensor_matmul", [(17, 33), (33, 70)]),
     ],
 )
 def test_the_whole_way_gives_what_simt_gives(driver, name: str, shapes) -> None:
@@ -252,7 +253,9 @@ def test_the_whole_way_gives_what_simt_gives(driver, name: str, shapes) -> None:
 
     driver.on_launch(run, len(program.lowered.function.params))
     rng = np.random.default_rng(3)
-    arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    (source,) = schedule.module.prims
+    types = [b.dtype.numpy for b in source.buffer_params]
+    arguments = [rng.standard_normal(s).astype(t) for s, t in zip(shapes, types, strict=False)]
     given = tw.compile(schedule, CUDA)(*arguments)
     np.testing.assert_array_equal(given, simt(*arguments))
     assert "load cubin" in driver.calls or name in str(opened_device()._loaded)
