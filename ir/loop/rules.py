@@ -51,6 +51,13 @@ BUFFERS: Final = Rule(
 ACCESS: Final = Rule("L14", "access modes", "a parameter passed `in` is not written")
 LOOPS: Final = Rule("L15", "loop kinds", "a loop has a thread tag exactly if it is thread-bound")
 
+TENSORIZED: Final = Rule(
+    "L16",
+    "tensorized blocks",
+    "a block that an instruction does the work of names it, and holds loops around one block of "
+    "one store, without initialisations",
+)
+
 RULES: Final = (
     UIDS,
     NAMES,
@@ -67,4 +74,5 @@ RULES: Final = (
     BUFFERS,
     ACCESS,
     LOOPS,
+    TENSORIZED,
 )

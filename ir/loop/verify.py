@@ -14,6 +14,7 @@ from ..violations import Collector, Violation
 from . import rules
 from .cover import uncovered
 from .nodes import (
+    INTRINSIC,
     Block,
     Buffer,
     BufferParam,
@@ -268,6 +269,7 @@ class _Checker:
                 if block.init is not None:
                     self._statement(block.init)
                 self._statement(block.body)
+            self._check_tensorized(block)
             self._check_reduction(block)
             self._check_regions(block)
 
@@ -294,6 +296,21 @@ class _Checker:
         for part in region.ranges:
             self._use(part.start, f"a region of {region.buffer.name!r}")
             self._use(part.extent, f"a region of {region.buffer.name!r}")
+
+    def _check_tensorized(self, block: Block) -> None:
+        named = dict(block.annotations).get(INTRINSIC)
+        if named is None:
+            return
+        if not isinstance(named, str):
+            self._out.report(rules.TENSORIZED, f"{named!r} is no name of an instruction")
+        below = block.body
+        while isinstance(below, For):
+            below = below.body
+        held = isinstance(below, Block) and isinstance(below.body, Store)
+        starts = block.init is not None or (isinstance(below, Block) and below.init is not None)
+        if not held or starts:
+            what = "an initialisation" if starts else "no single block of one store under its loops"
+            self._out.report(rules.TENSORIZED, f"it holds {what}, and {named} would do its work")
 
     def _check_reduction(self, block: Block) -> None:
         reduced = {v.var for v in block.iters if v.kind == "reduce"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, feeds_kind
+from ....ir.analysis import Tree, feeds_kind, is_plain, with_regions
 from ....ir.loop.decompose import Namer, Start, split_off
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import path_to, replace_statement
@@ -127,7 +127,11 @@ class DecomposeReduction(Primitive):
 
     def _start(self, edit: Edit, block: Block, loop: For) -> Start | None:
         path = path_to(loop, block)[:-1]
-        return split_off(block, path, Namer(edit.mint, edit.fresh))
+        start = split_off(block, path, Namer(edit.mint, edit.fresh))
+        if start is None or is_plain(start.block):
+            return start
+        widened = with_regions(start.block)  # Its body has loops of its own.
+        return Start(replace_statement(start.nest, start.block, widened), widened)
 
     @classmethod
     def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:

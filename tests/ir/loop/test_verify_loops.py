@@ -49,6 +49,27 @@ REDUCTION = prim(
                 y[vi] += x[vi, vj]
 """
 )
+INNER = """\
+            for j in range(1):
+                with block("inner"):
+                    v = spatial(n, vi + j)
+                    y[v] = x[v, 0]
+"""
+NESTED = prim(BLOCK + INNER)
+STARTED = prim(
+    SIGNATURE
+    + """\
+    for i in range(n):
+        with block("b"):
+            vi = spatial(i)
+            reads(x[vi, 0:4])
+            for j in range(4):
+                with block("inner"):
+                    v, w = spatial(n, vi), reduce(4, j)
+                    with init(): y[v] = 0.0
+                    y[v] += x[v, w]
+"""
+)
 X, Y, W = GOOD.buffer_params
 I = GOOD.body.var
 BLOCK_NODE = next(s for s in walk(GOOD.body) if isinstance(s, Block))
@@ -179,6 +200,17 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
     ("L14", "parameter 'x' is passed in, and written", prim(LOOP + "        x[i, 0] = 0.0")),
     ("L15", "a serial loop with thread tag 'x'", edit(GOOD, For, thread="x")),
     ("L15", "a thread loop with thread tag ''", edit(GOOD, For, kind="thread")),
+    ("L16", "3 is no name of an instruction", edit(NESTED, Block, annotations=(("intrinsic", 3),))),
+    (
+        "L16",
+        "no single block of one store",
+        edit(GOOD, Block, annotations=(("intrinsic", "some.dot"),)),
+    ),
+    (
+        "L16",
+        "it holds an initialisation",
+        edit(STARTED, Block, annotations=(("intrinsic", "some.dot"),)),
+    ),
 ]
 
 

@@ -1,0 +1,197 @@
+"""blockize, and what steps see of the block it makes."""
+
+from tilewright.ir.analysis import flops, tree_of
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.symbolic import to_text as term_text
+from tilewright.ir.verify import violations
+from tilewright.schedules.primitives.caching.cache_read import CacheRead
+from tilewright.schedules.primitives.loops.parallel import Parallel
+from tilewright.schedules.primitives.placement.compute_at import ComputeAt
+from tilewright.schedules.primitives.tensorize.blockize import Blockize
+
+from tests.schedules.helpers import CHAIN, MATMUL, SCAN, rejected, schedule
+
+GATHER = """
+n = symbols("n", lower=1)
+
+@prim_func
+def gather(x: Buffer[(n, 4), i32], at: Buffer[(n,), i32], y: Out[(n, 4), i32]):
+    for i in range(n):
+        with checked(at[i], 0, n) as p:
+            for j in range(4):
+                with block("take"):
+                    vi, vj, vp = spatial(i), spatial(j), spatial(n, p)
+                    y[vi, vj] = x[vp, vj]
+"""
+
+MIXED = """
+@prim_func
+def mixed(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
+    for f in range(4):
+        for g in range(8):
+            with block("sum"):
+                vi, vk = spatial(4, f), reduce(11, f + g)
+                guard(f + g < 8)
+                with init(): y[vi] = 0
+                y[vi] += x[vi, vk]
+"""
+
+TRIANGLE = """
+@prim_func
+def triangle(x: Buffer[(4, 8, 8), i32], y: Out[(4, 8), i32]):
+    for m in range(2):
+        for k in range(8):
+            for i in range(k + 1):
+                with block("sum"):
+                    vm, vi, vk = reduce(m), spatial(8, i), reduce(k)
+                    with init(): y[0, vi] = 0
+                    y[0, vi] += x[vm, vi, vk]
+"""
+
+
+def tiled():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    i, j, k = sch.get_loops(mm)
+    i0, i1 = sch.split(i, factors=(None, 14))
+    j0, j1 = sch.split(j, factors=(None, 8))
+    sch.reorder((i0, j0, k, i1, j1))
+    return sch, mm, (i0, j0, k, i1, j1)
+
+
+def test_the_initialisation_moves_out_with_the_reduction(golden):
+    sch, _, loops = tiled()
+    sch.blockize(loops[3])
+    golden("blockize.txt", str(sch))
+    assert violations(sch.module) == ()
+    assert sch.verify().required().compared[0].exact
+
+
+def test_the_initialisation_stays_where_the_reduction_is_inside():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    block = sch.blockize(sch.get_loops(mm)[1])
+    assert sch.state.block(block).init is None
+    assert sch.state.block(mm).init is not None
+    assert violations(sch.module) == ()
+    assert sch.verify().ok
+
+
+def test_text_round_trip():
+    sch, _, loops = tiled()
+    sch.blockize(loops[3])
+    text = str(sch)
+    assert to_text(parse(text).prims[0]) == text
+
+
+def test_steps_around_see_one_block(golden):
+    sch, _, (i0, j0, k, i1, _) = tiled()
+    block = sch.blockize(i1)
+    start = sch.decompose_reduction(block, k)
+    sch.parallel(i0)
+    sch.split(j0, factors=(None, 2))
+    sch.cache_read(block, "A", "local")
+    golden("around.txt", str(sch))
+    assert [b.name for b in tree_of(sch.module.prims[0]).leaf_blocks()] == [
+        "copy_A",
+        sch.state.block(start).name,
+        "mm_o",
+    ]
+    assert violations(sch.module) == ()
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_producer_moves_to_what_the_block_reads():
+    sch = schedule(CHAIN)
+    second = sch.get_block("second")
+    (j,) = sch.get_loops(second)
+    j0, j1 = sch.split(j, factors=(None, 8))
+    sch.blockize(j1)
+    sch.compute_at("first", j0)
+    assert sch.verify().required().compared[0].exact
+    assert term_text(sch.state.loop(sch.get_loops("first")[-1]).extent) == "8"
+
+
+def test_what_is_computed_is_still_counted():
+    sch, _, loops = tiled()
+    before = flops(sch.module.prims[0])
+    sch.blockize(loops[3])
+    assert flops(sch.module.prims[0]) == before
+
+
+def test_steps_inside_of_a_plain_block():
+    sch, _, (*_, i1, j1) = tiled()
+    sch.blockize(i1)
+    sch.split(i1, factors=(None, 2))
+    sch.vectorize(j1)
+    assert sch.verify().required().compared[0].exact
+
+
+def test_blocks_in_blocks():
+    sch, _, (*_, i1, j1) = tiled()
+    sch.blockize(j1)
+    sch.blockize(i1)
+    assert violations(sch.module) == ()
+    assert sch.verify().required().compared[0].exact
+
+
+def test_placement_works_outside_only():
+    sch, mm, (*_, i1, _) = tiled()
+    sch.blockize(i1)
+    rejected(sch, CacheRead(mm, sch.get_buffer("A")), 0, "inside of block 'mm_o'")
+    chain = schedule(CHAIN)
+    (j,) = chain.get_loops("second")
+    chain.blockize(j)
+    step = ComputeAt(chain.get_block("first"), j)
+    rejected(chain, step, 0, "'j' is inside of block 'second_o', and compute_at works outside")
+
+
+def test_iterations_that_overlap_are_still_found():
+    text = """
+@prim_func
+def overlap(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    for i in range(5):
+        for j in range(4):
+            with block("copy"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi + vj] = x[vi]
+"""
+    sch = schedule(text)
+    i, j = sch.get_loops("copy")
+    sch.blockize(j)
+    rejected(sch, Parallel(i), 4, "write the same elements of 'y' in block 'copy_o'")
+
+
+def test_a_scan_keeps_its_order():
+    sch = schedule(SCAN)
+    (i,) = sch.get_loops("step")
+    i0, i1 = sch.split(i, factors=(None, 2))
+    block = sch.blockize(i1)
+    assert {v.kind for v in sch.state.block(block).iters} == {"ordered"}
+    rejected(sch, Parallel(i0), 3)
+    assert sch.verify().ok
+
+
+def test_one_nest_around_one_block():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    i, _, k = sch.get_loops(mm)
+    sch.decompose_reduction(mm, k)
+    rejected(sch, Blockize(i), 1, "there are 2 blocks (mm_init, mm)")
+
+
+def test_requirements_of_blockize():
+    sch = schedule(GATHER)
+    j = sch.get_loops("take")[-1]
+    rejected(sch, Blockize(j), 2, "'p', which is read from memory")
+    mixed = schedule(MIXED)
+    rejected(mixed, Blockize(mixed.get_loops("sum")[1]), 2, "feeds reduce and spatial iterations")
+    triangle = schedule(TRIANGLE)
+    k = triangle.get_loops("sum")[1]
+    rejected(triangle, Blockize(k), 3, "cannot be repeated")
+
+
+def test_suggested_for_a_nest():
+    sch, _, (*_, i1, _) = tiled()
+    found = [c.step.title() for c in sch.suggest(i1) if c.applicable]
+    assert "blockize(loop=i_1)" in found
