@@ -137,14 +137,23 @@ class _Kernel:
         lowered = self.program.lowered
         words = [ctypes.c_int64.from_address(a).value for a in addresses]
         split = len(lowered.buffers)
-        given = dict(zip(self.program.symbols, words[split:], strict=True))
+        count = len(lowered.symbols)
+        given = dict(zip(self.program.symbols, words[split : split + count], strict=True))
         sizes = {symbol: given[symbol.name] for symbol in lowered.symbols}
         access = {p.uid: a for p, a in _accesses(self.program)}
         buffers = [
             _memory(buffer, word, sizes, access[buffer.uid])
             for buffer, word in zip(lowered.buffers, words[:split], strict=True)
         ]
-        return [*buffers, *(sizes[s] for s in lowered.symbols)]
+        scratch = [self._scratch(sizes, word) for word in words[split + count :]]
+        return [*buffers, *(sizes[s] for s in lowered.symbols), *scratch]
+
+    def _scratch(self, sizes: Mapping[Var, int], address: int) -> BufferArgument:
+        """View the memory of temporaries that neither a thread nor a block holds."""
+        wanted = self.program.lowered.scratch
+        length = 0 if wanted is None else int(evaluate(wanted, sizes))
+        held = (ctypes.c_byte * length).from_address(address)
+        return BufferArgument(np.frombuffer(held, np.uint8), defined=False)
 
 
 _GRID_AND_BLOCK: Final = (layout.RECORD_GRID, layout.RECORD_BLOCK)

@@ -32,6 +32,12 @@ class SimtError(KernelError):
     title = "Kernel fault"
 
 
+class TrapError(SimtError):
+    """A thread aborted the launch, because of a mistake in the data."""
+
+    title = "Launch aborted"
+
+
 class DataRaceError(SimtError):
     """Two threads touch the same memory, one of them writes, and nothing orders them."""
 

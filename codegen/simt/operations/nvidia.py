@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ....ir.thread.operations import nvidia as ops
 from . import fragments
 from .fragments import LANES, Table
+from ..findings import TrapError
 from .handler import Group, Handler
 
 # ---------------------------------------------------------------- shuffles
@@ -149,6 +150,14 @@ def _load(count: int, *, transposed: bool) -> MatrixLoad:
     return MatrixLoad(count, fragments.loaded(transposed=transposed))
 
 
+def _trap(group: Group, _operands: Sequence[Any]) -> Sequence[Any]:
+    """Abort the launch, as the device would."""
+    raise TrapError(
+        f"a thread aborted the launch: an integer read from memory is outside of its range {group.site}",
+        hint="see the statement's range in the program; a GPU cannot name the thread",
+    )
+
+
 NVIDIA: dict[str, Handler] = {
     ops.SHUFFLE_BUTTERFLY_F32.name: _shuffle(_butterfly),
     ops.SHUFFLE_BUTTERFLY_I32.name: _shuffle(_butterfly),
@@ -162,4 +171,5 @@ NVIDIA: dict[str, Handler] = {
     ops.LDMATRIX_X2_TRANSPOSED.name: _load(2, transposed=True),
     ops.MMA_M16N8K16_F32.name: multiply(np.dtype(np.float32)),
     ops.MMA_M16N8K16_F16.name: multiply(np.dtype(np.float16)),
+    ops.TRAP.name: _trap,
 }

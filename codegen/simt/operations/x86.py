@@ -6,18 +6,33 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512, VPMADDWD_256
+from ....ir.thread.operations.x86 import (
+    VDPBF16PS_512,
+    VPDPBUSD_256,
+    VPDPBUSD_512,
+    VPMADDWD_256,
+)
 from .handler import Group, Handler
 
 
-def _dot_bytes(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
-    """Add four products of neighbours, unsigned by signed, to each sum; sums wrap."""
+def dot_bytes(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    """Add four products of neighbouring bytes, each signed or not, to each sum; sums wrap."""
     total, a, b = operands
     products = a.astype(np.int32) * b.astype(np.int32)
-    width = products.shape[1]
-    fours = products.reshape(-1, 4, width).sum(axis=1, dtype=np.int32)
-    return (total + fours,)
+    return (total + _grouped(products, 4),)
+
+
+def _dot_words(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    """Add two products of neighbours, signed by signed; the sum wraps."""
+    a, b = operands
+    return (_grouped(a.astype(np.int32) * b.astype(np.int32), 2),)
+
+
+def _grouped(products: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Add neighbouring lanes."""
+    return products.reshape(-1, count, products.shape[1]).sum(axis=1, dtype=np.int32)
 
 
 def _flushed(x: Any) -> Any:
@@ -40,16 +55,9 @@ def _dot_bfloats(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
     return (total,)
 
 
-def _dot_words(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
-    """Add two products of neighbours in 32 bits, wrapping."""
-    a, b = (x.astype(np.int32) for x in operands)
-    products = a * b
-    return (products.reshape(-1, 2, products.shape[1]).sum(axis=1, dtype=np.int32),)
-
-
 X86: dict[str, Handler] = {
-    VPDPBUSD_512.name: _dot_bytes,
-    VPDPBUSD_256.name: _dot_bytes,
+    VPDPBUSD_512.name: dot_bytes,
+    VPDPBUSD_256.name: dot_bytes,
     VDPBF16PS_512.name: _dot_bfloats,
     VPMADDWD_256.name: _dot_words,
 }
