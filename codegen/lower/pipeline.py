@@ -96,7 +96,7 @@ class KernelArtifact:
     ----------
     name : str
         The symbol: ``i32 name(ptr table, ptr buffer..., i64 symbol..., [ptr scratch])``; on a GPU
-        ``name(ptr buffer..., i64 symbol...)`` with a launch.
+        ``name(ptr buffer..., i64 symbol..., [ptr scratch])`` with a launch.
     function : ThreadFunc
         What the generator turns into code.
     buffers : tuple of Buffer
@@ -185,13 +185,13 @@ def _lower_for_gpu(func: PrimFunc, target: Target) -> KernelArtifact:
     for step in PASSES:
         if "gpu" in step.machines:
             func = step.run(func, THREAD)
-    kernel = lower_threads(func, target, symbols)
+    kernel, scratch = lower_threads(func, target, symbols)
     return KernelArtifact(
         func.name,
         kernel,
         func.buffer_params,
         symbols,
-        None,
+        scratch,
         var("threads", lower=1),
         parallel=False,
     )

@@ -152,8 +152,8 @@ class _Kernel:
         """View the memory of temporaries that neither a thread nor a block holds."""
         wanted = self.program.lowered.scratch
         length = 0 if wanted is None else int(evaluate(wanted, sizes))
-        held = (ctypes.c_byte * length).from_address(address)
-        return BufferArgument(np.frombuffer(held, np.uint8), defined=False)
+        held: Any = (ctypes.c_uint8 * length).from_address(address)
+        return BufferArgument(np.frombuffer(held, np.uint8), 1, (length,), defined=False)
 
 
 _GRID_AND_BLOCK: Final = (layout.RECORD_GRID, layout.RECORD_BLOCK)

@@ -8,13 +8,25 @@ what another one writes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Scope, Store
 from ..loop.visit import walk, walk_element
-from ..symbolic import Facts, Var, const_value, free_vars, is_proved
+from ..symbolic import (
+    Expr,
+    Facts,
+    Var,
+    any_of,
+    const_value,
+    eq,
+    free_vars,
+    is_proved,
+    ne,
+    substitute,
+    var,
+)
 from .accesses import Access, accesses, reads, writes
 from .digits import determined
 from .places import assuming, conjuncts, within_loops
@@ -243,7 +255,25 @@ def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     facts = within_loops(tree.facts(loop.body), inside[1:])
     found = writes(block, buffer)
     ranges = {x.var: x.extent for x in inside} | dict(found[0].inner)
-    return len(found) == 1 and loop.var in determined(found[0].bound(), ranges, facts)
+    if len(found) != 1:
+        return False
+    indices = found[0].bound()
+    return loop.var in determined(indices, ranges, facts) or _proved_apart(loop, indices, ranges)
+
+
+def _proved_apart(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Expr]) -> bool:
+    """Ask the prover whether equal indices mean equal iterations, where all extents are known."""
+    sizes = {v: const_value(extent) for v, extent in ranges.items()}
+    used = {v for index in indices for v in index.free}
+    if loop.var not in used or any(sizes.get(v, 0) is None for v in used):
+        return False
+    here, there = (
+        {v: var(v.name, lower=0, upper=max(n - 1, 0)) for v, n in sizes.items() if n is not None}
+        for _ in range(2)
+    )
+    pairs = ((substitute(i, here), substitute(i, there)) for i in indices)
+    same = eq(here[loop.var], there[loop.var])
+    return is_proved(any_of(same, *(ne(a, b) for a, b in pairs)), Facts())
 
 
 def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN) -> bool:

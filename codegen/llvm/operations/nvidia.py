@@ -62,6 +62,12 @@ def _mma(name: str, result: str, count: int) -> Handler:
     return write
 
 
+def _trap(em: Emitter, _args: Sequence[str]) -> Sequence[str]:
+    em.module.declare("llvm.trap", "void @llvm.trap()")
+    em.line("call void @llvm.trap()")
+    return ()
+
+
 NVIDIA: dict[str, Handler] = {
     ops.SHUFFLE_BUTTERFLY_F32.name: _shuffle("bfly", "f32", "float"),
     ops.SHUFFLE_BUTTERFLY_I32.name: _shuffle("bfly", "i32", "i32"),
@@ -75,6 +81,7 @@ NVIDIA: dict[str, Handler] = {
     ops.LDMATRIX_X2_TRANSPOSED.name: _ldmatrix(2, transposed=True),
     ops.MMA_M16N8K16_F32.name: _mma("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "float", 4),
     ops.MMA_M16N8K16_F16.name: _mma("llvm.nvvm.mma.m16n8k16.row.col.f16.f16", "<2 x half>", 2),
+    ops.TRAP.name: _trap,
 }
 
 

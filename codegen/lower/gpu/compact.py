@@ -1,15 +1,18 @@
 """Temporaries of a kernel in registers or shared memory, no larger than what is live at a time.
 
 A buffer of scope ``local`` is one for every thread, ``shared`` one for every block. A ``global``
-temporary becomes the first where each thread reads only what it wrote, else the second.
+temporary becomes the first where each thread reads only what it wrote, and the second where a
+block of a short one is enough. What is left stays in global memory, which the caller provides;
+that only the one block of a launch may use, for blocks do not wait for each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from ....ir.gpu import BLOCK_AXES, THREAD_AXES
-from ....ir.loop.nodes import Block, Buffer, PrimFunc, Stmt
+from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import stores, walk
 from ....ir.symbolic import Expr, as_expr, const_value, product, to_text
 from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
@@ -24,6 +27,9 @@ from ..loops.compact import (
 )
 from .errors import MemoryScopeError
 
+LONGEST: Final = 16 * 1024
+"""Bytes of a temporary that shared memory is given to without being asked."""
+
 
 def compact_for_threads(func: PrimFunc) -> PrimFunc:
     """Shrink every temporary of a function whose axes are around its whole body.
@@ -34,22 +40,24 @@ def compact_for_threads(func: PrimFunc) -> PrimFunc:
         If a temporary lives where its users cannot see it, or is of no constant size.
     """
     found = buffer_accesses(func.body)
-    changed = {b: _placed(b, found[b], func.name) for b in func.buffers if b in found}
+    placed = {b: _placed(b, found[b], func.name) for b in func.buffers if b in found}
+    changed = {b: c for b, c in placed.items() if c is not None}
     if not changed:
-        return func
+        return replace(func, buffers=tuple(placed))
     for buffer, (axis, factor, offset) in _padding(func.body).items():
         if buffer in changed:
             padded = _padded(changed[buffer].buffer, axis, factor, offset)
             changed[buffer] = replace(changed[buffer], buffer=padded)
     body = Rebase(changed).statement(func.body)
-    kept = tuple(changed[b].buffer for b in func.buffers if b in changed)
+    kept = tuple(b if c is None else changed[b].buffer for b, c in placed.items())
     return replace(func, body=body, buffers=kept)
 
 
-def _placed(buffer: Buffer, accesses: list[Access], function: str) -> Compact:
+def _placed(buffer: Buffer, accesses: list[Access], function: str) -> Compact | None:
+    """Give what becomes of a temporary; None where it stays in global memory."""
     if buffer.scope != "shared":
         own = _own(buffer, accesses)
-        if own is not None:
+        if own is not None and (buffer.scope != "global" or _bytes(own) is not None):
             return _sized(own, function)
         if buffer.scope in ("local", "fragment"):
             raise MemoryScopeError(
@@ -58,7 +66,20 @@ def _placed(buffer: Buffer, accesses: list[Access], function: str) -> Compact:
                 hint=f"set_scope({buffer.name!r}, 'shared'), or bind the loops of its writer and "
                 "readers alike",
             )
+    several = [x for x in accesses[0].loops if _is_several(x)]
+    if buffer.scope == "global" and not several:
+        shared = _of_block(buffer, accesses, function)
+        return shared if (_bytes(shared) or LONGEST + 1) <= LONGEST else None
     return _sized(_of_block(buffer, accesses, function), function)
+
+
+def _bytes(compact: Compact) -> int | None:
+    size = const_value(product(compact.buffer.shape))
+    return None if size is None else size * compact.buffer.dtype.bytes
+
+
+def _is_several(loop: For) -> bool:
+    return loop.thread in BLOCK_AXES and const_value(loop.extent) != 1
 
 
 def _own(buffer: Buffer, accesses: list[Access]) -> Compact | None:
@@ -77,7 +98,7 @@ def _of_block(buffer: Buffer, accesses: list[Access], function: str) -> Compact:
     moved = [_threads_last(a) for a in accesses]
     common = tuple(x for x in common_loops(moved) if x.thread not in THREAD_AXES)
     place, boxes = find_place(buffer, moved, common)
-    blocks = {x for x in accesses[0].loops if x.thread in BLOCK_AXES and const_value(x.extent) != 1}
+    blocks = {x for x in accesses[0].loops if _is_several(x)}
     if not blocks <= set(place):
         names = ", ".join(sorted(x.thread for x in blocks - set(place)))
         raise MemoryScopeError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ir.loop.nodes import For, PrimFunc
-from ....ir.symbolic import Var
+from ....ir.symbolic import Expr, Var, as_expr
 from ....ir.target import Target
-from ....ir.thread.nodes import Allocate, Launch, ThreadFunc
+from ....ir.thread.nodes import Allocate, Assign, Launch, Stmt, ThreadFunc
 from ....ir.thread.types import SHARED_POINTER
 from ....ir.thread.visit import uses
 from ..kernel.context import Context
@@ -21,7 +21,9 @@ from .sync import insert_barriers
 from .validate import check_launch, check_shared, check_warps
 
 
-def lower_threads(func: PrimFunc, target: Target, symbols: tuple[Var, ...]) -> ThreadFunc:
+def lower_threads(
+    func: PrimFunc, target: Target, symbols: tuple[Var, ...]
+) -> tuple[ThreadFunc, Expr | None]:
     """Lower a function whose axes are around its whole body.
 
     Parameters
@@ -35,8 +37,9 @@ def lower_threads(func: PrimFunc, target: Target, symbols: tuple[Var, ...]) -> T
 
     Returns
     -------
-    ThreadFunc
-        A kernel with its launch and its barriers.
+    tuple of ThreadFunc and Expr
+        A kernel with its launch and its barriers, and the bytes of scratch that it wants; None
+        where it takes none.
     """
     axes, body = launch_axes(func)
     check_launch(func.name, axes, target)
@@ -51,25 +54,21 @@ def lower_threads(func: PrimFunc, target: Target, symbols: tuple[Var, ...]) -> T
         known = known.inside(For(0, axis.var, axis.extent, body))
     lowering.allocate(func.buffers)
     statements = lowering.body(body, Context(known))
-    used = uses(statements)
-    kept = tuple(a for a in lowering.allocations if isinstance(a, Allocate) and a.reg in used)
-    whole = (*(a for a in kept if a.reg.type == SHARED_POINTER), *_private(kept), *statements)
+    scratch = (lowering.pointer,) if lowering.bytes != as_expr(0) else ()
     kernel = ThreadFunc(
         func.name,
-        (*pointers, *symbols),
-        whole,
-        distinct=pointers,
+        (*pointers, *symbols, *scratch),
+        (*_used(lowering.allocations, statements), *statements),
+        distinct=(*pointers, *scratch),
         launch=Launch(axes),
     )
-    return finish(kernel, target)
-
-
-def _private(allocations: tuple[Allocate, ...]) -> tuple[Allocate, ...]:
-    return tuple(a for a in allocations if a.reg.type != SHARED_POINTER)
-
-
-def finish(kernel: ThreadFunc, target: Target) -> ThreadFunc:
-    """Insert barriers and check what stands."""
     check_shared(kernel, target)
     check_warps(kernel)
-    return insert_barriers(kernel)
+    return insert_barriers(kernel), lowering.bytes if scratch else None
+
+
+def _used(allocations: list[Allocate | Assign], body: tuple[Stmt, ...]) -> list[Allocate | Assign]:
+    """Keep what is used, memory of the block first."""
+    used = uses(body)
+    kept = [a for a in allocations if a.reg in used]
+    return sorted(kept, key=lambda a: a.reg.type != SHARED_POINTER)

@@ -9,9 +9,23 @@ from ....ir.gpu import WARP
 from ....ir.loop import nodes as loop
 from ....ir.loop.builder import Combiner
 from ....ir.loop.visit import loads
-from ....ir.symbolic import FALSE, TRUE, Var, as_expr, const_value
-from ....ir.thread.nodes import Address, Allocate, If, Predicate, Reg, Source, Stmt, Store
-from ....ir.thread.types import POINTER, SHARED_POINTER
+from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv, const_value
+from ....ir.thread.nodes import (
+    Address,
+    Allocate,
+    Assign,
+    If,
+    Offset,
+    Perform,
+    Predicate,
+    Reg,
+    Source,
+    Stmt,
+    Store,
+    Value,
+)
+from ....ir.thread.operations.nvidia import TRAP
+from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
 from ..kernel.chunks import element_types
 from ..kernel.context import Context, Lanes
 from ..kernel.memory import size_of
@@ -28,6 +42,9 @@ from .tensor import expand, fragment_size, intrinsic_of
 ALIGNMENT: Final = 16
 """Bytes that memory of a thread or a block is aligned to, at least."""
 
+LINE: Final = 128
+"""Bytes that a temporary in global memory starts at a multiple of."""
+
 _COMBINERS: Final[dict[str, Combiner]] = {
     "add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
 }  # fmt: skip
@@ -43,11 +60,18 @@ class ThreadLowering(StatementLowering):
         self._threads = threads
         self._name = name
         self._totals: dict[int, Reg] = {}
-        self.allocations: list[Stmt] = []
+        self.pointer = Reg("scratch", GLOBAL_POINTER)
+        self.bytes = as_expr(0)
+        self.allocations: list[Allocate | Assign] = []
 
     def allocate(self, buffers: tuple[loop.Buffer, ...]) -> None:
-        """Give temporaries their memory: the thread's own, or the block's."""
+        """Give temporaries their memory: the thread's own, the block's, or of the scratch."""
         for buffer in buffers:
+            if buffer.scope == "global":
+                place = Offset(self.pointer, self.bytes)
+                self.allocations.append(Assign(self.memory.add(buffer), place))
+                self.bytes += ceildiv(size_of(buffer), LINE) * LINE
+                continue
             size = const_value(size_of(buffer)) or 0
             if buffer.scope == "fragment":
                 size = fragment_size(buffer) * buffer.dtype.bytes
@@ -64,13 +88,6 @@ class ThreadLowering(StatementLowering):
             if intrinsic_of(statement) is not None:
                 self._tensor(statement, context)
                 return
-        if isinstance(statement, loop.Let) and statement.mode == "checked":
-            raise KernelStatementError(
-                f"integer {statement.var.name!r} is read from memory and checked, which a GPU's "
-                "thread cannot report",
-                where=f"function {self._name!r}",
-                hint="clamp it, or prove its range",
-            )
         if isinstance(statement, loop.For) and statement.kind == "parallel":
             raise KernelStatementError(
                 f"loop {statement.var.name!r} is parallel, which only a CPU has",
@@ -78,6 +95,13 @@ class ThreadLowering(StatementLowering):
                 hint="bind it to blockIdx.x or threadIdx.x",
             )
         super().statement(statement, context)
+
+    def _fail(
+        self, code: int, text: str, numbers: tuple[Value, Value], context: Context
+    ) -> tuple[Stmt, ...]:
+        """Abort the launch: a thread has nobody to tell."""
+        del code, text, numbers
+        return (Perform(TRAP, (), (), context.source),)
 
     # ------------------------------------------------------------ lanes
 

@@ -38,6 +38,7 @@ from ....ir.thread.nodes import (
 from ...cpu import Cpu
 from ..loops.known import conjuncts
 from ..loops.tighten import solve
+from .bounds import fail
 from .chunks import chunks
 from .context import Context, Lanes
 from .elements import Elements, index, predicate, widen
@@ -241,9 +242,15 @@ class StatementLowering:
 
     def _let(self, let: loop.Let, context: Context) -> None:
         elements = self._elements(context)
-        bound, inner = bind_integer(let, elements, self.table)
+        bound, inner = bind_integer(let, elements, self._fail)
         self.out.extend(bound)
         self.statement(let.body, inner)
+
+    def _fail(
+        self, code: int, text: str, numbers: tuple[Value, Value], context: Context
+    ) -> tuple[Stmt, ...]:
+        """Leave with an error that the runtime table takes."""
+        return fail(self.table, code, text, numbers, context)
 
     def _store(self, store: loop.Store, context: Context) -> None:
         target = self.memory.access(store.buffer, store.indices, context)

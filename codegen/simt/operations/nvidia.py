@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....ir.thread.operations import nvidia as ops
+from ..findings import TrapError
 from . import fragments
 from .fragments import LANES, Table
-from ..findings import TrapError
 from .handler import Group, Handler
 
 # ---------------------------------------------------------------- shuffles
@@ -153,7 +153,8 @@ def _load(count: int, *, transposed: bool) -> MatrixLoad:
 def _trap(group: Group, _operands: Sequence[Any]) -> Sequence[Any]:
     """Abort the launch, as the device would."""
     raise TrapError(
-        f"a thread aborted the launch: an integer read from memory is outside of its range {group.site}",
+        "a thread aborted the launch: an integer read from memory is outside of its range",
+        where=str(group.site),
         hint="see the statement's range in the program; a GPU cannot name the thread",
     )
 

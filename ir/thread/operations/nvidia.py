@@ -86,6 +86,9 @@ MMA_M16N8K16_F16 = Operation(
 )
 """The same with C and the result in f16, two registers of two elements."""
 
+TRAP = Operation("nvidia.trap", "thread", (), (), needs=("sm_75",))
+"""Abort the launch: what a kernel does about a mistake that it cannot report."""
+
 NVIDIA = (
     SHUFFLE_BUTTERFLY_F32,
     SHUFFLE_BUTTERFLY_I32,
@@ -99,4 +102,5 @@ NVIDIA = (
     LDMATRIX_X2_TRANSPOSED,
     MMA_M16N8K16_F32,
     MMA_M16N8K16_F16,
+    TRAP,
 )

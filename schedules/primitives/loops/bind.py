@@ -87,6 +87,8 @@ class Bind(Primitive):
         """Check that iterations are independent."""
         tree = state.tree(self.loop.function)
         loop = state.loop(self.loop)
+        if const_value(loop.extent) == 1:
+            return
         if self.thread in BLOCK_AXES:
             found = conflicts(tree, loop, own=OWN | {"shared"})
         else:

@@ -9,7 +9,7 @@ from ...problem import StepError
 from ...schedule import Schedule
 from ..patterns import Elementwise, Matmul, Other, Rows, classify
 from ..rows import inline_into_rows
-from .loops import schedule_loops
+from .loops import schedule_loops, schedule_nested, schedule_serial
 from .matmul import schedule_tiles
 from .rows import schedule_row_blocks
 
@@ -46,4 +46,4 @@ def _rules(schedule: Schedule, name: str) -> Iterator[Rule]:
             yield schedule_row_blocks
         case Elementwise() | Other():
             pass
-    yield schedule_loops
+    yield from (schedule_loops, schedule_nested, schedule_serial)

@@ -14,6 +14,7 @@ from ...refs import BlockRef, LoopRef
 from ...schedule import Schedule
 
 THREADS: Final = 256
+WARP: Final = 32
 BLOCKS: Final = 128
 """Blocks of nests that differ in size, each of which then takes several turns."""
 
@@ -40,15 +41,47 @@ def schedule_loops(schedule: Schedule, name: str) -> None:
         schedule.bind(thread, "threadIdx.x")
 
 
+def schedule_nested(schedule: Schedule, name: str) -> None:
+    """Bind the last spatial loop of every nest to threads, the ones before it to blocks."""
+    blocks = schedule.get_blocks(name)
+    dependent = bool(schedule.module.prim(name).buffers)
+    for block in blocks:
+        *outer, last = spatial_first(schedule, block)
+        _, thread = schedule.split(last, factors=(None, WARP))
+        schedule.bind(thread, "threadIdx.x")
+        if outer and not dependent and len(blocks) == 1:
+            schedule.bind(joined(schedule, tuple(outer)), "blockIdx.x")
+
+
+def schedule_serial(schedule: Schedule, name: str) -> None:
+    """Let one thread do everything: what is left where iterations depend on each other."""
+    for block in schedule.get_blocks(name):
+        loops = schedule.get_loops(block)
+        unit = schedule.add_unit_loop(loops[0] if loops else block)
+        schedule.bind(unit, "threadIdx.x")
+
+
 def flatten_spatial(schedule: Schedule, block: BlockRef) -> LoopRef:
     """Make one loop of a block's spatial loops, outermost; one of one iteration where none is."""
+    spatial = spatial_first(schedule, block)
+    return joined(schedule, spatial)
+
+
+def joined(schedule: Schedule, loops: tuple[LoopRef, ...]) -> LoopRef:
+    """Make one loop of loops that are directly inside each other."""
+    first, *rest = loops
+    return schedule.fuse(loops) if rest else first
+
+
+def spatial_first(schedule: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
+    """Bring a block's spatial loops outermost; make one of one iteration where none is."""
     loops = schedule.get_loops(block)
     state = schedule.state
     node = state.block(block)
-    spatial = [x for x in loops if feeds_kind(state.loop(x), node) <= {"spatial"}]
+    spatial = tuple(x for x in loops if feeds_kind(state.loop(x), node) <= {"spatial"})
     if not spatial:
-        return schedule.add_unit_loop(loops[0] if loops else block)
-    rest = [x for x in loops if x not in spatial]
-    if rest and tuple(loops) != (*spatial, *rest):
+        return (schedule.add_unit_loop(loops[0] if loops else block),)
+    rest = tuple(x for x in loops if x not in spatial)
+    if rest and loops != (*spatial, *rest):
         schedule.reorder((*spatial, *rest))
-    return schedule.fuse(tuple(spatial)) if len(spatial) > 1 else spatial[0]
+    return spatial

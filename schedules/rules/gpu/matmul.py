@@ -10,6 +10,7 @@ from ...problem import Problem, StepError
 from ...refs import BlockRef, BufferRef, LoopRef
 from ...schedule import Schedule
 from ..patterns import Matmul
+from .loops import joined
 
 TILE: Final = 64
 """Rows and columns of the result that a thread block computes."""
@@ -117,7 +118,7 @@ def _blocks(
     schedule: Schedule, outer: tuple[LoopRef, ...], block_i: LoopRef, block_j: LoopRef
 ) -> None:
     if outer:
-        schedule.bind(schedule.fuse(outer) if len(outer) > 1 else outer[0], "blockIdx.z")
+        schedule.bind(joined(schedule, outer), "blockIdx.z")
     schedule.bind(block_i, "blockIdx.y")
     schedule.bind(block_j, "blockIdx.x")
 

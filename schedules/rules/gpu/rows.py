@@ -11,9 +11,8 @@ from ...problem import Problem, StepError
 from ...refs import BlockRef, LoopRef
 from ...schedule import Schedule
 from ..patterns import Rows, classify
-from .loops import THREADS
+from .loops import THREADS, WARP, joined
 
-WARP: Final = 32
 LONGEST: Final = 4096
 """Elements of a row that a thread block keeps in shared memory."""
 
@@ -42,7 +41,7 @@ def schedule_row_blocks(schedule: Schedule, name: str) -> None:
         _columns(schedule, block, schedule.get_loops(block)[pattern.shared :], threads)
     if pattern.shared:
         outer = schedule.get_loops(refs[-1])[: pattern.shared]
-        schedule.bind(schedule.fuse(outer) if len(outer) > 1 else outer[0], "blockIdx.x")
+        schedule.bind(joined(schedule, outer), "blockIdx.x")
 
 
 def _inline_columns(schedule: Schedule, name: str) -> None:
@@ -97,8 +96,7 @@ def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], th
         return
     if tuple(chosen) != tuple(loops[: len(chosen)]):
         schedule.reorder((*chosen, *(x for x in loops if x not in chosen)))
-    flat = schedule.fuse(tuple(chosen)) if len(chosen) > 1 else chosen[0]
-    _, thread = schedule.split(flat, factors=(None, threads))
+    _, thread = schedule.split(joined(schedule, tuple(chosen)), factors=(None, threads))
     schedule.bind(thread, "threadIdx.x")
 
 
