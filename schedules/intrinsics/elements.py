@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -23,6 +22,9 @@ from ...ir.script import element_text
 from .nest import COMMUTATIVE, Nest
 
 ValueKind: TypeAlias = Literal["dtype", "access", "reduction"]
+
+MOST_WAYS = 8
+"""Orders of operands that are compared to the end."""
 
 _COSTS = {"dtype": 1, "access": 4, "reduction": 4}
 
@@ -57,62 +59,77 @@ class Pairing:
         return sum(_COSTS[d.kind] for d in self.differences)
 
 
-def pair_values(program: Nest, pattern: Nest) -> Pairing:
-    """Pair what two nests store, and where.
+def pair_values(program: Nest, pattern: Nest) -> tuple[Pairing, ...]:
+    """Pair what two nests store, and where, in every order that commutativity allows.
 
-    An update ``own op value`` is paired with an update, operands in either order.
+    An update ``own op value`` is paired with an update. Gives the ways with the least differences,
+    at least one.
     """
-    target = _place(program), _place(pattern)
-    start = Pairing((target,))
+    start = Pairing(((_place(program), _place(pattern)),))
     own, wanted = program.update, pattern.update
     if wanted is None:
-        if own is not None and pattern.store.value != own:
-            return start + _different("reduction", program.store.value, pattern.store.value)
-        return start + _pair(program.store.value, pattern.store.value)
-    if own is None:
-        shown = element_text(pattern.store.value)
+        ways = _pair(program.store.value, pattern.store.value)
+    elif own is None:
+        shown = element_text(program.store.value), element_text(pattern.store.value)
         message = (
-            f"{element_text(program.store.value)} is stored once for each iteration, where the "
-            f"instruction adds to what is there: {shown}"
+            f"{shown[0]} is stored once for each iteration, where the instruction adds to what is "
+            f"there: {shown[1]}"
         )
-        found = ValueDifference("reduction", element_text(program.store.value), shown, message)
-        return start + _pair(program.store.value, wanted.right) + Pairing((), (found,))
-    inner = start + _pair(own.right, wanted.right)
-    if own.op != wanted.op:
-        message = f"results are combined by {own.op!r}, in the instruction by {wanted.op!r}"
-        texts = element_text(program.store.value), element_text(pattern.store.value)
-        inner = inner + Pairing((), (ValueDifference("reduction", *texts, message),))
-    return inner
+        start = start + _found("reduction", shown, message)
+        ways = _pair(program.store.value, wanted.right)
+    else:
+        ways = _pair(own.right, wanted.right)
+        if own.op != wanted.op:
+            shown = element_text(program.store.value), element_text(pattern.store.value)
+            message = f"results are combined by {own.op!r}, in the instruction by {wanted.op!r}"
+            start = start + _found("reduction", shown, message)
+    return tuple(start + way for way in ways)
+
+
+def _found(kind: ValueKind, texts: tuple[str, str], message: str) -> Pairing:
+    return Pairing((), (ValueDifference(kind, *texts, message),))
 
 
 def _place(nest: Nest) -> Load:
     return Load(nest.store.buffer, nest.store.indices)
 
 
-def _different(kind: ValueKind, program: Element, pattern: Element) -> Pairing:
+def _different(program: Element, pattern: Element) -> tuple[Pairing, ...]:
     left, right = element_text(program), element_text(pattern)
     message = f"{left} is computed where the instruction has {right}"
-    return Pairing((), (ValueDifference(kind, left, right, message),))
+    return (_found("access", (left, right), message),)
 
 
-def _pair(program: Element, pattern: Element) -> Pairing:
+def _pair(program: Element, pattern: Element) -> tuple[Pairing, ...]:
+    """Give the ways in which one element is another, the least different only."""
     match program, pattern:
         case Load(), Load():
-            return Pairing(((program, pattern),))
+            return (Pairing(((program, pattern),)),)
         case Cast(), Cast() if program.dtype == pattern.dtype:
             return _pair(program.operand, pattern.operand)
         case Cast(), Cast():
-            return _dtypes(program, pattern) + _pair(program.operand, pattern.operand)
+            return _converted(program, pattern, _pair(program.operand, pattern.operand))
         case Cast(operand=inner), _:
-            return _dtypes(program, pattern) + _pair(inner, pattern)
+            return _converted(program, pattern, _pair(inner, pattern))
         case _, Cast(operand=inner):
-            return _dtypes(program, pattern) + _pair(program, inner)
+            return _converted(program, pattern, _pair(program, inner))
         case Number(), Number():
-            return Pairing() if program == pattern else _different("access", program, pattern)
+            return (Pairing(),) if program == pattern else _different(program, pattern)
         case _ if _same_operation(program, pattern):
-            return min(_orders(program, pattern), key=lambda p: p.cost)
+            return _orders(program, pattern)
         case _:
-            return _different("access", program, pattern)
+            return _different(program, pattern)
+
+
+def _converted(
+    program: Element, pattern: Element, ways: tuple[Pairing, ...]
+) -> tuple[Pairing, ...]:
+    texts = element_text(program), element_text(pattern)
+    message = (
+        f"{texts[0]} of {program.dtype} is computed where the instruction has {texts[1]} of "
+        f"{pattern.dtype}"
+    )
+    return tuple(way + _found("dtype", texts, message) for way in ways)
 
 
 def _same_operation(program: Element, pattern: Element) -> bool:
@@ -131,22 +148,19 @@ def _same_operation(program: Element, pattern: Element) -> bool:
             return False
 
 
-def _orders(program: Element, pattern: Element) -> Iterator[Pairing]:
+def _orders(program: Element, pattern: Element) -> tuple[Pairing, ...]:
     """Pair the operands in their order, and exchanged where the operation commutes."""
     given, wanted = operands(program), operands(pattern)
-    yield _all(given, wanted)
+    ways = _all(given, wanted)
     if isinstance(program, Binary) and program.op in COMMUTATIVE:
-        yield _all(given[::-1], wanted)
+        ways += _all(given[::-1], wanted)
+    least = min(way.cost for way in ways)
+    return tuple(dict.fromkeys(way for way in ways if way.cost == least))[:MOST_WAYS]
 
 
-def _all(given: tuple[Element, ...], wanted: tuple[Element, ...]) -> Pairing:
-    joined = Pairing()
+def _all(given: tuple[Element, ...], wanted: tuple[Element, ...]) -> tuple[Pairing, ...]:
+    ways: tuple[Pairing, ...] = (Pairing(),)
     for one, other in zip(given, wanted, strict=True):
-        joined = joined + _pair(one, other)
-    return joined
-
-
-def _dtypes(program: Element, pattern: Element) -> Pairing:
-    left, right = element_text(program), element_text(pattern)
-    message = f"{left} of {program.dtype} is computed where the instruction has {right} of "
-    return Pairing((), (ValueDifference("dtype", left, right, f"{message}{pattern.dtype}"),))
+        found = _pair(one, other)
+        ways = tuple(way + more for way in ways for more in found)[:MOST_WAYS]
+    return ways

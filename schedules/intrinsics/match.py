@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from ...ir.analysis import determined
 from ...ir.loop.nodes import For, IterKind, Load
@@ -36,6 +37,9 @@ from .difference import Difference
 from .elements import Pairing, pair_values
 from .nest import Nest, pattern_nest
 from .windows import Window, Windows, partners
+
+Assigned: TypeAlias = "tuple[For | None, ...]"
+"""The loop of the program for each loop of the semantics; None where there is none left."""
 
 MOST_LOOPS = 6
 """Innermost loops of the program that are tried in all orders."""
@@ -84,19 +88,32 @@ def unify(program: Nest, intrinsic: Intrinsic) -> Unified:
         The instruction.
     """
     pattern = pattern_of(intrinsic)
-    pairing = pair_values(program, pattern)
+    best: Unified | None = None
+    for pairing in pair_values(program, pattern):
+        found = _under(program, pattern, intrinsic, pairing)
+        if best is None or len(found.differences) < len(best.differences):
+            best = found
+        if not found.differences:
+            break
+    if best is None:
+        raise TypeError(f"{intrinsic.name}: nothing was compared")
+    return best
+
+
+def _under(program: Nest, pattern: Nest, intrinsic: Intrinsic, pairing: Pairing) -> Unified:
+    """Compare under one way of pairing accesses."""
     found = [Difference(d.kind, d.program, d.pattern, d.message) for d in pairing.differences]
-    loops = _assigned(program, pattern, pairing)
-    taken = set(loops)
-    unit = {x for x in program.loops if const_value(x.extent) == 1 and x not in taken}
-    extra = tuple(x for x in program.loops if x not in taken and x not in unit)
-    found += _loop_differences(program, pattern, loops, extra)
-    windows = Windows(program, pattern, partners(loops, pattern.loops), intrinsic.layouts)
+    assigned = _assigned(program, pattern, pairing)
+    loops = tuple(x for x in assigned if x is not None)
+    unit = {x for x in program.loops if const_value(x.extent) == 1 and x not in loops}
+    extra = tuple(x for x in program.loops if x not in loops and x not in unit)
+    found += _loop_differences(program, pattern, assigned, extra)
+    windows = Windows(program, pattern, partners(assigned, pattern.loops), intrinsic.layouts)
     parameters = intrinsic.semantics.buffer_params
     where = tuple(windows.window(k, b, pairing) for k, b in enumerate(parameters))
     found += windows.differences
     found += _aliases(intrinsic, where, pattern)
-    found += _guard_differences(program, intrinsic, loops)
+    found += _guard_differences(program, intrinsic, assigned)
     return Unified(program, pattern, loops, extra, where, tuple(dict.fromkeys(found)))
 
 
@@ -113,27 +130,25 @@ def _variables(load: Load) -> frozenset[Var]:
     return frozenset(v for index in load.indices for v in free_vars(index))
 
 
-def _assigned(program: Nest, pattern: Nest, pairing: Pairing) -> tuple[For, ...]:
+def _assigned(program: Nest, pattern: Nest, pairing: Pairing) -> Assigned:
     """Find the loop of the program for each loop of the semantics: the least differences."""
     wanted = _signature(pattern.variables, (s for _, s in pairing.accesses))
     given = _signature(program.variables, (p for p, _ in pairing.accesses))
-    candidates = [x for x in program.loops if const_value(x.extent) != 1]
-    units = [x for x in reversed(program.loops) if x not in candidates]
-    while len(candidates) < len(pattern.loops) and units:
-        candidates.append(units.pop())
-    candidates = candidates[-MOST_LOOPS:]
-    count = min(len(candidates), len(pattern.loops))
+    candidates = [x for x in program.loops if const_value(x.extent) != 1][-MOST_LOOPS:]
+    missing = len(pattern.loops) - len(candidates)
+    units = [x for x in program.loops if const_value(x.extent) == 1][: max(missing, 0)]
+    pool = (*candidates, *units, *[None] * (missing - len(units)))
 
-    def cost(chosen: tuple[For, ...]) -> tuple[int, ...]:
-        pairs = list(zip(chosen, pattern.loops, strict=False))
+    def cost(chosen: Assigned) -> tuple[int, ...]:
+        pairs = [(p, s) for p, s in zip(chosen, pattern.loops, strict=True) if p is not None]
         moved = sum(given[p.var] != wanted[s.var] for p, s in pairs)
         kinds = sum(not _same_kind(program, p, pattern, s) for p, s in pairs)
         sizes = sum(p.extent is not s.extent for p, s in pairs)
-        places = [program.loops.index(p) for p in chosen]
+        places = [program.loops.index(p) for p, _ in pairs]
         turned = sum(a > b for a, b in itertools.combinations(places, 2))
         return (moved, kinds, sizes, turned, -sum(places))
 
-    return min(itertools.permutations(candidates, count), key=cost)
+    return min(itertools.permutations(pool, len(pattern.loops)), key=cost)
 
 
 def _same_kind(program: Nest, loop: For, pattern: Nest, other: For) -> bool:
@@ -145,12 +160,12 @@ def _same_kind(program: Nest, loop: For, pattern: Nest, other: For) -> bool:
 
 
 def _loop_differences(
-    program: Nest, pattern: Nest, loops: tuple[For, ...], extra: tuple[For, ...]
+    program: Nest, pattern: Nest, assigned: Assigned, extra: tuple[For, ...]
 ) -> Iterator[Difference]:
     """Compare extents and kinds of iterations, and tell what is left over on either side."""
-    for number, wanted in enumerate(pattern.loops):
-        if number < len(loops):
-            yield from _pair_differences(program, pattern, loops[number], number)
+    for number, (loop, wanted) in enumerate(zip(assigned, pattern.loops, strict=True)):
+        if loop is not None:
+            yield from _pair_differences(program, pattern, loop, number)
             continue
         message = (
             f"the program has no loop for loop {wanted.var.name!r} of extent "
@@ -231,9 +246,9 @@ def overlap(unified: Unified) -> tuple[Var, ...]:
 
 
 def _guard_differences(
-    program: Nest, intrinsic: Intrinsic, loops: tuple[For, ...]
+    program: Nest, intrinsic: Intrinsic, assigned: Assigned
 ) -> Iterator[Difference]:
-    numbers = {x.var: k for k, x in enumerate(loops)}
+    numbers = {x.var: k for k, x in enumerate(assigned) if x is not None}
     for guard in program.guards:
         inside = [v for v in free_vars(guard) if v in numbers]
         if not inside or is_proved(guard, program.facts):

@@ -236,6 +236,7 @@ def _same(one: Window, other: Window) -> bool:
     return one.buffer is other.buffer and one.offset is other.offset
 
 
-def partners(given: tuple[For, ...], wanted: tuple[For, ...]) -> dict[Var, Var]:
+def partners(given: tuple[For | None, ...], wanted: tuple[For, ...]) -> dict[Var, Var]:
     """Give the variable of the semantics for each variable of the program, in pairs."""
-    return {p.var: s.var for p, s in zip(given, wanted, strict=False)}
+    pairs = zip(given, wanted, strict=True)
+    return {p.var: s.var for p, s in pairs if p is not None}

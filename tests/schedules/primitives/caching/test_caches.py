@@ -1,5 +1,6 @@
 """cache_read, cache_write."""
 
+from tilewright.schedules.coerce import index_map
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
 from tilewright.schedules.primitives.caching.cache_write import CacheWrite
 
@@ -94,3 +95,14 @@ def test_suggested_for_what_a_block_touches():
     steps = {c.step.title() for c in sch.suggest(sch.get_block("mm")) if c.applicable}
     assert "cache_read(block=mm, buffer=A, scope='local')" in steps
     assert "cache_write(block=mm, buffer=C, scope='local')" in steps
+
+
+def test_a_copy_in_another_layout():
+    sch = schedule(MATMUL)
+    sch.cache_read("mm", "B", "global", "lambda a, b: (b // 8, a, b % 8)")
+    assert sch.trace[-1].decisions == {"padded": False}
+    assert [str(d) for d in sch.state.buffer(sch.get_buffer("B_global")).shape] == ["3", "16", "8"]
+    assert sch.verify().required().compared[0].exact
+    mm, buffer = sch.get_block("mm"), sch.get_buffer("A")
+    crossed = index_map("lambda a, b: (a + b,)", {})
+    rejected(sch, CacheRead(mm, buffer, "global", crossed), 4, "may send different elements")

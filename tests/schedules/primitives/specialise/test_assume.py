@@ -1,0 +1,62 @@
+"""assume: a fact about a size, checked wherever the kernel is entered."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.ir.errors import TilewrightError
+from tilewright.ir.interpreter import call_prim
+from tilewright.schedules.primitives.specialise.assume import Assume
+from tilewright.schedules.refs import FunctionRef
+
+from tests.schedules.helpers import MATMUL, rejected, schedule
+from tests.schedules.primitives.graph.test_callers import CHAIN, MAIN, RELU, launched, lowered
+
+KERNEL = FunctionRef("matmul")
+
+
+def test_guards_that_follow_go():
+    sch = schedule(MATMUL)
+    sch.assume(KERNEL, "M", multiple_of=16)
+    mm = sch.get_block("mm")
+    sch.split(sch.get_loops(mm)[0], (None, 16))
+    assert sch.trace[-1].decisions == {"guard": "none"}
+    assert sch.verify().required().compared
+    assert "M % 16 == 0" in str(sch)
+
+
+def test_another_size_is_a_named_error():
+    sch = schedule(MATMUL)
+    sch.assume(KERNEL, "M", multiple_of=16)
+    b = np.ones((16, 24), np.int32)
+    kernel = sch.module.prim("matmul")
+    call_prim(kernel, [np.ones((32, 16), np.int32), b])
+    with pytest.raises(TilewrightError, match="M % 16 == 0 does not hold"):
+        call_prim(kernel, [np.ones((33, 16), np.int32), b])
+    run = tw.compile(sch.module)["matmul"]
+    assert run(np.ones((32, 16), np.int32), b)[0, 0] == 16
+    with pytest.raises(TilewrightError, match="M % 16 == 0"):
+        run(np.ones((33, 16), np.int32), b)
+
+
+def test_callers_check_it_too():
+    sch = lowered(CHAIN)
+    sch.assume(RELU, "b", lower=2, upper=64)
+    facts = [str(f.predicate) for f in sch.module.graph().facts]
+    assert {"b >= 2", "b <= 64"} <= set(facts)
+
+
+def test_requirements_of_assume():
+    sch = lowered(CHAIN)
+    rejected(sch, Assume(MAIN, "b", 4), 1, "a graph-level function")
+    rejected(sch, Assume(RELU, "q", 4), 2, "no symbol 'q'; symbols are b, s")
+    rejected(sch, Assume(RELU, "b", 0), 3, "nothing is a multiple of 0")
+    rejected(sch, Assume(RELU, "b", lower=1), 3, "is known already")
+    rejected(sch, Assume(RELU, "b", upper=0), 3, "contradicts what is known")
+    rejected(launched(), Assume(RELU, "b", 4), 4, "launches it in the memory stage")
+
+
+def test_suggested_for_every_symbol():
+    sch = schedule(MATMUL)
+    found = [c.step.title() for c in sch.suggest(KERNEL) if c.applicable]
+    assert "assume(function=matmul, symbol='M', multiple_of=16)" in found

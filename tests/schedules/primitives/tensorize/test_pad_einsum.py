@@ -1,0 +1,123 @@
+"""pad_einsum: padded contractions compute the same, and say what they cannot pad."""
+
+import pytest
+
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.symbolic import to_text as term_text
+from tilewright.ir.verify import violations
+from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
+
+from tests.codegen.tensorized import MATMUL_F32
+from tests.schedules.helpers import MATMUL, SCAN, rejected, schedule
+
+ROWS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def rows(x: Buffer[(n, m), i32], w: Buffer[(n,), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        for k in range(m):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = {start}
+                y[vi] {update}
+"""
+
+
+def padded(text, padding, name="mm"):
+    sch = schedule(text)
+    return sch, sch.pad_einsum(sch.get_block(name), padding)
+
+
+def test_a_matmul(golden):
+    sch, made = padded(MATMUL_F32, (16, 8, 16))
+    golden("pad_einsum.txt", str(sch))
+    assert [r.name for r in made] == ["pad_A", "pad_B", "crop_C"]
+    assert violations(sch.module) == ()
+    assert all(c.exact for c in sch.verify(runs=6).required().compared)
+    assert to_text(parse(str(sch)).prims[0]) == str(sch)
+
+
+def test_tiles_of_what_is_padded_need_no_guard():
+    sch, _ = padded(MATMUL_F32, (16, 8, 16))
+    for loop, size in zip(sch.get_loops("mm"), (16, 8, 16), strict=True):
+        outer, _ = sch.split(loop, (None, size))
+        assert sch.trace[-1].decisions == {"guard": "none"}
+        assert term_text(sch.state.loop(outer).extent).startswith("ceildiv")
+
+
+def test_only_what_grows_is_copied():
+    sch, made = padded(MATMUL, (16, 8, 16))
+    assert [r.name for r in made] == ["pad_A", "crop_C"]
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_copy_that_pads_while_fetching():
+    sch, (pad, _, crop) = padded(MATMUL_F32, (16, 8, 16))
+    mm = sch.get_block("mm")
+    i, j, k = sch.get_loops(mm)
+    i0, i1 = sch.split(i, (None, 16))
+    j0, j1 = sch.split(j, (None, 8))
+    k0, k1 = sch.split(k, (None, 16))
+    sch.reorder((i0, j0, k0, i1, j1, k1))
+    fetch = sch.cache_read(mm, "A_pad", "shared")
+    sch.compute_at(fetch, k0)
+    sch.compute_inline(pad)
+    sch.reverse_compute_at(crop, j0)
+    assert violations(sch.module) == ()
+    assert sch.verify(runs=4).required().compared[0].exact
+
+
+@pytest.mark.parametrize("update", ["+= x[vi, vk]", "+= x[vi, vk] * 3", "+= x[vi, vk] * x[vi, vk]"])
+def test_sums_that_zeros_leave(update):
+    sch, _ = padded(ROWS.format(start=0, update=update), (4, 4), "sum")
+    assert sch.verify(runs=4).required().compared[0].exact
+
+
+def test_requirement_one():
+    scan = schedule(SCAN)
+    rejected(scan, PadEinsum(scan.get_block("step"), (4,)), 1, "ordered iterations")
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    sch.decompose_reduction(mm, sch.get_loops(mm)[2])
+    rejected(sch, PadEinsum(mm, (16, 16, 16)), 1, "not the only one to write 'C'")
+    text = MATMUL.replace("A[vi, vk]", "A[vi, 0]")
+    sch = schedule(text)
+    rejected(sch, PadEinsum(sch.get_block("mm"), (16, 1, 1)), 1, "no iteration variables")
+
+
+def test_requirement_two():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    sch.split(sch.get_loops(mm)[0], (None, 16))
+    rejected(sch, PadEinsum(mm, (16, 16, 16)), 2, "do not hold it alone")
+
+
+def test_requirement_three():
+    sch = schedule(MATMUL)
+    mm = sch.get_block("mm")
+    rejected(sch, PadEinsum(mm, (16, 16)), 3, "has 2 numbers; block 'mm' has 3")
+    rejected(sch, PadEinsum(mm, (16, 16, 0)), 3, "positive multiple")
+
+
+def test_requirement_four():
+    sch = schedule(ROWS.format(start=-5, update="= max(y[vi], x[vi, vk])"))
+    block = sch.get_block("sum")
+    problem = rejected(sch, PadEinsum(block, (4, 4)), 4, "does not add up")
+    assert problem.fixes == (PadEinsum(block, (4, 1)),)
+    sch = schedule(ROWS.format(start=0, update="+= x[vi, vk] * w[vi]"))
+    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "'w' does not have 'vk' as an index")
+    sch = schedule(ROWS.format(start=0, update="+= abs(x[vi, vk])"))
+    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "more than products")
+
+
+def test_requirement_five():
+    sch = schedule(MATMUL)
+    rejected(sch, PadEinsum(sch.get_block("mm"), (1, 8, 16)), 5, "are multiples of (1, 8, 16)")
+
+
+def test_suggested_for_an_einsum():
+    sch = Schedule(parse(MATMUL_F32))
+    found = [c.step.title() for c in sch.suggest(sch.get_block("mm")) if c.applicable]
+    assert "pad_einsum(block=mm, padding=(16, 16, 16))" in found

@@ -1,0 +1,311 @@
+"""tensorize: what each requirement refuses, and that every step it offers mends."""
+
+import random
+
+import pytest
+
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.target import Target
+from tilewright.ir.verify import violations
+from tilewright.schedules import Schedule, from_json, from_python, replay, to_json, to_python
+from tilewright.schedules.gallery import ATTEMPTS
+from tilewright.schedules.primitives.annotate.annotate import Annotate
+from tilewright.schedules.primitives.caching.cache_read import CacheRead
+from tilewright.schedules.primitives.caching.cache_write import CacheWrite
+from tilewright.schedules.primitives.layout.set_scope import SetScope
+from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
+from tilewright.schedules.primitives.loops.split import Split
+from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
+from tilewright.schedules.primitives.tensorize.tensorize import REQUIREMENTS, Tensorize
+
+from tests.codegen.tensorized import FMA_AVX2, FMA_AVX512, MATMUL_F32
+from tests.schedules.helpers import rejected
+from tests.schedules.random_steps import same_results
+from tests.strategies import symbols_of
+
+FMA = "avx512.fma.f32.14x32"
+
+
+def tile(text=MATMUL_F32, rows=14, columns=32, target=FMA_AVX512.target, *, started=True):
+    """The matmul cut into tiles, with the loops of one tile."""
+    sch = Schedule(parse(text), target)
+    mm = sch.get_block("mm")
+    i, j, k = sch.get_loops(mm)
+    i0, i1 = sch.split(i, (None, rows))
+    j0, j1 = sch.split(j, (None, columns))
+    sch.reorder((i0, j0, k, i1, j1))
+    if started:
+        sch.decompose_reduction(mm, k)
+    return sch, mm, (i0, j0, k, i1, j1)
+
+
+def program(**parts):
+    """A matmul in which something is another thing."""
+    text = MATMUL_F32
+    for old, new in parts.values():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("example", [FMA_AVX512, FMA_AVX2], ids=["avx512", "avx2"])
+def test_a_naive_matmul_reaches_the_tile(example, golden):
+    sch = example.scheduled()
+    golden(f"{example.target.features[0]}.txt", str(sch))
+    assert violations(sch.module) == ()
+    assert all(c.exact for c in sch.verify(runs=6).required().compared)
+
+
+def test_the_text_of_a_tensorized_block_reads_back():
+    text = str(FMA_AVX512.scheduled())
+    assert to_text(parse(text).prims[0]) == text
+
+
+def test_traces_replay_in_both_forms():
+    sch = FMA_AVX512.scheduled()
+    start = FMA_AVX512.naive().state
+    for trace in (from_json(to_json(sch.trace)), from_python(to_python(sch.trace))):
+        again = replay(start, trace).completed()
+        assert to_text(again.module) == to_text(sch.module)
+
+
+def test_tails_of_every_size():
+    """The guards stay inside: whatever the tile leaves over is what runs."""
+    sch, _, (*_, i1, _) = tile(rows=6, columns=16, target=FMA_AVX2.target)
+    before = sch.module.prims[0]
+    sch.tensorize(i1, "avx2.fma.f32.6x16")
+    after = sch.module.prims[0]
+    rng = random.Random(5)
+    for m in range(1, 14):
+        env = {v: rng.randint(1, 36) for v in symbols_of(before)}
+        env |= {v: m for v in env if v.name == "M"}
+        assert same_results(before, after, env)
+
+
+def test_loops_in_another_order_and_operands_exchanged():
+    text = program(swap=("A[vi, vk] * B[vk, vj]", "B[vk, vj] * A[vi, vk]"))
+    sch, _, (*_, i1, j1) = tile(text)
+    sch.reorder((j1, i1))
+    sch.vectorize(j1)
+    block = sch.tensorize(j1, FMA)
+    assert [sch.state.loop(x).kind for x in (i1, j1)] == ["unrolled", "vectorized"]
+    assert sch.state.block(block).body is sch.state.loop(i1)
+    assert sch.verify().required().compared[0].exact
+
+
+def test_a_transposed_operand_has_another_stride_only():
+    text = program(
+        a=("A: Buffer[(M, K), f32]", "A: Buffer[(K, M), f32]"), at=("A[vi, vk]", "A[vk, vi]")
+    )
+    sch, _, (*_, i1, _) = tile(text)
+    sch.tensorize(i1, FMA)
+    assert sch.verify().ok
+
+
+def test_loops_of_one_iteration_are_dropped():
+    sch, mm, (*_, i1, _) = tile()
+    unit = sch.add_unit_loop(mm)
+    sch.tensorize(i1, FMA)
+    absence = [p.message for p in sch.check(Split(unit, (None, 2)))]
+    assert "dropped a loop of one iteration" in absence[0]
+    assert sch.verify().ok
+
+
+def test_a_block_made_before():
+    sch, _, (*_, i1, _) = tile()
+    block = sch.blockize(i1)
+    assert sch.tensorize(block, FMA) == block
+    assert dict(sch.state.block(block).annotations) == {"intrinsic": FMA}
+    assert sch.verify().ok
+
+
+def test_giving_it_up():
+    sch, _, (*_, i1, j1) = tile()
+    block = sch.tensorize(i1, FMA)
+    rejected(sch, Split(j1, (None, 8)), 0, f"whose work {FMA} does")
+    sch.unannotate(block, "intrinsic")
+    assert sch.state.block(block).annotations == ()
+    sch.tensorize(block, FMA)
+
+
+def test_requirement_one_and_two():
+    sch, mm, (_, _, k, i1, _) = tile(started=False)
+    rejected(sch, Tensorize(i1, "avx512.fma.f32.14x33"), 1, "intrinsics are avx512.fma.f32.14x32")
+    sch.decompose_reduction(mm, k)
+    outer = sch.get_loops(mm)[0]
+    rejected(sch, Tensorize(outer, FMA), 2, "there are 2 blocks (mm_init, mm)")
+    block = sch.tensorize(i1, FMA)
+    rejected(sch, Tensorize(block, FMA), 2, "tensorized already, by avx512.fma.f32.14x32")
+
+
+def test_requirement_three():
+    sch, _, (*_, i1, _) = tile(rows=16)
+    problem = rejected(sch, Tensorize(i1, FMA), 3, "extent 16 of loop 'i_1' is not 14")
+    assert [f.title() for f in problem.fixes] == ["split(loop=i_1, factors=(None, 14))"]
+    sch, _, (*_, k, i1, j1) = tile()
+    problem = rejected(sch, Tensorize(j1, FMA), 3, "no loop for loop")
+    assert f"tensorize(target=i_1, intrinsic='{FMA}')" in [f.title() for f in problem.fixes]
+    assert k != i1
+
+
+def test_requirement_four():
+    text = program(f32=("f32]", "f64]"))
+    sch, _, (*_, i1, _) = tile(text)
+    rejected(sch, Tensorize(i1, FMA), 4, "'A' holds f64, 'A' holds f32")
+
+
+def test_requirement_five():
+    text = program(
+        b=("B: Buffer[(K, N), f32]", "B: Buffer[(N, K), f32]"), at=("B[vk, vj]", "B[vj, vk]")
+    )
+    sch, _, (*_, i1, _) = tile(text)
+    problem = rejected(sch, Tensorize(i1, FMA), 5, "stride K of 'B' along loop 'j_1' is not 1")
+    assert problem.fixes[0].title().startswith("cache_read(block=mm, buffer=B")
+
+
+def test_requirement_six():
+    text = program(at=("A[vi, vk] *", "A[vi // 2, vk] *"))
+    sch, _, (*_, i1, _) = tile(text)
+    rejected(sch, Tensorize(i1, FMA), 6, "does not move by the same step")
+    text = program(sine=("* B[vk, vj]", "* exp(B[vk, vj])"))
+    sch, _, (*_, i1, _) = tile(text)
+    rejected(sch, Tensorize(i1, FMA), 6, "exp(B[k, j_0 * 32 + j_1]) is computed")
+
+
+ALIAS = """
+@prim_func
+def alias(B: Buffer[(8, 32), f32], C: InOut[(14, 32), f32]):
+    for k in range(8):
+        for i in range(14):
+            for j in range(32):
+                with block("mm"):
+                    vk, vi, vj = ordered(k), spatial(i), spatial(j)
+                    C[vi, vj] += C[vi, 0] * B[vk, vj]
+"""
+
+SAME_ROW = """
+@prim_func
+def rows(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(32,), f32]):
+    for i in range(14):
+        for j in range(32):
+            with block("mm"):
+                vi, vj = spatial(i), spatial(j)
+                C[vj] += A[vi] * B[vj]
+"""
+
+
+def test_outputs_that_are_inputs_and_results_that_meet():
+    sch = Schedule(parse(ALIAS), FMA_AVX512.target)
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "'C' is both 'C' and 'A'")
+    sch = Schedule(parse(SAME_ROW), FMA_AVX512.target)
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "may write the same elements of 'C'")
+
+
+def test_requirement_seven():
+    sch, _, (*_, i1, _) = tile(started=False)
+    problem = rejected(sch, Tensorize(i1, FMA), 7, "holds its initialisation")
+    assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
+    text = program(
+        init=("C[vi, vj] = 0.0", "C[vi, vj] = -inf"),
+        top=(
+            "C[vi, vj] += A[vi, vk] * B[vk, vj]",
+            "C[vi, vj] = max(C[vi, vj], A[vi, vk] * B[vk, vj])",
+        ),
+    )
+    sch, _, (*_, i1, _) = tile(text)
+    rejected(sch, Tensorize(i1, FMA), 7, "combined by 'max', in the instruction by 'add'")
+
+
+def gallery(title):
+    attempt = next(a for a in ATTEMPTS if a.title == title)
+    sch = attempt.prepared()
+    return sch, attempt.step(sch)
+
+
+def test_requirement_eight():
+    sch, step = gallery("Operands that are not in fragments")
+    problem = next(p for p in sch.check(step) if p.requirement == 8)
+    assert "'A_pad' is in 'global'; 'A' has to be in 'fragment'" in problem.message
+    sch.set_scope("B_pad", "fragment")
+    rejected(sch, Tensorize(step.target, step.intrinsic), 8, "'A_pad' is in 'global'")
+
+
+def test_requirement_nine():
+    target = Target("cpu", features=("avx2",))
+    sch, _, (*_, i1, _) = tile(target=target)
+    rejected(sch, Tensorize(i1, FMA), 9, "has no avx512f, which avx512.fma.f32.14x32 needs")
+    gpu, _, (*_, i1, _) = tile(target=Target("cuda", arch="sm_80"))
+    rejected(gpu, Tensorize(i1, FMA), 9, "Target('cuda', arch='sm_80') has no avx512f")
+
+
+def test_requirement_ten():
+    sch, step = gallery("A guard inside of a warp's tile")
+    for symbol in ("M", "N"):
+        sch.assume(sch.get_function("matmul"), symbol, 16)
+    problem = rejected(sch, Tensorize(step.target, step.intrinsic), 10, "a warp performs all")
+    assert [f.title() for f in problem.fixes] == [
+        "assume(function=matmul, symbol='K', multiple_of=16)"
+    ]
+
+
+CAUSAL = """
+@prim_func
+def causal(A: Buffer[(14, 8), f32], B: Buffer[(8, 32), f32], C: InOut[(14, 32), f32]):
+    for k in range(8):
+        for i in range(14):
+            for j in range(32):
+                with block("mm"):
+                    vk, vi, vj = ordered(k), spatial(i), spatial(j)
+                    guard({})
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+
+
+@pytest.mark.parametrize("guard", ["j <= i", "2 <= i", "i != 3", "i % 2 < 1"])
+def test_guards_that_are_no_tails(guard):
+    sch = Schedule(parse(CAUSAL.format(guard)), FMA_AVX512.target)
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 10, "it does not cut off the end of one loop")
+
+
+@pytest.mark.parametrize("guard", ["i < 5", "j + k < 20", "k < 3", "i < 20", "i < 3 and j <= k"])
+def test_guards_that_are_tails(guard):
+    sch = Schedule(parse(CAUSAL.format(guard)), FMA_AVX512.target)
+    sch.tensorize(sch.get_loop("i"), FMA)
+    assert sch.verify().required().compared[0].exact
+
+
+def test_all_kinds_have_a_requirement():
+    assert sorted(REQUIREMENTS.values()) == list(range(3, 11))
+
+
+def test_suggested_exactly_or_nearly():
+    sch, _, (*_, i1, _) = tile()
+    found = [c for c in sch.suggest(i1) if c.step.verb() == "tensorize"]
+    assert [(c.step.intrinsic, c.applicable) for c in found] == [(FMA, True)]
+    naive = FMA_AVX512.naive()
+    found = [c for c in naive.suggest(naive.get_loop("i")) if c.step.verb() == "tensorize"]
+    assert 1 <= len(found) <= 4
+    assert not any(c.applicable for c in found)
+
+
+# ---------------------------------------------------------------- other steps
+
+
+def test_a_tensorized_block_keeps_its_buffers():
+    sch, mm, (*_, i1, _) = tile()
+    sch.cache_read(mm, "B", "global")
+    block = sch.tensorize(i1, FMA)
+    name = "avx512.fma.f32.14x32"
+    packed = sch.get_buffer("B_global")
+    rejected(sch, CacheRead(block, sch.get_buffer("A")), 5, f"{name} does the work of")
+    rejected(sch, CacheWrite(block, sch.get_buffer("C")), 6, f"{name} does the work of")
+    rejected(sch, SetScope(packed, "local"), 3, f"{name} works on 'B_global'")
+    step = sch.state.prepared(TransformLayout(packed, "lambda a, b: (b, a)"))
+    assert [p.requirement for p in sch.check(step)] == [5]
+    rejected(sch, ComputeInline(sch.get_block("copy_B")), 6, f"{name} does the work of")
+
+
+def test_the_note_is_written_by_tensorize_alone():
+    sch, _, (*_, i1, _) = tile()
+    block = sch.blockize(i1)
+    rejected(sch, Annotate(block, "intrinsic", FMA), 3, "tensorize writes it")
