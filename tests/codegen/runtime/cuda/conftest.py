@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import tilewright as tw
+from tilewright.codegen.simt.device import SimtDevice
+
 SOURCE = Path(__file__).with_name("fake_driver.c")
 LAUNCHED = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p)
@@ -55,6 +58,17 @@ class FakeDriver:
 
     def reset(self) -> None:
         self.library.fake_reset()
+
+    def emulate(self, schedule: tw.Schedule) -> None:
+        """Let SIMT execute the one kernel of a schedule."""
+        simt = tw.compile(schedule, tw.Target("simt", arch="sm_80"))
+        (program,) = simt.artifact.programs.values()
+        emulator = SimtDevice(simt.target)
+        emulator.load(simt.artifact)
+        (kernel,) = emulator._kernels
+        count = len(program.lowered.function.params)
+        self.on_launch(lambda _name, dims, params: kernel.launch([0, *dims], params), count)
+        self.kept.append(emulator)
 
     def on_launch(self, function: Callable[[str, list[int], list[int]], int], count: int) -> None:
         """Let ``function`` be the GPU: the name, the launch's numbers, ``count`` addresses."""
