@@ -57,6 +57,40 @@ def hgemm(A: Buffer[(M, K), f16], B: Buffer[(K, N), f16], C: Out[(M, N), f32]):
                     C[vi, vj] += f32(A[vi, vk]) * f32(B[vk, vj])
 """
 
+HALF_MATMUL = """
+M, N, K = symbols("M N K", lower=1)
+
+@prim_func
+def hgemm(A: Buffer[(M, K), f16], B: Buffer[(K, N), f16], C: Out[(M, N), f16]):
+    S = alloc((M, N), f32)
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): S[vi, vj] = 0
+                    S[vi, vj] += f32(A[vi, vk]) * f32(B[vk, vj])
+    for i1 in range(M):
+        for j1 in range(N):
+            with block("narrow"):
+                wi, wj = spatial(i1), spatial(j1)
+                C[wi, wj] = f16(S[wi, wj])
+"""
+
+HALF_SUMS = """
+M, N, K = symbols("M N K", lower=1)
+
+@prim_func
+def hgemm(A: Buffer[(M, K), f16], B: Buffer[(K, N), f16], C: Out[(M, N), f16]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+
 SOFTMAX = """
 rows, columns = symbols("rows columns", lower=1)
 
@@ -149,27 +183,31 @@ def matmul() -> Schedule:
     return sch
 
 
-def tensor_matmul() -> Schedule:
+def tensor_matmul(text: str = TENSOR_MATMUL, sums: str = "f32") -> Schedule:
     """Blocks of 64x64 of C by four warps, each 32x32 in fragments; tiles of A and B are padded.
 
     The copies that pad A and B are the fetches to shared memory, and the block that crops C writes
     it; between the two all sizes are multiples of the tiles.
     """
-    sch = Schedule(parse(TENSOR_MATMUL))
+    sch = Schedule(parse(text))
     mm = sch.get_block("mm")
     pad_a, pad_b, crop = sch.pad_einsum(mm, (64, 64, 64))
+    if "narrow" in text:
+        sch.compute_inline(crop)
+        crop = sch.get_block("narrow")
+    summed = sch.state.block(mm).writes[0].buffer.name
     i, j, k = sch.get_loops(mm)
     block_i, warp_i, tile_i, i = sch.split(i, factors=(None, 2, 2, 16))
     block_j, warp_j, tile_j, j = sch.split(j, factors=(None, 2, 4, 8))
     outer_k, tile_k, k = sch.split(k, factors=(None, 4, 16))
     sch.reorder((block_i, block_j, outer_k, warp_i, warp_j, tile_k, tile_i, tile_j, i, j, k))
-    sch.set_scope(sch.get_buffer("C_pad"), "fragment")
+    sch.set_scope(sch.get_buffer(summed), "fragment")
     for pad, name in ((pad_a, "A_pad"), (pad_b, "B_pad")):
         sch.set_scope(sch.get_buffer(name), "shared")
         sch.compute_at(pad, outer_k)
         sch.storage_align(sch.get_buffer(name), axis=0, factor=32, offset=8)
     sch.reverse_compute_at(crop, block_j)
-    stage = sch.cache_read(crop, sch.get_buffer("C_pad"), "shared")
+    stage = sch.cache_read(crop, sch.get_buffer(summed), "shared")
     fragments = [
         sch.cache_read(mm, sch.get_buffer(name), "fragment") for name in ("A_pad", "B_pad")
     ]
@@ -178,7 +216,7 @@ def tensor_matmul() -> Schedule:
     start = sch.decompose_reduction(mm, outer_k)
     sch.bind(block_i, "blockIdx.y")
     sch.bind(block_j, "blockIdx.x")
-    sch.storage_align(sch.get_buffer("C_pad_shared"), axis=0, factor=32, offset=8)
+    sch.storage_align(sch.get_buffer(f"{summed}_shared"), axis=0, factor=32, offset=8)
     row, column = sch.get_loops(stage)[2:]
     stage_loops = (*sch.split(row, factors=(2, 2, 16)), *sch.split(column, factors=(2, 4, 8)))
     sch.reorder(tuple(stage_loops[n] for n in (0, 3, 1, 4, 2, 5)))
@@ -188,11 +226,11 @@ def tensor_matmul() -> Schedule:
         column, j = sch.split(column, factors=(None, 16))
         sch.reorder((row, column, i, j))
     for block, depth, name in (
-        (start, 2, "cuda.fill.f32.16x8"),
+        (start, 2, f"cuda.fill.{sums}.16x8"),
         (fragments[0], 2, "cuda.ldmatrix.a.16x16"),
         (fragments[1], 2, "cuda.ldmatrix.b.16x16"),
-        (mm, 3, "cuda.mma.m16n8k16.f32.f16"),
-        (stage, 2, "cuda.store.f32.16x8.shared"),
+        (mm, 3, f"cuda.mma.m16n8k16.{sums}.f16"),
+        (stage, 2, f"cuda.store.{sums}.16x8.shared"),
     ):
         loops = sch.get_loops(block)
         sch.tensorize(loops[-depth], name)
@@ -210,6 +248,16 @@ def tensor_matmul() -> Schedule:
     return sch
 
 
+def half_matmul() -> Schedule:
+    """The same with a result in half precision, rounded once."""
+    return tensor_matmul(HALF_MATMUL)
+
+
+def half_sums() -> Schedule:
+    """The same with sums in half precision."""
+    return tensor_matmul(HALF_SUMS, "f16")
+
+
 def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, ...], lanes: int) -> None:
     """Let the threads of a block, by z, y and x, share the copying of a tile, neighbours each."""
     tile = sch.fuse(sch.get_loops(fetch)[-2:])
@@ -222,3 +270,14 @@ def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, ...], lanes: i
 def function(schedule: Schedule) -> PrimFunc:
     """Give the one loop-level function of a schedule."""
     return next(iter(schedule.module.prims))
+
+
+PROGRAMS = {
+    "elementwise": ELEMENTWISE,
+    "softmax": SOFTMAX,
+    "matmul": MATMUL,
+    "tensor_matmul": TENSOR_MATMUL,
+    "half_matmul": HALF_MATMUL,
+    "half_sums": HALF_SUMS,
+}
+"""The naive program of each kernel, by the name of the function that schedules it."""
