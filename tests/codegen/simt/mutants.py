@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +42,8 @@ class Mutant:
     branch: str
     statement: Stmt
     function: ThreadFunc
+    claims: tuple[Bool, Bool] | None = None
+    """The condition before and after, where one was changed."""
 
     def __str__(self) -> str:
         """Say what is changed, of which block or loop, in which branch."""
@@ -116,7 +118,15 @@ def with_wider_bounds(function: ThreadFunc) -> Iterator[Mutant]:
                 changed = replace(predicate, condition=new)
                 revalued = _revalued(statement, predicate, changed)
                 made = _with(function, statement, revalued)
-                yield Mutant(f"bound {to_text(old)}", path, statement, made)
+                claims = predicate.condition, new
+                yield Mutant(f"bound {to_text(old)}", path, statement, made, claims)
+
+
+def without(function: ThreadFunc, statements: Iterable[Stmt]) -> ThreadFunc:
+    """Drop several statements."""
+    for statement in statements:
+        function = _with(function, statement)
+    return function
 
 
 def _predicates(statement: Stmt) -> list[Predicate]:

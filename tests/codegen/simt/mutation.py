@@ -15,13 +15,17 @@ from itertools import chain
 import numpy as np
 
 from tilewright.codegen.simt.kernel import compile_like
+from tilewright.codegen.simt.terms import Terms
+from tilewright.ir.symbolic import evaluate
 from tilewright.schedules import Schedule
 
 from tests.codegen.gpu import kernels
 from tests.codegen.simt.launching import Launcher
-from tests.codegen.simt.mutants import Mutant, with_wider_bounds, without_barriers
+from tests.codegen.simt.mutants import Mutant, with_wider_bounds, without, without_barriers
 
 Sizes = Mapping[str, int]
+LONGEST_LOOP = 16
+"""More than any loop of the kernels runs at the sizes tried."""
 
 
 @dataclass
@@ -59,8 +63,8 @@ class Case:
         kernel = compile_like(mutant.function, self.launcher.function)
         ordinal, _ = kernel.statements.statement(mutant.statement)
         for sizes, (inputs, outputs, ran) in zip(self.sizes, self.expected, strict=True):
-            if not ran[ordinal]:
-                continue  # where the statement does not run, its change is not seen
+            if not ran[ordinal] or not self._differs(mutant, sizes):
+                continue  # this launch does the same with the change as without
             got, report = self.launcher.outputs(inputs, sizes, function=mutant.function)
             if report.findings:
                 return report.findings[0].kind
@@ -68,6 +72,32 @@ class Case:
             if not all(a.tobytes() == b.tobytes() for a, b in pairs):
                 return "result"
         return ""
+
+    def _differs(self, mutant: Mutant, sizes: Sizes) -> bool:
+        """Tell whether a changed condition can hold where the original does not, in a launch."""
+        if mutant.claims is None:
+            return True
+        terms = Terms()
+        old, new = (terms.compile(claim) for claim in mutant.claims)
+        free = {v for claim in mutant.claims for v in claim.free}
+        values = {s: sizes[s.name] for s in self.launcher.lowered.symbols}
+        axes = {a.var: int(evaluate(a.extent, values)) for a in mutant.function.launch.axes}
+        environment = terms.environment()
+        others = [v for v in free if v not in values]
+        for k, variable in enumerate(others):
+            count = axes.get(variable, LONGEST_LOOP)
+            shape = [1] * len(others)
+            shape[k] = count
+            environment[terms.slot(variable)] = np.arange(count).reshape(shape)
+        for variable in free & values.keys():
+            environment[terms.slot(variable)] = values[variable]
+        return bool(np.any(np.asarray(new(environment)) & ~np.asarray(old(environment))))
+
+    def together(self, mutants: Iterable[Mutant]) -> str:
+        """Tell what shows that statements are missing all at once."""
+        statements = [m.statement for m in mutants]
+        function = without(self.launcher.function, statements)
+        return self.found_by(Mutant("all of them", "", statements[0], function))
 
     def excuse(self, mutant: Mutant) -> str:
         """Give the reason why a mutant cannot be seen; empty where it should be."""
@@ -83,6 +113,10 @@ def _whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), size=shape)
 
 
+def _half(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return _whole(rng, shape).astype(np.float16)
+
+
 def _products(*sizes: tuple[int, int, int]) -> tuple[Sizes, ...]:
     return tuple({"M": m, "N": n, "K": k} for m, n, k in sizes)
 
@@ -95,6 +129,13 @@ _MATMUL_SIZES = _products(
     (10, 64, 17), *((m, n, 3) for m in (10, 25, 41, 57) for n in (10, 25, 38, 57)),
 )  # fmt: skip
 
+_TENSOR_SIZES = _products(
+    # K and N with every remainder by 8, the last row of A and of B at every alignment.
+    (9, 57, 9), (9, 58, 1), (10, 59, 2), (11, 60, 3), (12, 61, 4), (13, 62, 5), (14, 63, 9),
+    (9, 56, 7), (9, 63, 1), (65, 66, 6), (64, 64, 65), (16, 64, 8), (57, 40, 8),
+)  # fmt: skip
+
+_PADDING = "the tile that is added lies beyond K: all of it is padding, its products are 0"
 _EMPTY = "the iterations that are added are empty: a guard inside keeps every one of their threads"
 
 CASES = (
@@ -119,7 +160,14 @@ CASES = (
         kernels.matmul,
         _MATMUL_SIZES,
         lambda rng, s: (_whole(rng, (s["M"], s["K"])), _whole(rng, (s["K"], s["N"]))),
-        {"loop k_0 <": "the tile that is added lies beyond K: all of it is padding, products are 0"},
+        {"loop k_0 <": _PADDING},
+    ),
+    Case(
+        "tensor_matmul",
+        kernels.tensor_matmul,
+        _TENSOR_SIZES,
+        lambda rng, s: (_half(rng, (s["M"], s["K"])), _half(rng, (s["K"], s["N"]))),
+        {"loop k_0 <": _PADDING},
     ),
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ def test_every_operation_has_a_handler():
 def test_results_are_as_declared():
     rng = np.random.default_rng(0)
     for operation in OPERATIONS.values():
-        if operation.effects:
+        if operation.effects or not operation.results:
             continue  # loads of matrices are tested on memory below
         here = group()
         given = [

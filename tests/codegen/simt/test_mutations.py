@@ -1,0 +1,68 @@
+"""Every kernel with one thing wrong is found out, unless a reason is written why nobody can."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.simt import statements
+from tilewright.codegen.simt.operations import HANDLERS
+from tilewright.codegen.simt.operations.nvidia import MatrixLoad, MatrixMultiply
+from tilewright.ir.thread.nodes import Perform
+from tilewright.ir.thread.visit import walk
+
+from tests.codegen.simt.mutants import with_wider_bounds, without_barriers
+from tests.codegen.simt.mutation import CASES, survivors
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_missing_barrier_is_found(case):
+    """A barrier that is not missed alone is superfluous; without all of these it shows."""
+    left, counts = survivors(case, without_barriers(case.launcher.function))
+    assert counts.keys() <= {"race", "survived"}
+    if left:
+        assert case.together(left) == "race"
+    if case.name != "elementwise":
+        assert counts["race"] >= 2
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_bound_that_is_too_wide_is_found(case):
+    left, counts = survivors(case, with_wider_bounds(case.launcher.function))
+    assert [str(m) for m in left if not case.excuse(m)] == []
+    assert sum(counts.values()) - len(left) >= 6
+
+
+def _moved_tables():
+    """Give every operation with one of its lane tables moved on by a lane."""
+    for name, handler in HANDLERS.items():
+        if not isinstance(handler, MatrixLoad | MatrixMultiply):
+            continue
+        for field in fields(handler):
+            table = getattr(handler, field.name)
+            if isinstance(table, np.ndarray):
+                moved = np.roll(table, 1, axis=0)
+                yield name, field.name, replace(handler, **{field.name: moved})
+
+
+def test_a_moved_lane_table_is_found_in_the_kernel(monkeypatch):
+    case = BY_NAME["tensor_matmul"]
+    function = case.launcher.function
+    used = {s.operation.name for s in walk(function.body) if isinstance(s, Perform)}
+    sizes = {"M": 64, "N": 64, "K": 65}
+    inputs = case.inputs(np.random.default_rng(1), sizes)
+    (wanted,), _ = case.launcher.outputs(inputs, sizes)
+    tried = []
+    for name, field, handler in _moved_tables():
+        if name not in used:
+            continue
+        monkeypatch.setattr(statements, "HANDLERS", MappingProxyType({**HANDLERS, name: handler}))
+        (made,), report = case.launcher.outputs(inputs, sizes, function=replace(function))
+        assert report.findings or not np.array_equal(made, wanted), (name, field)
+        tried.append((name, field))
+    assert len(tried) >= 6
