@@ -91,7 +91,8 @@ class KernelSpec:
 
     Parameters are the addresses of ``buffers``, then the ``symbols`` as 64-bit integers. ``grid``
     are the blocks along x, y and z as terms over the symbols, ``block`` the threads of a block,
-    ``shared`` the bytes of shared memory that the launch has to ask for.
+    ``shared`` the bytes of shared memory that the launch has to ask for. Where the kernel needs
+    ``scratch``, so many bytes of the GPU's memory, its address is the last parameter.
     """
 
     name: str
@@ -100,6 +101,7 @@ class KernelSpec:
     grid: tuple[str, ...]
     block: tuple[int, ...]
     shared: int = 0
+    scratch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ class Bindings:
         context.launches.append(LaunchSpec(name, binding.value.name, origins))
         buffers = tuple(context.pointer(a) for a in launch.args)
         if kernel.grid is not None:
-            enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values))
+            enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values, memory))
             return
         context.emit(host.Launch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
 

@@ -34,12 +34,13 @@ class NoDeviceLibraryError(TilewrightError):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A kernel with its grid, the addresses of its tensors, and the values of its symbols."""
+    """A kernel with its grid, the addresses of its tensors, its symbols' values, its scratch."""
 
     kernel: Kernel
     grid: Launch
     buffers: tuple[host.Value, ...]
     values: tuple[Expr, ...]
+    scratch: host.Value | None = None
 
     def extents(self) -> tuple[Expr, ...]:
         """Give blocks and threads along each axis, in the order of the launch record."""
@@ -62,6 +63,7 @@ def kernel_spec(kernel: KernelArtifact, grid: Launch) -> KernelSpec:
         tuple(to_text(e, names) for e in extents[:3]),
         tuple(const_value(e) or 1 for e in extents[3:]),
         dynamic_bytes(kernel.function),
+        "" if kernel.scratch is None else to_text(kernel.scratch, names),
     )
 
 
@@ -116,12 +118,14 @@ def _start(context: Context, name: str, launch: Enqueued, extents: tuple[Expr, .
 def _arguments(context: Context, name: str, launch: Enqueued) -> tuple[host.Value, int]:
     """Lay out the parameters' values, and before them the address of each."""
     symbols = tuple(context.ready(v, f"launch of {name!r}") for v in launch.values)
-    count = len(launch.buffers) + len(symbols)
+    scratch = () if launch.scratch is None else (launch.scratch,)
+    count = len(launch.buffers) + len(symbols) + len(scratch)
     block = context.local("arguments", "ptr")
     context.emit(host.Reserve(block, max(16 * count, 8)))
-    for k, word in enumerate((*launch.buffers, *symbols)):
+    integers = range(len(launch.buffers), len(launch.buffers) + len(symbols))
+    for k, word in enumerate((*launch.buffers, *symbols, *scratch)):
         place = 8 * (count + k)
-        width: host.Width = "ptr" if k < len(launch.buffers) else "i64"
+        width: host.Width = "i64" if k in integers else "ptr"
         context.emit(host.Write(width, block, integer(place), word))
         context.emit(host.Write("ptr", block, integer(8 * k), host.Moved(block, integer(place))))
     return block, count
