@@ -18,6 +18,9 @@ from ..ir.module import Constant
 from ..ir.target import Target
 from .manifest import FunctionSpec, KernelSpec, from_json, to_json
 
+if TYPE_CHECKING:
+    from .simt.program import Program
+
 SCHEMA = 3
 _SECTIONS = ("objects", "texts", "images", "programs")
 _LENGTH = struct.Struct("<Q")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from ..ir.errors import TilewrightError
 from ..ir.target import Target
+from .processors import FAMILIES, FEATURES, LEVELS, Cpu
 
 
 class UnsupportedPlatformError(TilewrightError):
@@ -16,48 +17,10 @@ class UnsupportedPlatformError(TilewrightError):
     title = "Unsupported platform"
 
 
-@dataclass(frozen=True, slots=True)
-class Cpu:
-    """A processor as code generation sees it.
-
-    Parameters
-    ----------
-    name : str
-        LLVM's name of the processor whose instructions and timing are assumed.
-    features : str
-        LLVM's features beyond those of the name, such as ``"+avx2,+fma"``.
-    vector_bits : int
-        Width of a vector register.
-    registers : int
-        Number of vector registers.
-
-    Examples
-    --------
-    >>> resolve(Target("cpu", features=("avx2",))).lanes(32)
-    8
-    """
-
-    name: str
-    features: str
-    vector_bits: int
-    registers: int
-
-    def lanes(self, bits: int) -> int:
-        """Give how many elements of so many bits one register holds."""
-        return max(1, self.vector_bits // bits)
-
-
-_LEVELS: Final = {
-    "avx2": Cpu("x86-64-v3", "", 256, 16),
-    "avx512": Cpu("x86-64-v4", "", 512, 32),
-}
-"""Feature sets with a name: the x86-64 levels 3 and 4."""
-
 _NEEDED: Final = {
     "avx2": ("avx2", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
     "avx512": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
-
 
 INSTRUCTIONS: Final = ("avx512bf16", "avx512vnni")
 """Features beyond the levels that tensor instructions ask for."""
@@ -69,6 +32,14 @@ def host_features() -> frozenset[str]:
     from llvmlite import binding
 
     return frozenset(k for k, present in binding.get_host_cpu_features().items() if present)
+
+
+@cache
+def known_features() -> frozenset[str]:
+    """Give every feature of x86-64 that LLVM has a name for, where this process runs on one."""
+    from llvmlite import binding
+
+    return frozenset(binding.get_host_cpu_features())
 
 
 @cache
@@ -86,29 +57,72 @@ def levels_of_host() -> tuple[str, ...]:
 
 
 def resolve(target: Target) -> Cpu:
-    """Give the processor that a target means.
+    """Give the processor that a target means; it need not be this machine's.
 
     Raises
     ------
     UnsupportedPlatformError
-        If this machine is no x86-64 with AVX2, or a feature is unknown or not the host's.
+        If no such processor or feature is known, or the target is this machine and this is no
+        x86-64 with AVX2.
+
+    Examples
+    --------
+    >>> resolve(Target("cpu", features=("avx2",))).lanes(32)
+    8
+    >>> resolve(Target("cpu", arch="aarch64", features=("dotprod",))).features
+    '+neon,+dotprod'
+    """
+    if target.arch in FAMILIES:
+        return _of_family(target)
+    if not target.features and not target.arch:
+        return _host()
+    asked = [f for f in target.features if f in LEVELS]
+    extras = [f for f in target.features if f not in LEVELS]
+    _check_known(target, extras, known_features(), tuple(LEVELS))
+    base = LEVELS["avx512" if "avx512" in asked else "avx2"]
+    return replace(base, features=",".join(f"+{f}" for f in sorted(extras)))
+
+
+def _of_family(target: Target) -> Cpu:
+    base, more = FAMILIES[target.arch], FEATURES[target.arch]
+    _check_known(target, list(target.features), frozenset(more), ())
+    return replace(base, features=",".join((base.features, *(f"+{f}" for f in target.features))))
+
+
+def _host() -> Cpu:
+    """Give the processor of this machine, with all it has."""
+    _check_platform()
+    name, _ = _host_platform()
+    best, have = LEVELS[levels_of_host()[-1]], host_features()
+    # The name alone may promise what a virtual machine hides: without avx512f there is none.
+    absent = () if "avx512f" in have else ("-avx512f",)
+    features = ",".join((*(f"+{f}" for f in sorted(have)), *absent))
+    return replace(best, name=name, features=features)
+
+
+def require_runnable(target: Target) -> None:
+    """Refuse to load code that this machine cannot run.
+
+    Raises
+    ------
+    UnsupportedPlatformError
+        If the target is another processor family, or has features that this machine lacks.
     """
     _check_platform()
-    levels = levels_of_host()
-    asked = [f for f in target.features if f in _LEVELS]
-    extras = [f for f in target.features if f not in _LEVELS]
-    _check_features(asked, extras)
-    if not target.features:
-        name, _ = _host_platform()
-        best = _LEVELS[levels[-1]]
-        have = host_features()
-        # The name alone may promise what a virtual machine hides: without avx512f there is none.
-        absent = () if "avx512f" in have else ("-avx512f",)
-        features = ",".join((*(f"+{f}" for f in sorted(have)), *absent))
-        return Cpu(name, features, best.vector_bits, best.registers)
-    base = _LEVELS["avx512" if "avx512" in asked else "avx2"]
-    features = ",".join(f"+{f}" for f in sorted(extras))
-    return Cpu(base.name, features, base.vector_bits, base.registers)
+    if target.arch not in ("", "x86_64"):
+        raise UnsupportedPlatformError(
+            f"code for {target.arch} does not run on this x86-64 machine",
+            hint="export it, and load it where it runs",
+        )
+    asked = [f for f in target.features if f in LEVELS]
+    missing = [f for f in asked if f not in levels_of_host()]
+    missing += [f for f in target.features if f not in LEVELS and f not in host_features()]
+    if missing:
+        raise UnsupportedPlatformError(
+            f"this processor has no {', '.join(map(repr, missing))}",
+            hint=f"feature sets are {', '.join(map(repr, LEVELS))}; this processor has "
+            + ", ".join(sorted(host_features())),
+        )
 
 
 def with_level(target: Target) -> Target:
@@ -141,12 +155,13 @@ def _check_platform() -> None:
         )
 
 
-def _check_features(asked: list[str], extras: list[str]) -> None:
-    missing = [f for f in asked if f not in levels_of_host()]
-    missing += [f for f in extras if f not in host_features()]
-    if missing:
+def _check_known(
+    target: Target, asked: list[str], known: frozenset[str], sets: tuple[str, ...]
+) -> None:
+    unknown = [f for f in asked if f not in known]
+    if unknown:
+        kinds = f"feature sets are {', '.join(map(repr, sets))}; " if sets else ""
         raise UnsupportedPlatformError(
-            f"this processor has no {', '.join(map(repr, missing))}",
-            hint=f"feature sets are {', '.join(map(repr, _LEVELS))}; this processor has "
-            + ", ".join(sorted(host_features())),
+            f"{target.arch or 'x86_64'} has no feature {', '.join(map(repr, unknown))}",
+            hint=f"{kinds}features are {', '.join(sorted(known))}",
         )

@@ -8,9 +8,10 @@ from llvmlite import binding
 
 from ...ir.errors import TilewrightError
 from ...ir.target import Target
-from ..cpu import Cpu, resolve
+from ..cpu import resolve
 from ..nvidia import Image, assemble, assembler, resolve_gpu
 from ..nvidia.machine import TRIPLE
+from ..processors import Cpu
 
 
 class CodeGenerationError(TilewrightError):
@@ -20,24 +21,18 @@ class CodeGenerationError(TilewrightError):
 
 
 @cache
-def _initialize() -> None:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+def _initialize_all() -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()
 
 
 def target_machine(cpu: Cpu) -> binding.TargetMachine:
     """Give LLVM's description of a processor."""
-    _initialize()
-    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=2, reloc="pic", codemodel="small"
+    _initialize_all()
+    return binding.Target.from_triple(cpu.triple).create_target_machine(
+        cpu=cpu.name, features=cpu.features, opt=2, reloc="pic", codemodel="small", abiname=cpu.abi
     )
-
-
-@cache
-def _initialize_all() -> None:
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
 
 
 def machine_for(target: Target) -> binding.TargetMachine:

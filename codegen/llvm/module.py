@@ -8,7 +8,8 @@ from ...ir.symbolic import Var
 from ...ir.target import Target
 from ...ir.thread.nodes import Data, Source, ThreadFunc
 from ...ir.thread.types import PointerType
-from ..cpu import Cpu, resolve
+from ..cpu import resolve
+from ..processors import Cpu
 from .emitter import Emitter, ModuleState
 from .locations import Locations
 from .nvptx import kernel_attributes, open_kernel

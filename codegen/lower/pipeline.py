@@ -13,7 +13,8 @@ from ...ir.symbolic import Expr, Var, var
 from ...ir.target import Target
 from ...ir.thread.nodes import Const, Reg, Return, ThreadFunc
 from ...ir.thread.types import POINTER, VectorType
-from ..cpu import Cpu, resolve
+from ..cpu import resolve
+from ..processors import Cpu
 from .gpu.across import combine_threads
 from .gpu.axes import guard_single, unify_axes
 from .gpu.compact import compact_for_threads

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llvmlite import binding
 
 from ...ir.target import Target
-from ..cpu import resolve
+from ..cpu import require_runnable, resolve
 from ..llvm.compile import target_machine
 from .errors import CompileError
 
@@ -21,10 +21,16 @@ class Library:
         Object files that may refer to each other; none is loaded twice into one library.
     target : Target
         What they were compiled for.
+
+    Raises
+    ------
+    UnsupportedPlatformError
+        If this machine cannot run that.
     """
 
     def __init__(self, objects: Sequence[bytes], target: Target) -> None:
         """Link and load."""
+        require_runnable(target)
         machine = target_machine(resolve(target))
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
         for data in objects:

@@ -5,9 +5,13 @@ from llvmlite import binding
 
 from tilewright.codegen import compile, cpu
 from tilewright.codegen.compiler import NotAProgramError
-from tilewright.codegen.cpu import UnsupportedPlatformError, resolve
+from tilewright.codegen.cpu import UnsupportedPlatformError, require_runnable, resolve
+from tilewright.codegen.llvm import compile_text, emit_module
+from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.processors import FAMILIES
+from tilewright.codegen.runtime.loader import Library
 from tilewright.ir.module import Module
-from tilewright.ir.target import Target
+from tilewright.ir.target import CPU_ARCHS, Target
 
 from tests.codegen.runtime.helpers import add_kernel
 
@@ -37,8 +41,10 @@ def test_a_processor_without_avx2(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_avx512_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     have = frozenset(f for f in cpu.host_features() if not f.startswith("avx512"))
     pretend(monkeypatch, binding.get_process_triple(), have)
+    asked = Target("cpu", features=("avx512",))
+    assert resolve(asked).vector_bits == 512
     with pytest.raises(UnsupportedPlatformError, match="this processor has no 'avx512'"):
-        resolve(Target("cpu", features=("avx512",)))
+        require_runnable(asked)
     assert resolve(Target("cpu", features=("avx2",))).vector_bits == 256
 
 
@@ -52,3 +58,36 @@ def test_compile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_program_is_named(wrong):
     with pytest.raises(NotAProgramError, match=f"not {type(wrong).__name__}"):
         compile(wrong)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (
+            Target("cpu", features=("sse9",)),
+            "has no feature 'sse9'.*sets are 'avx2'",
+        ),
+        (
+            Target("cpu", arch="aarch64", features=("avx2",)),
+            "has no feature 'avx2'.*dotprod",
+        ),
+        (Target("cpu", arch="riscv64", features=("q",)), "riscv64 has no feature 'q'.*zba"),
+    ],
+)
+def test_a_feature_nobody_knows(target: Target, message: str) -> None:
+    with pytest.raises(UnsupportedPlatformError, match=f"(?s){message}"):
+        resolve(target)
+
+
+@pytest.mark.parametrize("arch", ["aarch64", "riscv64", "wasm32"])
+def test_code_for_another_family_is_made_and_not_loaded(arch: str) -> None:
+    target = Target("cpu", arch=arch)
+    func = add_kernel()
+    made = compile_text(emit_module([lower_kernel(func, target).function], target), target)
+    assert made[:4] == (b"\0asm" if arch == "wasm32" else b"\x7fELF")
+    with pytest.raises(UnsupportedPlatformError, match=f"code for {arch} does not run"):
+        Library([made], target)
+
+
+def test_every_processor_is_a_target() -> None:
+    assert set(FAMILIES) | {"x86_64"} == set(CPU_ARCHS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...cpu import Cpu
+from ...processors import Cpu
 
 THREAD: Final = Cpu("gpu", "", 128, 255)
 """Sixteen bytes are the most that one instruction of a thread loads or stores."""

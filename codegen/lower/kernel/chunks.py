@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....ir.dtype import DType
 from ....ir.loop import nodes as loop
 from ....ir.loop.visit import loads, stores
-from ...cpu import Cpu
+from ...processors import Cpu
 
 WIDEST = 4
 """Registers that one vector value may take."""

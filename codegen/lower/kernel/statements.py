@@ -35,7 +35,7 @@ from ....ir.thread.nodes import (
     Store,
     Value,
 )
-from ...cpu import Cpu
+from ...processors import Cpu
 from ..loops.known import conjuncts
 from ..loops.tighten import solve
 from .bounds import fail

@@ -20,7 +20,7 @@ from ....ir.loop.visit import (
     with_children,
 )
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, const_value, var
-from ...cpu import Cpu
+from ...processors import Cpu
 from .folds import fold_of
 from .known import conjuncts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....ir.loop.nodes import For, If, Stmt
 from ....ir.loop.visit import loads, stores, substitute_in, transform
 from ....ir.symbolic import as_expr, ceildiv, const_value, var
-from ...cpu import Cpu
+from ...processors import Cpu
 
 LONGEST = 16
 """Registers' worth of lanes above which a loop of constant extent is cut as well."""
