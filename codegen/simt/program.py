@@ -17,6 +17,7 @@ from ...ir.identity import STEP_STRIDE
 from ...ir.loop.nodes import PrimFunc
 from ...ir.script import parse, to_text
 from ...ir.target import Target
+from ...schedules.refs import FunctionRef
 from ...schedules.state import State
 from ...schedules.text import to_python
 from ..lower.pipeline import KernelArtifact, lower_kernel
@@ -68,18 +69,33 @@ class Program:
 
 
 def step_texts(states: Iterable[State]) -> Mapping[int, str]:
-    """Write the steps of traces by their ordinals, which the uids they minted tell."""
-    return {
-        state.first + position: f"step {position}: {line}"
-        for state in states
-        for position, line in enumerate(to_python(state.trace).splitlines())
-    }
+    """Write steps by the uids they say something about.
+
+    A uid tells the ordinal of the step that minted it, and stands for it here as the first number
+    of that step. Nodes that are older are told by the last step that was handed them.
+    """
+    texts: dict[int, str] = {}
+    for state in states:
+        lines = to_python(state.trace).splitlines()
+        for position, (step, line) in enumerate(zip(state.trace.steps, lines, strict=True)):
+            if step.op.startswith("get_"):
+                continue
+            text = f"step {position}: {line}"
+            texts[(state.first + position) * STEP_STRIDE] = text
+            for operand in step.operands():
+                ref = state.results[operand.step][operand.index]
+                if not isinstance(ref, FunctionRef):
+                    texts[ref.uid] = text
+    return texts
 
 
 def steps_of(function: PrimFunc, texts: Mapping[int, str]) -> Mapping[str, str]:
-    """Tell which step made each loop and block of a function, by name."""
+    """Tell which step made each loop and block of a function, or touched it last, by name."""
     tree = tree_of(function)
     named = [(uid, loop.var.name) for uid, loop in tree.loops.items()]
     named += [(uid, block.name) for uid, block in tree.blocks.items()]
-    made = {name: texts.get(uid // STEP_STRIDE, "") for uid, name in named}
+    made = {
+        name: texts.get(uid // STEP_STRIDE * STEP_STRIDE) or texts.get(uid, "")
+        for uid, name in named
+    }
     return MappingProxyType({name: text for name, text in sorted(made.items()) if text})

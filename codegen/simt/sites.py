@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ...ir.errors import Json
 from ...ir.identity import STEP_STRIDE, Uid
 from ...ir.thread.nodes import NO_SOURCE, Loop, Source, Stmt
+
+
+FIRST_VALUE: Final = "_init"
+"""Ends the name of the block that gives a reduction its first value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +82,16 @@ class Steps:
     texts: Mapping[int, str] = field(default_factory=dict[int, str])
     named: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def of(self, source: Source) -> str:
-        """Name the step that made what a statement comes from; empty if none did."""
-        if source.name in self.named:
-            return self.named[source.name]
-        return "" if source.uid is None else self.texts.get(source.uid // STEP_STRIDE, "")
+    def of(self, source: Source, loops: tuple[str, ...] = ()) -> str:
+        """Name the step that made what a statement comes from; empty if none did.
+
+        Lowering splits the first value of a reduction off its block, under a name of its own; what
+        no step made is told by the innermost loop around it that one did.
+        """
+        if source.uid is not None and source.uid // STEP_STRIDE in self.texts:
+            return self.texts[source.uid // STEP_STRIDE]
+        names = (source.name, source.name.removesuffix(FIRST_VALUE), *reversed(loops))
+        return next((self.named[name] for name in names if name in self.named), "")
 
 
 NO_STEPS = Steps()
@@ -105,7 +115,7 @@ class Sites:
             source.name,
             tuple(self._loops),
             source.uid,
-            self.steps.of(source),
+            self.steps.of(source, tuple(self._loops)),
             source.origins,
         )
         self.all.append(site)
