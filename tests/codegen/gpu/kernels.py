@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tilewright.ir.script import parse
@@ -265,6 +266,12 @@ def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, ...], lanes: i
     for loop, axis in zip(reversed(numbers), ("x", "y", "z"), strict=False):
         sch.bind(loop, f"threadIdx.{axis}")
     sch.vectorize(vector)
+
+
+@cache
+def scheduled(name: str) -> PrimFunc:
+    """Give the scheduled function of a kernel, made once."""
+    return function(globals()[name]())
 
 
 def function(schedule: Schedule) -> PrimFunc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,11 +71,17 @@ def outputs(func: PrimFunc, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [a for a, p in zip(arrays, params, strict=True) if p.access != "in"]
 
 
+@cache
+def artifact_of(func: PrimFunc) -> KernelArtifact:
+    """Lower a function once."""
+    return lower_kernel(func, SIMT)
+
+
 def agrees(
     scheduled: PrimFunc, naive: PrimFunc, sizes: dict[str, int], *, tolerance: float = 0.0
 ) -> Report:
     """Check that a kernel computes what the program says, and that the checks find nothing."""
-    artifact = lower_kernel(scheduled, SIMT)
+    artifact = artifact_of(scheduled)
     given = data(naive, sizes)
     wanted = [a.copy() for a in given]
     run_prim(naive, wanted)

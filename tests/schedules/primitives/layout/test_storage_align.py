@@ -1,0 +1,30 @@
+"""storage_align."""
+
+from tilewright.schedules.primitives.layout.storage_align import StorageAlign
+
+from tests.schedules.helpers import MATMUL, accepted, rejected, schedule
+
+
+def cached():
+    sch = schedule(MATMUL)
+    copy = sch.cache_read(sch.get_block("mm"), sch.get_buffer("B"), "shared")
+    return sch, copy, sch.get_buffer("B_shared")
+
+
+def test_rows_are_padded(golden):
+    sch, _, buffer = cached()
+    sch.storage_align(buffer, axis=0, factor=32, offset=8)
+    golden("storage_align.txt", str(sch))
+    assert sch.verify().required()
+
+
+def test_requirements():
+    sch, _, buffer = cached()
+    rejected(sch, StorageAlign(sch.get_buffer("A"), 0, 32, 8), 1, "parameter")
+    rejected(sch, StorageAlign(buffer, 1, 32, 8), 2, "all but the last")
+    rejected(sch, StorageAlign(buffer, -1, 32, 8), 2, "axis -1")
+    rejected(sch, StorageAlign(buffer, 0, 0, 0), 3, "remainder 0 by 0")
+    rejected(sch, StorageAlign(buffer, 0, 32, 32), 3, "remainder 32 by 32")
+    accepted(sch, StorageAlign(buffer, 0, 32, 8))
+    sch.storage_align(buffer, axis=0, factor=32, offset=8)
+    rejected(sch, StorageAlign(buffer, 0, 32, 8), 4, "aligns 'B_shared' already")
