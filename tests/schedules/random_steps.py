@@ -31,14 +31,18 @@ if TYPE_CHECKING:
 
 FUNCTION = "random"
 """The name of the functions that `prim_funcs` and `chains` draw."""
-LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction")
+LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction", "tensorize")
 
 Maker = "Callable[[random.Random, State], Primitive | None]"
 
 
 def loop_level() -> list[type[Primitive]]:
-    """The primitives whose steps change one loop-level function."""
-    return [cls for cls in primitives() if cls.family in LOOP_FAMILIES]
+    """The primitives whose steps change one loop-level function, and that fit any.
+
+    Random programs hold no tile of an instruction: `test_tensorized_properties` draws some.
+    """
+    found = (cls for cls in primitives() if cls.family in LOOP_FAMILIES)
+    return [cls for cls in found if cls.verb() != "tensorize"]
 
 
 def name(state: State) -> str:
@@ -165,6 +169,25 @@ def _transform_layout(rng: random.Random, state: State) -> Primitive | None:
     return _step("transform_layout", ref, text)
 
 
+def _pad_einsum(rng: random.Random, state: State) -> Primitive | None:
+    found = blocks(state)
+    if not found:
+        return None
+    block = rng.choice(found)
+    padding = tuple(rng.choice([1, 1, 2, 3, 4]) for _ in state.block(block).iters)
+    return _step("pad_einsum", block, padding)
+
+
+def _storage_align(rng: random.Random, state: State) -> Primitive | None:
+    found = [ref for ref in temporaries(state) if state.buffer(ref).rank > 1]
+    if not found:
+        return None
+    ref = rng.choice(found)
+    factor = rng.choice([2, 4, 32])
+    axis = rng.randrange(state.buffer(ref).rank - 1)
+    return _step("storage_align", ref, axis, factor, rng.randrange(factor))
+
+
 def _loop_partition(rng: random.Random, state: State) -> Primitive | None:
     found = loops(state)
     if not found:
@@ -183,16 +206,19 @@ def _step(verb: str, *values: object) -> Primitive:
 
 MAKERS: Mapping[str, Maker] = {
     "annotate": _annotate,
+    "blockize": _loop("blockize"),
     "compute_at": _pair("compute_at"),
     "compute_inline": _block("compute_inline"),
     "decompose_reduction": _decompose,
     "fuse": _fuse,
     "loop_partition": _loop_partition,
+    "pad_einsum": _pad_einsum,
     "parallel": _loop("parallel"),
     "reorder": _reorder,
     "reverse_compute_at": _pair("reverse_compute_at"),
     "reverse_compute_inline": _block("reverse_compute_inline"),
     "split": _split,
+    "storage_align": _storage_align,
     "transform_layout": _transform_layout,
     "unroll": _loop("unroll"),
     "vectorize": _loop("vectorize"),

@@ -62,7 +62,7 @@ def test_parameters_are_numbered_and_partial_loops_exist():
 
 
 def test_an_unknown_name_lists_what_is_near():
-    with pytest.raises(UnknownIntrinsicError, match="intrinsics are avx512.fma.f32.14x32"):
+    with pytest.raises(UnknownIntrinsicError, match=r"intrinsics are avx512\.fma\.f32\.14x32"):
         get_intrinsic("avx512.fma.f32.14x23")
     assert not has_intrinsic("avx512.fma.f32.14x23")
 
@@ -71,7 +71,7 @@ def test_a_name_is_taken_once():
     known = get_intrinsic("avx2.fma.f32.6x16")
     assert register(known) is known
     other = type(known)(known.name, "", known.semantics, (), known.expand)
-    with pytest.raises(DuplicateIntrinsicError, match="avx2.fma"):
+    with pytest.raises(DuplicateIntrinsicError, match=r"avx2\.fma"):
         register(other)
 
 
