@@ -8,8 +8,12 @@ import time
 
 import pytest
 
-from tilewright.schedules import from_python
+from tilewright.schedules import Primitive, Schedule, from_python
+from tilewright.schedules.primitives.tensorize.blockize import Blockize
+from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
+from tilewright.schedules.primitives.tensorize.tensorize import Tensorize
 
+from tests.codegen.tensorized import FMA_AVX512
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
 from tests.schedules.random_steps import loop_level, random_step
 
@@ -86,6 +90,7 @@ sch.transform_layout("B_global", lambda a, b: (b // 8, a, b % 8))
 sch.parallel(i0)
 """,
     ),
+    "a tile that an instruction does": (FMA_AVX512.program, FMA_AVX512.steps),
     "epilogue in the tile of the product": (
         BATCHED,
         """
@@ -170,3 +175,28 @@ def test_steps_are_quick():
     assert len(times) > 100
     assert statistics.median(times) <= 1
     assert statistics.quantiles(times, n=20)[-1] <= 10
+
+
+def test_tensorizing_is_quick():
+    """Check and rewrite together: five of a hundred take over ten milliseconds."""
+    times: list[float] = []
+    for _ in range(12):
+        naive = FMA_AVX512.naive()
+        padded = naive.branch()
+        times.append(_timed(padded, PadEinsum(padded.get_block("mm"), (14, 32, 8))))
+        mm = naive.get_block("mm")
+        i, j, k = naive.get_loops(mm)
+        i0, i1 = naive.split(i, (None, 14))
+        j0, j1 = naive.split(j, (None, 32))
+        naive.reorder((i0, j0, k, i1, j1))
+        naive.decompose_reduction(mm, k)
+        times.append(_timed(naive.branch(), Blockize(i1)))
+        times.append(_timed(naive, Tensorize(i1, "avx512.fma.f32.14x32")))
+    assert statistics.median(times) <= 5
+    assert statistics.quantiles(times, n=20)[-1] <= 10
+
+
+def _timed(sch: Schedule, step: Primitive) -> float:
+    start = time.thread_time()
+    sch.apply(step)
+    return (time.thread_time() - start) * 1e3
