@@ -6,7 +6,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,21 +59,23 @@ class FakeDriver:
     def reset(self) -> None:
         self.library.fake_reset()
 
-    def emulate(self, schedule: tw.Schedule) -> None:
-        """Let SIMT execute the one kernel of a schedule."""
-        simt = tw.compile(schedule, tw.Target("simt", arch="sm_80"))
-        (program,) = simt.artifact.programs.values()
+    def emulate(self, program: tw.Schedule | tw.Module) -> None:
+        """Let SIMT execute the kernels of a program."""
+        simt = tw.compile(program, tw.Target("simt", arch="sm_80"))
         emulator = SimtDevice(simt.target)
         emulator.load(simt.artifact)
-        (kernel,) = emulator._kernels
-        count = len(program.lowered.function.params)
-        self.on_launch(lambda _name, dims, params: kernel.launch([0, *dims], params), count)
+        known = {k.program.lowered.name: k for k in emulator._kernels}
+        counts = {n: len(k.program.lowered.function.params) for n, k in known.items()}
+        self.on_launch(lambda name, dims, params: known[name].launch([0, *dims], params), counts)
         self.kept.append(emulator)
 
-    def on_launch(self, function: Callable[[str, list[int], list[int]], int], count: int) -> None:
-        """Let ``function`` be the GPU: the name, the launch's numbers, ``count`` addresses."""
+    def on_launch(
+        self, function: Callable[[str, list[int], list[int]], int], counts: Mapping[str, int] | int
+    ) -> None:
+        """Let ``function`` be the GPU: the name, the launch's numbers, the arguments' addresses."""
 
         def launched(name, dims, params) -> int:
+            count = counts if isinstance(counts, int) else counts[name.decode()]
             return function(name.decode(), list(dims[:7]), [params[k] for k in range(count)])
 
         callback = LAUNCHED(launched)

@@ -354,3 +354,39 @@ def test_a_device_has_its_own_table(driver) -> None:
     assert artifact.target == CUDA
     with pytest.raises(ProviderError, match="brings the runtime table of its device"):
         tw.compile(doubled(), CUDA, table=RuntimeTable())
+
+
+def network() -> tw.Module:
+    """A layer with weights of which one is transposed before, a mask of rows, a softmax."""
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((5, 8)).astype(np.float32)
+    bias = rng.standard_normal(5).astype(np.float32)
+    module = tw.parse("""
+rows = symbols("rows", lower=0)
+
+@graph_func
+def main(x: Tensor[(rows, 8), f32]):
+    turned: Tensor[(8, 5), f32] = permute_dims(const("w", Tensor[(5, 8), f32]), axes=(1, 0))
+    product: Tensor[(rows, 5), f32] = matmul(x, turned)
+    shifted: Tensor[(rows, 5), f32] = add(product, const("b", Tensor[(5,), f32]))
+    y: Tensor[(rows, 5), f32] = softmax(shifted, axis=1)
+    return y, product
+""")
+    return module.with_constants({
+        "w": Constant((5, 8), f32, lambda: weights), "b": Constant((5,), f32, lambda: bias),
+    })  # fmt: skip
+
+
+def test_a_graph_by_the_default_rules(driver) -> None:
+    driver.emulate(network())
+    exe, cpu = tw.compile(network(), CUDA), tw.compile(network(), "cpu")
+    for rows in (1, 7, 0, 3):
+        x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+        given, wanted = exe(x), cpu(x)
+        for ours, theirs in zip(given, wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    kept = opened_device().upload(np.ones((2, 8), np.float32))
+    y, product = exe(kept)
+    assert isinstance(y, DeviceTensor)
+    assert product.shape == (2, 5)
+    np.testing.assert_allclose(y.numpy(), cpu(kept.numpy())[0], rtol=1e-5)
