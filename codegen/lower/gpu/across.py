@@ -8,10 +8,11 @@ from typing import Final
 from ....ir.analysis import reduction_update
 from ....ir.gpu import THREAD_AXES
 from ....ir.loop.builder import Combiner, identity_of
-from ....ir.loop.decompose import Namer, around, namer_of, split_off
+from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Load, PrimFunc, Stmt, Store
 from ....ir.loop.visit import replace_statement, seq, substitute_in, walk
 from ....ir.symbolic import TRUE, Var, free_vars
+from .errors import KernelStatementError
 
 ACROSS: Final = "across"
 """Annotates what is done once the threads have their parts: operation, part and axes."""
@@ -60,7 +61,12 @@ def _reducing(block: Block) -> frozenset[Var]:
 def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     found = reduction_update(block)
     if found is None:
-        raise TypeError(f"block {block.name!r} is bound to threads, but is no update")
+        raise KernelStatementError(
+            f"a reduction of block {block.name!r} is bound to threads, but is no update C = C op "
+            "value, which they could combine",
+            where=f"block {block.name!r}",
+            hint="bind a loop that feeds spatial iterations",
+        )
     store, update = found
     names, path = namer_of(func), around(func.body, block)
     reducing = _reducing(block)
@@ -72,7 +78,8 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     total = _total(block, store, part, update.op)
     last = _last(total, path[first:], names, (update.op, part.name, *axes))
     own = _partial(block, store, part, update)
-    new = seq(replace_statement(path[first], block, own), last)
+    start = _first(own, path[first:], names)
+    new = seq(start, replace_statement(path[first], block, replace(own, init=None)), last)
     body = replace_statement(func.body, path[first], new)
     return replace(func, body=body, buffers=(*func.buffers, part))
 
@@ -90,6 +97,25 @@ def _partial(block: Block, store: Store, part: Buffer, update: Binary) -> Block:
         # What it combines is marked as done by its annotation.
         annotations=(*block.annotations, (ACROSS, "part")),
     )
+
+
+def _first(own: Block, path: tuple[Stmt, ...], names: Namer) -> Stmt:
+    """Give the nest that starts the parts: all of them, for all threads take part in the end."""
+    made = _split(own, path, names)
+    bare = replace(made.block, predicate=TRUE)
+    return bare if made.nest is made.block else replace_statement(made.nest, made.block, bare)
+
+
+def _split(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start:
+    made = split_off(block, path, names)
+    if made is None:
+        raise KernelStatementError(
+            f"loops around block {block.name!r} depend on each other, so its threads cannot "
+            "combine what they have",
+            where=f"block {block.name!r}",
+            hint="bind a loop that stands alone around the reduction",
+        )
+    return made
 
 
 def _combiner(op: str) -> Combiner:
@@ -111,9 +137,7 @@ def _total(block: Block, store: Store, part: Buffer, op: str) -> Block:
 
 def _last(block: Block, path: tuple[Stmt, ...], names: Namer, notes: tuple[str, ...]) -> Stmt:
     """Give the nest that combines the parts and writes the result."""
-    made = split_off(block, path, names)
-    if made is None:
-        raise TypeError(f"the loops around {block.name!r} depend on each other")
+    made = _split(block, path, names)
     shell = made.block
     body = substitute_in(shell.body, {v.var: v.binding for v in shell.iters})
     guarded = body if shell.predicate is TRUE else If(shell.predicate, body)
