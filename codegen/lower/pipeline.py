@@ -22,6 +22,7 @@ from .gpu.kernel import lower_threads
 from .gpu.machine import THREAD
 from .gpu.tails import lift_uniform
 from .gpu.virtual import distribute_virtual
+from .instructions import check_instructions
 from .kernel.context import Context
 from .kernel.memory import Memory
 from .kernel.scratch import Scratch
@@ -139,6 +140,11 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     KernelArtifact
         The thread-level function and its calling convention.
 
+    Raises
+    ------
+    MissingInstructionError
+        If the target lacks an instruction that the function was tensorized with.
+
     Examples
     --------
     >>> from ...ir.dtype import f32
@@ -149,6 +155,7 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
+    check_instructions(func, target)
     if target.is_gpu:
         return _lower_for_gpu(func, target)
     cpu = resolve(target)

@@ -1,4 +1,4 @@
-"""Register tiles of AVX2: u8 times s8, two products at once, exact where VNNI is missing.
+"""Register tiles of AVX2: bytes times s8, two products at once, exact where VNNI is missing.
 
 ``vpmaddubsw`` would take four bytes at once, but its 16-bit sums saturate (255 * 127 * 2 does not
 fit). So bytes are widened to 16 bits, and ``vpmaddwd`` sums pairs in 32.
@@ -6,7 +6,7 @@ fit). So bytes are widened to 16 bits, and ``vpmaddwd`` sums pairs in 32.
 
 from __future__ import annotations
 
-from ...ir.dtype import i8, i16, i32, u8
+from ...ir.dtype import DType, i8, i16, i32, u8
 from ...ir.script import parse
 from ...ir.thread.nodes import Binary, Bitcast, Broadcast, Cast, Perform, Reg, Stmt, Value
 from ...ir.thread.operations.x86 import VPMADDWD_256
@@ -20,7 +20,7 @@ a, c = symbols("a c")
 
 @prim_func
 def dot(
-    A: Buffer(({rows}, 2), u8, strides=(a, 1)),
+    A: Buffer(({rows}, 2), {left}, strides=(a, 1)),
     B: Buffer(({columns}, 2), i8, strides=(2, 1)),
     C: InOut(({rows}, {columns}), i32, strides=(c, 1)),
 ):
@@ -47,18 +47,21 @@ def _combine(total: Value, a: Value, b: Value) -> tuple[tuple[Stmt, ...], Value]
     return (Perform(VPMADDWD_256, (a, Cast(_WORDS, b)), (pairs,)),), Binary("add", total, pairs)
 
 
-def _tile(rows: int, columns: int) -> Intrinsic:
+def _tile(left: DType, rows: int, columns: int) -> Intrinsic:
     return register(
         Intrinsic(
-            name=f"avx2.dot.u8i8.{rows}x{columns}",
+            name=f"avx2.dot.{left}i8.{rows}x{columns}",
             summary=f"{rows} x {columns} sums get two products of bytes each, 8 sums at a time.",
-            semantics=parse(_TILE.format(rows=rows, columns=columns)).prims[0],
+            semantics=parse(_TILE.format(left=left, rows=rows, columns=columns)).prims[0],
             needs=VPMADDWD_256.needs,
-            expand=register_tile((u8, i8, i32), _LANES, 2, _everywhere, _combine),
+            expand=register_tile((left, i8, i32), _LANES, 2, _everywhere, _combine),
             partial=frozenset({0, 1}),
         )
     )
 
 
-AVX2_DOT_6X16 = _tile(6, 16)
+AVX2_U8I8_6X16 = _tile(u8, 6, 16)
 """12 accumulators of 8 sums, two of B, one of A, one of products, of 16 registers."""
+
+AVX2_I8I8_6X16 = _tile(i8, 6, 16)
+"""The same for a signed left side."""

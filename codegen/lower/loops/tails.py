@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.loop.nodes import For, If, Let, Seq, Stmt, Store
+from ....ir.loop.nodes import INTRINSIC, Block, For, If, Let, Seq, Stmt, Store
 from ....ir.loop.visit import children, seq, substitute_in, with_children
 from ....ir.symbolic import (
     FALSE,
@@ -226,13 +226,27 @@ def _guard(part: Bool, path: _Path) -> Guard | None:
 
 
 def unrolled_stores(statement: Stmt) -> int:
-    """Count stores, those in unrolled loops as often as they will be written."""
+    """Count stores, those in unrolled loops as often as they will be written.
+
+    A tensor instruction takes at once what one lane of it does, however many steps that has.
+    """
     if isinstance(statement, Store):
         return 1
+    if isinstance(statement, Block) and INTRINSIC in dict(statement.annotations):
+        return _rows(statement.body)
     times = 1
     if isinstance(statement, For) and statement.kind == "unrolled":
         times = const_value(statement.extent) or 1
     return times * sum(unrolled_stores(c) for c in children(statement))
+
+
+def _rows(nest: Stmt) -> int:
+    """Count the unrolled iterations of a tensorized nest down to its lanes."""
+    if not isinstance(nest, For):
+        return max((_rows(c) for c in children(nest)), default=1)
+    if nest.kind == "vectorized":
+        return 1
+    return (const_value(nest.extent) or 1) * _rows(nest.body)
 
 
 def _affordable(body: Stmt, copies: int, stores: int) -> bool:

@@ -15,6 +15,7 @@ from ....ir.thread.operations.x86 import (
     VPDPWSSD_512,
     VPMADDWD_256,
 )
+from ..arrays import where
 from .handler import Group, Handler
 
 
@@ -44,7 +45,7 @@ def _grouped(products: NDArray[np.int32], count: int) -> NDArray[np.int32]:
 
 def _flushed(x: Any) -> Any:
     """Give zero of the same sign for subnormals."""
-    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+    return where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
 
 
 def _dot_bfloats(_: Group, operands: Sequence[Any]) -> Sequence[Any]:

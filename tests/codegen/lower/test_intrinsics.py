@@ -1,0 +1,230 @@
+"""Tensorized matmuls run through the processor's instructions, in all tails, and stay exact."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.cpu import UnsupportedPlatformError, require_runnable
+from tilewright.codegen.llvm import assembly, compile_text, emit_module
+from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.lower.instructions import MissingInstructionError
+from tilewright.codegen.lower.kernel.intrinsics import IntrinsicMismatchError
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.target import Target
+from tilewright.ir.thread.nodes import Fma, Perform, Select, Stmt
+from tilewright.schedules.replay import TraceMismatchError
+
+from tests.codegen.kernels import Kernel, load
+from tests.codegen.tensorized import EXAMPLES, Example
+
+
+def runnable(target: Target) -> bool:
+    """Whether this machine can run code for a target."""
+    try:
+        require_runnable(target)
+    except UnsupportedPlatformError:
+        return False
+    return True
+
+
+HERE = [name for name, example in EXAMPLES.items() if runnable(example.target)]
+"""What this machine can run; all are compiled."""
+
+INSTRUCTION = {
+    "fma-avx512": ("vfmadd",),
+    "fma-avx2": ("vfmadd",),
+    "vnni": ("vpdpbusd",),
+    "vnni-signed": ("vpdpwssd", "vpmaddwd"),  # LLVM takes one apart where that is no slower
+    "dot-avx2": ("vpmaddwd",),
+    "dot-avx2-signed": ("vpmaddwd",),
+    "bf16": ("vdpbf16ps",),
+    "sdot": ("sdot",),
+}
+BYTES = [n for n in HERE if "dot" in n or "vnni" in n]
+DTYPES = {"f32": np.float32, "u8": np.uint8, "i8": np.int8, "i32": np.int32,
+          "bf16": ml_dtypes.bfloat16}  # fmt: skip
+
+
+@cache
+def function(name: str):
+    return EXAMPLES[name].scheduled().module.prims[0]
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    target = EXAMPLES[name].target
+    artifact = lower_kernel(function(name), target)
+    text = emit_module([artifact.function], target)
+    engine, address = load(artifact.name, text, target)
+    return Kernel(artifact, text, target, engine, address)
+
+
+def operands(name: str, shape: tuple[int, int, int], seed: int):
+    """Random operands and room for the result, filled with what must not stay."""
+    m, n, k = shape
+    rng = np.random.default_rng(seed)
+    left, right, out = (DTYPES[b.dtype.name] for b in function(name).buffer_params)
+    made = []
+    for dtype, size in ((left, (m, k)), (right, (k, n))):
+        if np.issubdtype(dtype, np.integer):
+            bounds = np.iinfo(dtype)
+            made.append(rng.integers(bounds.min, bounds.max, size, dtype, endpoint=True))
+        else:
+            made.append(rng.standard_normal(size).astype(dtype))
+    return *made, np.full((m, n), 77, out)
+
+
+def check(a, b, c) -> None:
+    """Compare sums with exact ones: integers as they are, others within k roundings to f32."""
+    if c.dtype == np.int32:
+        np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
+        return
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    # Products of bfloat16 are exact in f32, those of f32 inside a fused multiply-add; so each of
+    # the k additions rounds once. vdpbf16ps takes what is below 2**-126 for zero.
+    k = a.shape[1]
+    bound = k * 2.0**-24 / (1 - k * 2.0**-24) * (np.abs(wide_a) @ np.abs(wide_b)) + k * 2.0**-126
+    assert np.all(np.abs(c - wide_a @ wide_b) <= bound)
+
+
+def run(name: str, shape: tuple[int, int, int], seed: int = 0) -> None:
+    a, b, c = operands(name, shape, seed)
+    assert kernel(name)(a, b, c) == 0
+    check(a, b, c)
+
+
+def tile(name: str) -> tuple[int, int]:
+    rows, columns = EXAMPLES[name].steps.split(".")[-1].split('"')[0].split("x")
+    return int(rows), int(columns)
+
+
+def instructions(name: str) -> int:
+    """One tile a number of remaining rows, once for all columns and once for some of them."""
+    rows, columns = tile(name)
+    lanes = 4 if name == "sdot" else 8 if "avx2" in name else 16
+    return 2 * (columns // lanes) * sum(range(1, rows + 1))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.usefixtures("every_level")
+def test_every_instruction_is_reached_from_the_naive_program(name: str) -> None:
+    example = EXAMPLES[name]
+    text = emit_module([lower_kernel(function(name), example.target).function], example.target)
+    assert compile_text(text, example.target)[:4] == b"\x7fELF"
+    names = [x.split()[0] for x in assembly(text, example.target).splitlines() if x.strip()]
+    found = sum(n.startswith(INSTRUCTION[name]) for n in names)
+    assert found >= instructions(name)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.usefixtures("every_level")
+def test_no_tail_falls_back_to_loops(name: str) -> None:
+    artifact = lower_kernel(function(name), EXAMPLES[name].target)
+    assert sum(1 for _ in performed(artifact.function.body)) == instructions(name)
+
+
+def performed(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Iterate the statements that do the work of a tile."""
+    for statement in body:
+        value = getattr(statement, "value", None)
+        if isinstance(value, Select):
+            value = value.then
+        if isinstance(statement, Perform) or isinstance(value, Fma):
+            yield statement
+        for field in ("body", "then", "otherwise"):
+            yield from performed(getattr(statement, field, None) or ())
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_all_tails_of_rows_and_columns(name: str) -> None:
+    rows, columns = tile(name)
+    rng = random.Random(name)
+    for m in range(1, 2 * rows + 2):
+        run(name, (m, rng.randint(1, 2 * columns + 3), rng.randint(1, 9)), m)
+    for n in (*range(1, columns + 2), 2 * columns, 2 * columns + 1):
+        run(name, (rng.randint(1, rows + 2), n, rng.randint(1, 9)), n)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_random_shapes(name: str, fuzz_factor: int) -> None:
+    rng = random.Random(f"shapes of {name}")
+    for seed in range(12 * fuzz_factor):
+        run(name, (rng.randint(1, 70), rng.randint(1, 150), rng.randint(1, 300)), seed)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_compiled_equals_interpreted(name: str) -> None:
+    rows, columns = tile(name)
+    for shape in ((rows + 1, columns + 1, 5), (1, 3, 2), (2, columns, 1)):
+        a, b, c = operands(name, shape, 5)
+        if c.dtype != np.int32:  # small whole numbers, so that every order of sums is exact
+            a, b = (np.round(x.astype(np.float32) * 4).astype(x.dtype) for x in (a, b))
+        expected = np.empty_like(c)
+        run_prim(function(name), [a, b, expected])
+        assert kernel(name)(a, b, c) == 0
+        np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize("name", BYTES)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 257])
+def test_extreme_bytes_do_not_saturate(name: str, k: int) -> None:
+    a, b, c = operands(name, (rows := tile(name)[0] + 1, 40, k), 0)
+    low, high = np.iinfo(a.dtype).min, np.iinfo(a.dtype).max
+    for left in (low, high):
+        for right in (-128, 127):
+            a[:], b[:] = left, right
+            assert kernel(name)(a, b, c) == 0
+            assert np.all(c == k * left * right), (rows, left, right)
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_sums_wrap(name: str) -> None:
+    k = 70_000  # 255 * 127 * 70000 > 2 ** 31
+    a, b, c = operands(name, (2, 3, k), 0)
+    a[:], b[:] = np.iinfo(a.dtype).max, 127
+    assert kernel(name)(a, b, c) == 0
+    exact = k * int(a[0, 0]) * 127
+    assert np.all(c == (exact + 2**31) % 2**32 - 2**31)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "lacking"),
+    [
+        ("vnni", Target("cpu", features=("avx2",)), "avx512vnni"),
+        ("bf16", Target("cpu", features=("avx512",)), "avx512bf16"),
+        ("fma-avx512", Target("cpu", features=("avx2",)), "avx512f"),
+        ("sdot", Target("cpu"), "aarch64, dotprod"),
+        ("sdot", Target("cpu", arch="aarch64"), "dotprod"),
+        ("fma-avx2", Target("cpu", arch="aarch64"), "fma"),
+        ("vnni", Target("simt"), "avx512vnni"),
+        ("vnni", Target("cuda"), "avx512vnni"),
+    ],
+    ids=str,
+)
+def test_an_instruction_of_another_target_is_refused_when_compiling(name, target, lacking) -> None:
+    with pytest.raises(MissingInstructionError, match=f"has no {lacking}, which") as caught:
+        tw.compile(EXAMPLES[name].scheduled().module, target)
+    assert "block 'mm_o' of function 'matmul'" in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "other"), [("vnni", "dot-avx2"), ("sdot", "vnni-signed")])
+def test_an_instruction_of_another_target_is_refused_when_scheduling(name, other) -> None:
+    example = Example(EXAMPLES[name].program, EXAMPLES[name].steps, EXAMPLES[other].target)
+    with pytest.raises(TraceMismatchError, match="requirement 9"):
+        example.scheduled()
+
+
+def test_a_block_that_is_not_what_its_instruction_computes_is_refused() -> None:
+    text = to_text(EXAMPLES["vnni"].scheduled().module)
+    changed = text.replace("i32(A_pad[vi, vk]) * i32(", "i32(A_pad[vi, vk]) + i32(")
+    assert changed != text
+    with pytest.raises(IntrinsicMismatchError, match=r"'mm_o' is not what avx512vnni\.dot"):
+        lower_kernel(parse(changed).prims[0], EXAMPLES["vnni"].target)
