@@ -6,6 +6,7 @@ from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
 from tilewright.schedules.problem import ParameterError
 
+from tests.codegen.tensorized import FMA_AVX512
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 
 
@@ -72,3 +73,10 @@ def test_scopes():
     assert sch.verify().ok
     rejected(sch, SetScope(sch.get_buffer("x"), "local"), 1, "is a parameter")
     rejected(sch, SetScope(sch.get_buffer("u"), "attic"), 2, "no scope 'attic'")
+
+
+def test_a_buffer_that_an_instruction_works_on_stays_as_it_lies():
+    sch = FMA_AVX512.scheduled()
+    packed = sch.get_buffer("B_global")
+    turned = "lambda a, b, c: (b, a, c)"
+    rejected(sch, map_step(sch, packed, turned), 5, "works on 'B_global' in block 'mm_o'")
