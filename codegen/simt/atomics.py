@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import numpy as np
-
 from ...ir.thread.nodes import AtomicOp, Reg
-from .access import Access, atomic
+from .access import atomic
+from .arrays import spread, where
 from .frame import Frame
+from .spots import Access, Request
 from .values import Run
 
 Change = Callable[[Any, Any], Any]
@@ -24,7 +24,7 @@ UPDATES: Final[Mapping[AtomicOp, Change]] = {
 
 
 def _spread(frame: Frame, value: Any) -> Any:
-    return np.broadcast_to(value, (frame.count,))
+    return spread(value, (frame.count,))
 
 
 def _keep(frame: Frame, reg: Reg | None, value: Any) -> None:
@@ -32,7 +32,7 @@ def _keep(frame: Frame, reg: Reg | None, value: Any) -> None:
         return
     old = frame.registers.get(reg)
     if frame.active is not None and old is not None:
-        value = np.where(frame.active, value, old)
+        value = where(frame.active, value, old)
     frame.registers[reg] = value
 
 
@@ -40,7 +40,8 @@ def reader(access: Access, address: Run, result: Reg) -> Callable[[Frame], None]
     """Compile an atomic load."""
 
     def run(frame: Frame) -> None:
-        _keep(frame, result, atomic(frame, access, address(frame), None))
+        old = atomic(Request(frame, access, "read"), address(frame), None)
+        _keep(frame, result, old)
 
     return run
 
@@ -50,7 +51,8 @@ def writer(access: Access, address: Run, value: Run) -> Callable[[Frame], None]:
 
     def run(frame: Frame) -> None:
         given = _spread(frame, value(frame))
-        atomic(frame, access, address(frame), lambda _, thread: given[thread])
+        request = Request(frame, access, "written")
+        atomic(request, address(frame), lambda _, thread: given[thread])
 
     return run
 
@@ -64,7 +66,8 @@ def updater(
 
     def run(frame: Frame) -> None:
         given = _spread(frame, value(frame))
-        old = atomic(frame, access, address(frame), lambda now, k: update(now, given[k]))
+        request = Request(frame, access, "written")
+        old = atomic(request, address(frame), lambda now, k: update(now, given[k]))
         _keep(frame, result, old)
 
     return run
@@ -81,6 +84,7 @@ def exchanger(
         def choose(now: Any, thread: int) -> Any:
             return desired[thread] if now == expected[thread] else now
 
-        _keep(frame, result, atomic(frame, access, address(frame), choose))
+        request = Request(frame, access, "written")
+        _keep(frame, result, atomic(request, address(frame), choose))
 
     return run

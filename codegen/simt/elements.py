@@ -20,13 +20,13 @@ Array: TypeAlias = Any
 """A NumPy array or scalar of the element's dtype."""
 
 
-def constant(value: float | bool, of: VectorType) -> Array:
+def constant(value: float, of: VectorType) -> Array:
     """Give a number of a type, one for all threads."""
     scalar = _number(value, of.dtype)
     return scalar if of.lanes == 1 else np.full((of.lanes, 1), scalar)
 
 
-def _number(value: float | bool, dtype: DType) -> Array:
+def _number(value: float, dtype: DType) -> Array:
     if dtype.is_integer:
         wrapped = int(value) & ((1 << dtype.bits) - 1)
         if dtype.kind == "int" and wrapped >> (dtype.bits - 1):

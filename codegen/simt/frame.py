@@ -114,6 +114,7 @@ class Frame:
         blocks: NDArray[np.int64],
         memory: Memory,
         environment: Environment,
+        *,
         records: tuple[Findings, Traffic],
         checks: Checks,
     ) -> None:
@@ -219,15 +220,15 @@ class Frame:
     def warp_barrier(self, site: Site) -> None:
         """Let every warp wait for its threads."""
         whole = self.converged(site, "a warp's barrier")
-        warps = self.threads.reshape(-1, WARP)[:, 0][whole] // WARP
+        warps = (self.threads.reshape(-1, WARP)[:, 0][whole] // WARP).astype(np.int64)
         self.order.pass_warp(warps)
 
     def converged(self, site: Site, what: str) -> NDArray[np.bool_]:
         """Tell which warps are here, reporting those that are not here as a whole."""
         here = self.on().reshape(-1, WARP)
         wanted = np.ones_like(here)
-        some = here.any(axis=1)
-        short = some & ~here.all(axis=1)
+        some: NDArray[np.bool_] = np.any(here, axis=1)
+        short = some & ~np.all(here, axis=1)
         if short.any():
             row = int(np.argmax(short))
             lane = int(np.argmax(wanted[row] & ~here[row]))

@@ -236,7 +236,7 @@ def run_kernel(
     order = Order(geometry.padded, geometry.blocks)
     memory = Memory(order, races=checks.races, definedness=checks.definedness)
     records = Findings(function.name), Traffic()
-    launch = _Launch(function, kernel, geometry, memory, records, checks)
+    launch = _Launch(function, kernel, geometry, memory, records=records, checks=checks)
     launch.globals(as_buffers(arguments))
     together = max(1, batch // geometry.padded)
     with np.errstate(all="ignore"):
@@ -263,6 +263,7 @@ class _Launch:
         kernel: Compiled,
         geometry: Geometry,
         memory: Memory,
+        *,
         records: tuple[Findings, Traffic],
         checks: Checks,
     ) -> None:
@@ -297,8 +298,9 @@ class _Launch:
     def run(self, blocks: NDArray[np.int64]) -> None:
         """Run some blocks together."""
         frame = Frame(
-            self.geometry, blocks, self.memory, list(self.environment), self.records, self.checks
-        )
+            self.geometry, blocks, self.memory, list(self.environment),
+            records=self.records, checks=self.checks,
+        )  # fmt: skip
         frame.registers |= self.registers
         frame.allocated |= self.constants
         frame.executed = self.executed

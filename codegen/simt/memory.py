@@ -185,13 +185,13 @@ class Memory:
         if isinstance(address, int | np.integer):
             number = int(address) >> _SHIFT
             return [(self._segment(number), int(address) - (number << _SHIFT) - _MIDDLE, None)]
-        numbers = address >> _SHIFT
+        numbers: Any = address >> _SHIFT
         first = int(numbers.flat[0])
         if (numbers == first).all():
             return [(self._segment(first), address - ((first << _SHIFT) + _MIDDLE), None)]
+        kinds: list[int] = sorted({int(k) for k in numbers.flat})
         return [
-            (self._segment(int(k)), address - ((int(k) << _SHIFT) + _MIDDLE), numbers == k)
-            for k in np.unique(numbers)
+            (self._segment(k), address - ((k << _SHIFT) + _MIDDLE), numbers == k) for k in kinds
         ]
 
     def _segment(self, number: int) -> Segment | None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...ir.dtype import bf16
+from .arrays import where
 
 Array: TypeAlias = Any
 
@@ -35,7 +36,7 @@ def _to_odd(total: Array, lost: Array) -> Array:
     even = (bits & 1) == 0
     moved = bits + np.where(away, 1, -1)
     wanted = even & (lost != 0) & np.isfinite(total)
-    return np.where(wanted, moved, bits).view(np.float64)
+    return where(wanted, moved, bits).view(np.float64)
 
 
 def fma_single(a: Array, b: Array, c: Array) -> Array:
@@ -113,7 +114,7 @@ def to_bfloat(x: Array) -> Array:
     near = x.astype(np.float32)
     back = near.astype(np.float64)
     bits = near.view(np.int32)
-    truncated = np.where(np.abs(back) > np.abs(x), bits - 1, bits)
+    truncated = where(np.abs(back) > np.abs(x), bits - 1, bits)
     inexact = (back != x) & ~np.isnan(x)
-    odd = np.where(inexact, truncated | 1, bits).astype(np.int32).view(np.float32)
+    odd = where(inexact, truncated | 1, bits).astype(np.int32).view(np.float32)
     return odd.astype(bf16.numpy)[()]

@@ -35,6 +35,16 @@ class Conflict:
     earlier: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """Earlier accesses of the cells at hand: how, by whom, when, and how far away at most."""
+
+    how: str
+    threads: Numbers
+    serials: Numbers
+    distance: NDArray[np.int8]
+
+
 class Order:
     """The barriers that threads of a launch have passed.
 
@@ -142,35 +152,23 @@ class Shadow:
         suspects = (writer != threads) & (writer != NOBODY)
         if atomic:
             suspects &= ~self.atomic[cells]
-        return self._unordered(cells, threads, suspects, writer, self.written, None, "written")
+        at = np.flatnonzero(suspects)
+        distance = self.order.distance(threads[at], writer[at])
+        earlier = _Earlier("written", writer[at], self.written[cells[at]], distance)
+        return self._unordered(at, threads[at], earlier)
 
     def _against_readers(self, cells: Ints, threads: Numbers) -> Conflict | None:
-        reader = self.reader[cells]
-        spread = self.spread[cells]
-        suspects = (reader != NOBODY) & ((reader != threads) | (spread != SAME))
-        return self._unordered(cells, threads, suspects, reader, self.read_at, spread, "read")
+        reader, spread = self.reader[cells], self.spread[cells]
+        at = np.flatnonzero((reader != NOBODY) & ((reader != threads) | (spread != SAME)))
+        distance = np.maximum(self.order.distance(threads[at], reader[at]), spread[at])
+        earlier = _Earlier("read", reader[at], self.read_at[cells[at]], distance)
+        return self._unordered(at, threads[at], earlier)
 
-    def _unordered(
-        self,
-        cells: Ints,
-        threads: Numbers,
-        suspects: NDArray[np.bool_],
-        others: Numbers,
-        serials: Numbers,
-        spread: NDArray[np.int8] | None,
-        earlier: str,
-    ) -> Conflict | None:
-        at = np.flatnonzero(suspects)
-        if not at.size:
-            return None
-        mine, other, serial = threads[at], others[at], serials[cells[at]]
-        distance = self.order.distance(mine, other)
-        if spread is not None:
-            distance = np.maximum(distance, spread[at])
-        bad = ~self.order.ordered(distance, mine, serial)
+    def _unordered(self, at: Ints, threads: Numbers, earlier: _Earlier) -> Conflict | None:
+        bad = ~self.order.ordered(earlier.distance, threads, earlier.serials)
         if not bad.any():
             return None
-        return Conflict(at[bad], other[bad], serial[bad], earlier)
+        return Conflict(at[bad], earlier.threads[bad], earlier.serials[bad], earlier.how)
 
     def _note_readers(self, cells: Ints, threads: Numbers, serial: int) -> None:
         old, spread = self.reader[cells], self.spread[cells]

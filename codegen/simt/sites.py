@@ -10,7 +10,6 @@ from ...ir.errors import Json
 from ...ir.identity import STEP_STRIDE, Uid
 from ...ir.thread.nodes import NO_SOURCE, Loop, Source, Stmt
 
-
 FIRST_VALUE: Final = "_init"
 """Ends the name of the block that gives a reduction its first value."""
 
@@ -60,10 +59,10 @@ class Site:
             "ordinal": self.ordinal,
             "what": self.what,
             "name": self.name,
-            "loops": list(self.loops),
+            "loops": [*self.loops],
             "uid": self.uid,
             "step": self.step,
-            "origins": sorted(self.origins),
+            "origins": [*sorted(self.origins)],
         }
 
 

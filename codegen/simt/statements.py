@@ -37,11 +37,13 @@ from ...ir.thread.nodes import (
 from ...ir.thread.types import PointerType
 from ...ir.thread.visit import statement_values
 from . import atomics
-from .access import Access, store
+from .access import store
+from .arrays import where
 from .frame import Frame
 from .operations import HANDLERS
 from .operations.handler import Group
 from .sites import Site, Sites
+from .spots import Access, Request
 from .terms import Closure, Terms
 from .values import Run, Values, lane_steps, numeric
 
@@ -276,7 +278,7 @@ def assign(frame: Frame, reg: Reg, value: Any) -> None:
     if frame.active is not None and frame.active is not frame.exist:
         old = frame.registers.get(reg)
         if old is not None:
-            value = np.where(frame.active, value, old)
+            value = where(frame.active, value, old)
     frame.registers[reg] = value
 
 
@@ -294,9 +296,9 @@ def _assign(reg: Reg, value: Run) -> Step:
 
 def _write(access: Access, address: Run, steps: Run, value: Run, mask: Run | None) -> Step:
     def run(frame: Frame) -> None:
-        given, where = value(frame), address(frame)
+        given, at = value(frame), address(frame)
         bits = None if mask is None else mask(frame)
-        store(frame, access, where, steps(frame), bits, given)
+        store(Request(frame, access, "written", steps(frame), bits), at, given)
 
     return run
 

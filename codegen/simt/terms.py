@@ -34,6 +34,7 @@ from ...ir.symbolic import (
     Term as SymbolicTerm,
     Var,
 )
+from .arrays import where
 
 Integer: TypeAlias = Any
 """A Python integer, or an array of int64."""
@@ -173,7 +174,7 @@ def _chosen(condition: Closure, then: Closure, otherwise: Closure) -> Closure:
         bit = condition(environment)
         if isinstance(bit, bool):
             return then(environment) if bit else otherwise(environment)
-        return np.where(bit, then(environment), otherwise(environment))
+        return where(bit, then(environment), otherwise(environment))
 
     return run
 

@@ -38,9 +38,11 @@ from ...ir.thread.nodes import (
 from ...ir.thread.types import INDEX, PointerType, Type, VectorType
 from ...ir.thread.visit import operands
 from . import elements
-from .access import Access, load
+from .access import load
+from .arrays import where
 from .frame import Frame
 from .sites import Site
+from .spots import Access, Request
 from .terms import Closure, Terms
 
 Run: TypeAlias = Callable[[Frame], Any]
@@ -197,8 +199,8 @@ class Values:
         make = _truth if numeric(value.type).dtype.kind == "bool" else None
 
         def run(frame: Frame) -> Any:
-            where, bits = address(frame), None if mask is None else mask(frame)
-            found = load(frame, access, where, steps(frame), bits)
+            at, bits = address(frame), None if mask is None else mask(frame)
+            found = load(Request(frame, access, "read", steps(frame), bits), at)
             return found if make is None else make(found)
 
         return run
@@ -211,8 +213,9 @@ class Values:
         def run(frame: Frame) -> Any:
             bits = None if mask is None else mask(frame)
             if access.vector:
-                return load(frame, access, base(frame), offsets(frame), bits)
-            return load(frame, access, base(frame) + offsets(frame), 0, bits)
+                return load(Request(frame, access, "read", offsets(frame), bits), base(frame))
+            at = base(frame) + offsets(frame)
+            return load(Request(frame, access, "read", 0, bits), at)
 
         return run
 
@@ -331,7 +334,7 @@ def _choice(bit: Run, x: Run, y: Run) -> Run:
         chosen, then, otherwise = bit(frame), x(frame), y(frame)
         if chosen.ndim == 0:
             return then if chosen else otherwise
-        return np.where(chosen, then, otherwise)
+        return where(chosen, then, otherwise)
 
     return run
 

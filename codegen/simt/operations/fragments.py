@@ -9,17 +9,21 @@ which are another reading of the same pages; a test compares the two.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 LANES = 32
+Rule: TypeAlias = Callable[[int, int, int], int]
+"""From groupID, threadID_in_group and the element's number ``i`` to a row or a column."""
+
 Table: TypeAlias = NDArray[np.int64]
 """``(32, elements, 2)``: row and column of every element that a lane holds, low to high."""
 
 
-def _table(elements: int, row: Any, column: Any) -> Table:
+def _table(elements: int, row: Rule, column: Rule) -> Table:
     cells = [
         [(row(lane >> 2, lane % 4, i), column(lane >> 2, lane % 4, i)) for i in range(elements)]
         for lane in range(LANES)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....ir.thread.operations import nvidia as ops
+from ..arrays import where
 from ..findings import TrapError
 from . import fragments
 from .fragments import LANES, Table
@@ -24,7 +25,7 @@ def _butterfly(lane: Any, operand: Any) -> Any:
 
 def _down(lane: Any, operand: Any) -> Any:
     source = lane + (operand & 31)
-    return np.where(source <= 31, source, lane)
+    return where(source <= 31, source, lane)
 
 
 def _index(_lane: Any, operand: Any) -> Any:

@@ -24,7 +24,15 @@ from tests.codegen.gpu import kernels
 from tests.codegen.simt.launching import Launcher
 
 U = 2.0**-24
-PRODUCTS = [(1, 1, 1), (7, 13, 5), (17, 2, 31), (33, 65, 16), (64, 64, 64), (67, 3, 70), (1, 129, 2)]
+PRODUCTS = [
+    (1, 1, 1),
+    (7, 13, 5),
+    (17, 2, 31),
+    (33, 65, 16),
+    (64, 64, 64),
+    (67, 3, 70),
+    (1, 129, 2),
+]
 EXACT = PRODUCTS[:4]
 
 launchers = {

@@ -50,9 +50,9 @@ def _same(ops, of, arrays) -> None:
     execute(kernel.artifact, [*arrays, *here], {count: len(arrays[0])})
     for (op, out), x, y in zip(ops, native, here, strict=True):
         with np.errstate(invalid="ignore"):
-            both_nan = (x != x) & (y != y)
+            both_nan = np.isnan(x) & np.isnan(y)
+            zeros = (x == 0) & (y == 0) if op in ("min", "max") else np.False_  # of either sign
         same = (x.view(f"u{x.itemsize}") == y.view(f"u{y.itemsize}")) | both_nan
-        zeros = (x == 0) & (y == 0) if op in ("min", "max") else np.False_  # of either sign
         assert (same | zeros).all(), (op, out.name, *(a[~same][:3] for a in (*arrays, x, y)))
 
 

@@ -28,7 +28,8 @@ def group(warps: int = 1) -> Group:
     geometry = Geometry((1, 1, 1), (32 * warps, 1, 1))
     memory = Memory(Order(geometry.padded, 1), races=True, definedness=True)
     records = Findings("probe"), Traffic()
-    return Group(Frame(geometry, np.arange(1), memory, [], records, ALL_CHECKS), SITE)
+    frame = Frame(geometry, np.arange(1), memory, [], records=records, checks=ALL_CHECKS)
+    return Group(frame, SITE)
 
 
 def test_every_operation_has_a_handler():
@@ -152,11 +153,11 @@ def test_a_loaded_matrix_is_a_quarter_of_a_fragment():
     loaded = fragments.loaded(transposed=False)
     a = fragments.multiplicand_a()
     for register, (row, column) in enumerate([(0, 0), (8, 0), (0, 8), (8, 8)]):
-        assert (a[:, 2 * register : 2 * register + 2] == loaded + [row, column]).all()
+        assert (a[:, 2 * register : 2 * register + 2] == loaded + np.array([row, column])).all()
     flipped = fragments.loaded(transposed=True)
     b = fragments.multiplicand_b()
     for register, row in enumerate([0, 8]):
-        assert (b[:, 2 * register : 2 * register + 2] == flipped + [row, 0]).all()
+        assert (b[:, 2 * register : 2 * register + 2] == flipped + np.array([row, 0])).all()
 
 
 # ---------------------------------------------------------------- matrices
