@@ -234,14 +234,20 @@ def _aliases(
 
 
 def overlap(unified: Unified) -> tuple[Var, ...]:
-    """Give the loops whose iterations write the same elements, though they should not."""
-    nest = unified.program
+    """Give the loops whose iterations write the same elements, unlike those of the semantics.
+
+    Loops of the semantics that run through results write different elements in each iteration, and
+    an instruction may do them in any order.
+    """
+    nest, pattern = unified.program, unified.pattern
+    if len(unified.loops) < len(pattern.loops):
+        return ()
     ranges = {x.var: x.extent for x in nest.loops}
     found = determined(nest.store.indices, ranges, nest.facts)
     return tuple(
-        x.var
-        for x in unified.loops
-        if x.var not in found and nest.kinds.get(x.var) == frozenset({"spatial"})
+        p.var
+        for p, s in zip(unified.loops, pattern.loops, strict=True)
+        if p.var not in found and pattern.kinds[s.var] == frozenset({"spatial"})
     )
 
 

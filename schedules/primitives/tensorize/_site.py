@@ -79,11 +79,13 @@ def site_of(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> Si
     start: Stmt = state.loop(where) if isinstance(where, LoopRef) else _body(state.block(where))
     found = nest_of(start, tree.facts(start))
     if isinstance(found, Stray):
-        return Site(state, where, intrinsic, found, ())
+        stray = Difference("access", found.reason, "", found.reason)
+        return Site(state, where, intrinsic, found, (stray,))
     unified = unify(found, intrinsic)
     differences = (
         *unified.differences,
-        *_block_differences(unified, intrinsic),
+        *_start_differences(state, where, unified, intrinsic),
+        *_block_differences(unified),
         *_thread_differences(state, where, intrinsic),
         *_target_differences(state, intrinsic),
     )
@@ -95,8 +97,11 @@ def _body(block: Block) -> Stmt:
     return block.body if isinstance(block.body, For | Block) else block
 
 
-def _block_differences(unified: Unified, intrinsic: Intrinsic) -> Iterator[Difference]:
-    for block in unified.program.blocks:
+def _start_differences(
+    state: State, where: LoopRef | BlockRef, unified: Unified, intrinsic: Intrinsic
+) -> Iterator[Difference]:
+    around = (state.block(where),) if isinstance(where, BlockRef) else ()
+    for block in dict.fromkeys((*around, *unified.program.blocks)):
         if block.init is not None:
             yield Difference(
                 "reduction",
@@ -105,6 +110,13 @@ def _block_differences(unified: Unified, intrinsic: Intrinsic) -> Iterator[Diffe
                 f"block {block.name!r} holds its initialisation, and {intrinsic.name} only adds "
                 "to what is there",
             )
+
+
+def _block_differences(unified: Unified) -> Iterator[Difference]:
+    names = ", ".join(b.name for b in unified.program.blocks)
+    if len(unified.program.blocks) != 1:
+        message = f"the loops hold {names or 'no block'}, not one block of one store"
+        yield Difference("access", names, "", message)
     for variable in overlap(unified):
         loop = next(x for x in unified.loops if x.var is variable)
         buffer = unified.program.store.buffer

@@ -133,6 +133,8 @@ def _for_extent(site: Site, unified: Unified, difference: Difference) -> Iterato
 
 def _for_reduction(site: Site) -> Iterator[Primitive]:
     block, name = site.block, site.where.function
+    if isinstance(site.where, BlockRef) and site.state.block(site.where).init is not None:
+        block = site.state.block(site.where)
     if block is None or block.init is None:
         return
     above = site.tree.loops_above(block)

@@ -122,6 +122,9 @@ class Tensorize(Primitive):
         if is_tensorized(block):
             done = dict(block.annotations)[INTRINSIC]
             yield Problem(2, f"block {block.name!r} is tensorized already, by {done}", (ref,))
+        elif not isinstance(block.body, For) or not isinstance(chain_below(block.body), Chain):
+            message = f"block {block.name!r} holds no single nest of loops around one block"
+            yield Problem(2, message, (ref,))
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Compare the nest with the instruction."""
@@ -131,8 +134,9 @@ class Tensorize(Primitive):
         if isinstance(site.unified, Stray):
             yield Problem(2, site.unified.reason, (self.target,))
             return
-        if len(site.unified.program.blocks) > 1:
-            names = ", ".join(b.name for b in site.unified.program.blocks)
+        held = site.unified.program.blocks
+        if len(held) != 1:
+            names = ", ".join(b.name for b in held)
             yield Problem(2, f"there are several blocks one in the other: {names}", (self.target,))
             return
         for difference in site.differences:

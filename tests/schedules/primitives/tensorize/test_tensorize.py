@@ -7,7 +7,15 @@ import pytest
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.target import Target
 from tilewright.ir.verify import violations
-from tilewright.schedules import Schedule, from_json, from_python, replay, to_json, to_python
+from tilewright.schedules import (
+    Schedule,
+    explain_match,
+    from_json,
+    from_python,
+    replay,
+    to_json,
+    to_python,
+)
 from tilewright.schedules.gallery import ATTEMPTS
 from tilewright.schedules.primitives.annotate.annotate import Annotate
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
@@ -309,3 +317,80 @@ def test_the_note_is_written_by_tensorize_alone():
     sch, _, (*_, i1, _) = tile()
     block = sch.blockize(i1)
     rejected(sch, Annotate(block, "intrinsic", FMA), 3, "tensorize writes it")
+
+
+REPEATED = """
+@prim_func
+def repeated(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(32,), f32]):
+    for i in range(14):
+        for j in range(32):
+            with block("mm"):
+                vj = spatial(j)
+                C[vj] += A[0] * B[vj]
+"""
+
+
+def test_a_loop_that_only_repeats_runs_through_no_results():
+    sch = Schedule(parse(REPEATED), FMA_AVX512.target)
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "iterations of loop 'i' may write the same")
+
+
+LOOPS_IN_BODY = """
+@prim_func
+def direct(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(14, 32), f32]):
+    for k in range(2):
+        with block("tile"):
+            vk = ordered(k)
+            reads(A[0:14], B[0:32])
+            writes(C[0:14, 0:32])
+            for i in range(14):
+                for j in range(32):
+                    C[i, j] += A[i] * B[j]
+"""
+
+
+def test_blocks_that_hold_no_nest_of_one_block():
+    sch = Schedule(parse(LOOPS_IN_BODY), FMA_AVX512.target)
+    tile_block = sch.get_block("tile")
+    rejected(sch, Tensorize(tile_block, FMA), 2, "holds no single nest of loops around one block")
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 2, "there are 0 blocks (none)")
+    match = explain_match(sch.state, tile_block, FMA)
+    assert not match.matches
+    sch, mm, (*_, i1, j1) = tile()
+    rejected(sch, Tensorize(mm, FMA), 2, "holds no single nest")
+    sch.blockize(j1)
+    rejected(sch, Tensorize(i1, FMA), 2, "several blocks one in the other: mm_o, mm")
+    assert not explain_match(sch.state, i1, FMA).matches
+
+
+def test_the_initialisation_of_a_block_around():
+    sch, _, (_, _, k, i1, _) = tile(started=False)
+    block = sch.blockize(i1)
+    problem = rejected(sch, Tensorize(block, FMA), 7, "block 'mm_o' holds its initialisation")
+    assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm_o, loop=k)"]
+    sch.decompose_reduction(block, k)
+    sch.tensorize(block, FMA)
+    assert violations(sch.module) == ()
+    assert sch.verify().required().compared[0].exact
+
+
+TWO_STORES = """
+@prim_func
+def two(
+    A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(14, 32), f32], D: Out[(14, 32), f32]
+):
+    for i in range(14):
+        for j in range(32):
+            with block("both"):
+                vi, vj = spatial(i), spatial(j)
+                C[vi, vj] += A[vi] * B[vj]
+                D[vi, vj] = B[vj]
+"""
+
+
+def test_a_block_of_two_stores():
+    sch = Schedule(parse(TWO_STORES), FMA_AVX512.target)
+    i = sch.get_loop("i")
+    rejected(sch, Tensorize(i, FMA), 2, "holds several statements, not one store")
+    match = explain_match(sch.state, i, FMA)
+    assert [m.kind for m in match.mismatches] == ["access"]
