@@ -182,7 +182,7 @@ class Memory:
 
     def resolve(self, address: Any) -> list[tuple[Segment | None, Any, Any]]:
         """Split addresses by segment: each with the offsets, and a mask unless all are in it."""
-        if isinstance(address, int | np.integer):
+        if np.ndim(address) == 0:
             number = int(address) >> _SHIFT
             return [(self._segment(number), int(address) - (number << _SHIFT) - _MIDDLE, None)]
         numbers: Any = address >> _SHIFT

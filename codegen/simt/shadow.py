@@ -6,6 +6,8 @@ of one cell by different threads, one of them a write, race unless the earlier o
 before the later one this way. One representative of the readers is enough, with how far apart the
 readers are (one thread, one warp, one block, several blocks): distance in that tree is an
 ultrametric, so the farthest reader from any thread is as far as the representative or the spread.
+
+Atomic reads are not remembered: a plain write that follows one, unordered, is not seen.
 """
 
 from __future__ import annotations

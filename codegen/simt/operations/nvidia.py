@@ -153,9 +153,11 @@ def _load(count: int, *, transposed: bool) -> MatrixLoad:
 
 def _trap(group: Group, _operands: Sequence[Any]) -> Sequence[Any]:
     """Abort the launch, as the device would."""
+    frame = group.frame
+    who = frame.thread(int(frame.threads[int(np.argmax(frame.on()))]))
     raise TrapError(
-        "a thread aborted the launch: an integer read from memory is outside of its range",
-        where=str(group.site),
+        f"{who} aborted the launch: an integer read from memory is outside of its range",
+        where=f"{group.site} of kernel {frame.findings.kernel!r}",
         hint="see the statement's range in the program; a GPU cannot name the thread",
     )
 

@@ -12,9 +12,11 @@ from tilewright.codegen.simt.findings import (
     DivergentBarrierError,
     MisalignedAccessError,
     OutOfBoundsAccessError,
+    TrapError,
     UninitializedReadError,
 )
 from tilewright.ir.dtype import f32, i32
+from tilewright.ir.errors import MalformedProgramError
 from tilewright.ir.identity import STEP_STRIDE
 from tilewright.ir.symbolic import as_expr, eq, var
 from tilewright.ir.thread.nodes import (
@@ -24,6 +26,7 @@ from tilewright.ir.thread.nodes import (
     AtomicUpdate,
     Barrier,
     Binary,
+    Call,
     Cast,
     Const,
     If,
@@ -31,6 +34,7 @@ from tilewright.ir.thread.nodes import (
     Launch,
     Load,
     Loop,
+    Perform,
     Predicate,
     Reg,
     Return,
@@ -39,6 +43,7 @@ from tilewright.ir.thread.nodes import (
     ThreadAxis,
     ThreadFunc,
 )
+from tilewright.ir.thread.operations import OPERATIONS
 from tilewright.ir.thread.types import (
     GLOBAL_POINTER,
     POINTER,
@@ -370,6 +375,20 @@ def test_a_launch_that_does_not_fit():
         run_kernel(function, (1, 1, 1), (THREADS, 1, 1), [np.zeros((8, 16), np.float32)[:, ::2]])
     with pytest.raises(LaunchError, match="no kernel"):
         run_kernel(ThreadFunc("host", (), ()), (1, 1, 1), (1, 1, 1), [])
+
+
+def test_a_trap_names_the_first_thread_that_meets_it():
+    body = If(Predicate(x > 40), (Perform(OPERATIONS["nvidia.trap"], ()),))
+    with pytest.raises(TrapError, match="thread 41 of block 0"):
+        run(body)
+    assert kinds(run(If(Predicate(x > 99), body.then))) == []
+
+
+def test_host_statements_are_no_part_of_a_kernel():
+    with pytest.raises(MalformedProgramError, match="Call"):
+        run(Call("exp", ()))
+    with pytest.raises(MalformedProgramError, match="'r' is read but never assigned"):
+        run(put(out, x, Reg("r", F32)))
 
 
 def test_a_register_keeps_the_values_of_threads_that_wait():
