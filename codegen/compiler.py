@@ -254,7 +254,14 @@ def _content_key(key: str, module: Module, names: Sequence[str]) -> str:
     return DiskCache.key(key.encode(), content(module, names))
 
 
-def _module_of(program: object) -> Module:
+def module_of(program: object) -> Module:
+    """Give the module that a person means.
+
+    Raises
+    ------
+    NotAProgramError
+        If it is neither a module nor a schedule.
+    """
     if isinstance(program, Module):
         return program
     if isinstance(program, Schedule | State):
@@ -265,7 +272,8 @@ def _module_of(program: object) -> Module:
     )
 
 
-def _own_target(program: Module | Schedule | State) -> Target | None:
+def own_target(program: Module | Schedule | State) -> Target | None:
+    """Give the machine that a schedule was made for."""
     if isinstance(program, Module):
         return None
     return program.state.target if isinstance(program, Schedule) else program.target
@@ -334,9 +342,9 @@ def compile(
     >>> exe(np.arange(3, dtype="float32"))
     array([0., 2., 4.], dtype=float32)
     """
-    module = _module_of(program)
+    module = module_of(program)
     if target is None:
-        target = _own_target(program)
+        target = own_target(program)
     options = BuildOptions(
         debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel,
         steps=_own_steps(program),

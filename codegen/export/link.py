@@ -1,0 +1,115 @@
+"""Compile the shim of a model and link it with its objects, by the tools of the extra ``cross``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ...ir.target import Target
+from .errors import LinkerMissingError, LinkError
+
+TRIPLES: Final = {
+    "x86_64": "x86_64-linux-gnu",
+    "aarch64": "aarch64-linux-gnu",
+    "riscv64": "riscv64-linux-gnu",
+    "wasm32": "wasm32-freestanding",
+}
+"""The linker's names of processor and system."""
+
+_FLAGS: Final = (
+    "-O2", "-std=c11", "-ffreestanding", "-fno-sanitize=all", "-fvisibility=hidden", "-g0",
+    "-fno-stack-protector", "-fno-builtin",
+)  # fmt: skip
+NATIVE: Final = Path(__file__).parent / "native"
+
+
+def arch_of(target: Target) -> str:
+    """Name the family of a target."""
+    return target.arch or "x86_64"
+
+
+@cache
+def _linker() -> tuple[str, ...]:
+    if find_spec("ziglang") is None:
+        raise LinkerMissingError(
+            "linking a library needs the package ziglang",
+            hint="pip install 'tilewright[cross]'",
+        )
+    return (sys.executable, "-m", "ziglang")
+
+
+def _cache_folder() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return str(Path(base) / "tilewright" / "linker")
+
+
+def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
+    """Run the linker's driver.
+
+    Raises
+    ------
+    LinkerMissingError
+        If it is not installed.
+    LinkError
+        If it fails; the message holds its words.
+    """
+    folder = _cache_folder()
+    environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
+    done = subprocess.run(  # noqa: S603
+        [*_linker(), *arguments],
+        env=environment, capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise LinkError(
+            f"the linker answered {done.returncode}: {done.stderr.strip()[-2000:]}",
+            hint="please report this with the program",
+        )
+
+
+def compile_shim(source: str, folder: Path, target: Target) -> Path:
+    """Compile the C file of a model, whose headers lie in ``folder``, to an object."""
+    made = folder / "shim.o"
+    with tempfile.TemporaryDirectory() as work:
+        path = Path(work) / "model.c"
+        path.write_text(source, encoding="utf-8")
+        run_linker(
+            [
+                "cc", "-target", TRIPLES[arch_of(target)], *_FLAGS, "-fPIC",
+                "-I", str(NATIVE), "-I", str(folder), "-c", str(path), "-o", str(made),
+            ]
+        )  # fmt: skip
+    return made
+
+
+def link_shared(objects: Sequence[Path], made: Path, target: Target, public: str) -> None:
+    """Link objects into a shared library that needs no other.
+
+    Only symbols that begin with ``public`` and an underscore can be seen from outside.
+    """
+    script = made.with_suffix(".map")
+    script.write_text(f"{{ global: {public}_*; local: *; }};\n", encoding="utf-8")
+    run_linker(
+        [
+            "cc", "-target", TRIPLES[arch_of(target)], "-shared", "-nostdlib", "-s",
+            "-Wl,--gc-sections", f"-Wl,--version-script={script}", f"-Wl,-soname,{made.name}",
+            "-o", str(made), *map(str, objects),
+        ]
+    )  # fmt: skip
+    script.unlink()
+
+
+def write_objects(objects: Mapping[str, bytes], folder: Path) -> list[Path]:
+    """Write object files under numbered names, in order of their own names."""
+    paths: list[Path] = []
+    for k, name in enumerate(sorted(objects)):
+        path = folder / f"part{k}.o"
+        path.write_bytes(objects[name])
+        paths.append(path)
+    return paths

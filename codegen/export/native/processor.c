@@ -1,0 +1,56 @@
+/* Which of the features that a library was made for this processor lacks; null: none. */
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static int has_state(uint32_t wanted) {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & wanted) == wanted;
+}
+
+static const char *missing_feature(void) {
+  uint32_t a, b, c, d, b7 = 0, c7 = 0, d7 = 0, a71 = 0, c81 = 0;
+  __cpuid(1, a, b, c, d);
+  uint32_t c1 = c;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+    b7 = b;
+    c7 = c;
+    d7 = d;
+    if (a >= 1) {
+      __cpuid_count(7, 1, a, b, c, d);
+      a71 = a;
+    }
+  }
+  if (__get_cpuid(0x80000001u, &a, &b, &c, &d)) c81 = c;
+  (void)d7;
+  int avx = (c1 >> 27 & 1) && has_state(6), wide = avx && has_state(0xe6);
+  for (int k = 0; needed_features[k]; k++) {
+    const char *f = needed_features[k];
+    int known = 0, have = 0;
+#define FEATURE(word, bit)                                            \
+  if (same(f, #word)) {                                               \
+    known = 1;                                                        \
+    have = bit;                                                       \
+  }
+    FEATURE(avx2, avx && (b7 >> 5 & 1))
+    FEATURE(bmi2, b7 >> 8 & 1)
+    FEATURE(fma, avx && (c1 >> 12 & 1))
+    FEATURE(f16c, avx && (c1 >> 29 & 1))
+    FEATURE(movbe, c1 >> 22 & 1)
+    FEATURE(lzcnt, c81 >> 5 & 1)
+    FEATURE(avx512f, wide && (b7 >> 16 & 1))
+    FEATURE(avx512dq, wide && (b7 >> 17 & 1))
+    FEATURE(avx512cd, wide && (b7 >> 28 & 1))
+    FEATURE(avx512bw, wide && (b7 >> 30 & 1))
+    FEATURE(avx512vl, wide && (b7 >> 31 & 1))
+    FEATURE(avx512vnni, wide && (c7 >> 11 & 1))
+    FEATURE(avx512bf16, wide && (a71 >> 5 & 1))
+#undef FEATURE
+    if (known && !have) return f;
+  }
+  return 0;
+}
+#else
+static const char *missing_feature(void) { return 0; }
+#endif

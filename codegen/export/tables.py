@@ -1,0 +1,313 @@
+"""The tables of one model, as C: what its functions take, check and refer to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...ir.dtype import dtype
+from ...ir.host import layout
+from ...ir.thread import table
+from ..lower.flow.function import entry_symbol
+from ..lower.host import CODE_CHECK
+from ..lower.wrap import public_name
+from ..manifest import FunctionSpec, ParamSpec, Site
+from .weights import Weights
+
+_SITES: Final = (
+    "argument", "dimension", "stride", "bound", "fact", "alias", "check", "negative", "overflow",
+    "memory", "divisor", "library", "device", "grid", "launch",
+)  # fmt: skip
+_CODES: Final = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+
+_TYPES = """
+typedef struct { const char *name, *annotation, *dtype; int32_t rank, integer; } tw_param;
+typedef struct {
+  int32_t kind, param, dim, other;
+  const char *text;
+  const char *names[5];
+} tw_site;
+typedef struct { int64_t offset; int32_t prepared; } tw_constant;
+typedef struct {
+  const char *name;
+  int32_t (*entry)(uint64_t *instance, uint64_t *call);
+  const tw_param *params;
+  int32_t param_count, result_count;
+  const tw_site *sites;
+  const int32_t *constants;
+  int32_t constant_count, prepares;
+  int64_t slot;
+} tw_function;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is exported: the model's name, its functions in order, weights, and features needed."""
+
+    name: str
+    functions: tuple[FunctionSpec, ...]
+    weights: Weights
+    features: tuple[str, ...]
+
+    @property
+    def public(self) -> tuple[FunctionSpec, ...]:
+        """The functions that a user calls."""
+        return tuple(f for f in self.functions if not f.prepares)
+
+
+def c_text(text: str) -> str:
+    """Write a string as C does."""
+    return json.dumps(text.encode("ascii", "backslashreplace").decode())
+
+
+def dtype_code(param: ParamSpec) -> tuple[int, int]:
+    """Give DLPack's code and bits of a parameter's elements."""
+    of = dtype(param.dtype)
+    return _CODES[of.kind], of.bits
+
+
+def symbol_of(model: Model, spec: FunctionSpec) -> str:
+    """Give the C name of a function."""
+    return f"{model.name}_{public_name(spec.name)}"
+
+
+def written_results(spec: FunctionSpec) -> tuple[int, ...]:
+    """Give the positions of the results that are new tensors, not parameters written in place."""
+    return tuple(k for k, r in enumerate(spec.results) if r.param < 0)
+
+
+# ---------------------------------------------------------------- the generated file
+
+
+def model_source(model: Model) -> str:
+    """Write the C file of a model: layout, tables, the shim, and the public functions."""
+    parts = [
+        f'#include "{model.name}.h"',
+        f"#define TW_MODEL {model.name}_model",
+        *_defines(model),
+        _TYPES,
+        *_tables(model),
+        _same(),
+        '#include "processor.c"',
+        '#include "shim.c"',
+        *_public(model),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _same() -> str:
+    return (
+        "static int same(const char *a, const char *b) {\n"
+        "  while (*a && *a == *b) a++, b++;\n  return *a == *b;\n}"
+    )
+
+
+def _defines(model: Model) -> Iterator[str]:
+    names = ("VERSION", "ALLOC", "FREE", "PARALLEL", "ERROR", "THREADS", "LIBRARY", "PROFILE")
+    for name in (*names, "RELEASE", "USER", "SIZE"):
+        yield f"#define TABLE_{name} {getattr(table, name)}"
+    for name in ("SITE", "NUMBERS", "CODE", "TEXT", "A", "B", "OPERANDS"):
+        yield f"#define CALL_{name} {getattr(layout, f'CALL_{name}')}"
+    yield f"#define CODE_CHECK {CODE_CHECK}"
+    yield f"#define INSTANCE_CONSTANTS {layout.INSTANCE_CONSTANTS}"
+    yield f"#define INSTANCE_SLOTS {layout.INSTANCE_SLOTS}"
+    yield f"#define SLOT_COUNT {layout.SLOT_COUNT}"
+    yield f"#define FORM_DLPACK {layout.FORM_DLPACK}"
+    yield f"#define FORM_INTEGER {layout.FORM_INTEGER}"
+    for k, kind in enumerate(_SITES):
+        yield f"#define SITE_{kind.upper()} {k}"
+    prepared = sum(len(f.results) for f in model.functions if f.prepares)
+    yield f"#define FUNCTIONS {len(model.functions)}"
+    yield f"#define PREPARED {prepared}"
+    yield f"#define CONSTANTS {len(model.weights.offsets)}"
+    yield f"#define MOST_RESULTS {max(len(f.results) for f in model.functions)}"
+    yield f"#define WEIGHTS_SIZE INT64_C({model.weights.size})"
+    yield f"#define HEADER_SIZE {len(model.weights.header)}"
+
+
+def _tables(model: Model) -> Iterator[str]:
+    header = model.weights.header
+    rows = (header[k : k + 24] for k in range(0, len(header), 24))
+    body = ",\n".join("  " + ",".join(map(str, row)) for row in rows)
+    yield f"static const unsigned char weights_header[HEADER_SIZE + 1] = {{\n{body}\n}};"
+    needed = "".join(f"{c_text(f)}, " for f in model.features)
+    yield f"static const char *const needed_features[] = {{{needed}0}};"
+    places = _constant_places(model)
+    entries = ", ".join(f"{{INT64_C({o}), {p}}}" for o, p in places.values())
+    yield f"static const tw_constant constants[] = {{{entries or '{0, -1}'}}};"
+    yield from _function_tables(model, list(places))
+    yield f"static const int32_t order[] = {{{', '.join(map(str, in_order(model)))}}};"
+
+
+def _constant_places(model: Model) -> Mapping[str, tuple[int, int]]:
+    """Give for each constant where it lies in the file, or which prepared result it is."""
+    places = {name: (offset, -1) for name, offset in model.weights.offsets.items()}
+    position = 0
+    for function in model.functions:
+        if function.prepares:
+            for result in function.results:
+                places[result.name] = (0, position)
+                position += 1
+    return places
+
+
+def in_order(model: Model) -> list[int]:
+    """Order the functions so that what prepares a constant comes before who uses it."""
+    makers = {r.name: k for k, f in enumerate(model.functions) if f.prepares for r in f.results}
+    done: dict[int, None] = {}
+
+    def visit(k: int) -> None:
+        if k not in done:
+            for name in model.functions[k].constants:
+                if name in makers:
+                    visit(makers[name])
+            done[k] = None
+
+    for k in range(len(model.functions)):
+        visit(k)
+    return list(done)
+
+
+def _function_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
+    records: list[str] = []
+    prepared = 0
+    for k, f in enumerate(model.functions):
+        yield f"extern int32_t {entry_symbol(f.name)}(uint64_t *, uint64_t *);"
+        params = ", ".join(_param(p) for p in f.params)
+        yield f"static const tw_param params_{k}[] = {{{params or '{0}'}}};"
+        sites = ",\n  ".join(_site(s) for s in f.sites)
+        yield f"static const tw_site sites_{k}[] = {{\n  {sites or '{0}'}\n}};"
+        used = ", ".join(str(names.index(c)) for c in f.constants)
+        yield f"static const int32_t constants_{k}[] = {{{used or '0'}}};"
+        first = prepared if f.prepares else -1
+        prepared += len(f.results) if f.prepares else 0
+        records.append(
+            f"{{{c_text(public_name(f.name))}, {entry_symbol(f.name)}, params_{k}, "
+            f"{len(f.params)}, {len(f.results)}, sites_{k}, constants_{k}, {len(f.constants)}, "
+            f"{first}, {f.slot}}}"
+        )
+    yield "static const tw_function functions[] = {\n  " + ",\n  ".join(records) + "\n};"
+
+
+def _param(param: ParamSpec) -> str:
+    integer = int(param.form == "integer")
+    words = (c_text(t) for t in (param.name, param.annotation, param.dtype))
+    return f"{{{', '.join(words)}, {param.rank}, {integer}}}"
+
+
+def _site(site: Site) -> str:
+    names = "".join(f"{c_text(n)}, " for n in site.names[:4])
+    numbers = (_SITES.index(site.kind), site.param, site.dim, site.other)
+    return f"{{{', '.join(map(str, numbers))}, {c_text(site.text)}, {{{names}0}}}}"
+
+
+# ---------------------------------------------------------------- public functions
+
+
+def prototypes(model: Model) -> Iterator[str]:
+    """Write the declarations of the public functions, with what each parameter is."""
+    for spec in model.public:
+        lines = [f" * {p.name}: {p.annotation}, {p.access}" for p in spec.params]
+        lines += [f" * result {k}: {spec.results[k].name}" for k in written_results(spec)]
+        yield "/* " + "\n".join(lines)[3:] + " */\n" + _prototype(model, spec) + ";"
+
+
+def _prototype(model: Model, spec: FunctionSpec) -> str:
+    params = [f"{model.name}_model *model"]
+    params += [
+        f"int64_t {p.name}_" if p.form == "integer" else f"const tw_tensor *{p.name}_"
+        for p in spec.params
+    ]
+    params += [f"tw_result **result_{k}" for k in written_results(spec)]
+    params.append("tw_error *error")
+    return f"TW_EXPORT int32_t {symbol_of(model, spec)}({', '.join(params)})"
+
+
+def _public(model: Model) -> Iterator[str]:
+    name = model.name
+    yield (
+        f"int32_t {name}_abi_version(void) {{ return TW_ABI_VERSION; }}\n"
+        f"int32_t {name}_open(const tw_runtime *runtime, const void *weights, int64_t bytes, "
+        f"{name}_model **out, tw_error *error) {{\n"
+        f"  return open_model(runtime, weights, bytes, out, error);\n}}\n"
+        f"void {name}_close({name}_model *model) {{\n  if (model) destroy(model);\n}}"
+    )
+    for number, spec in enumerate(model.functions):
+        if not spec.prepares:
+            yield _definition(model, number, spec)
+
+
+def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
+    results = written_results(spec)
+    base = f"CALL_OPERANDS / 8 + {2 * len(spec.params)}"
+    lines = [
+        f"  uint64_t call[{base} + {len(spec.results) + 1}];",
+        "  int32_t code = check_call(model, error);",
+        "  if (code) return code;",
+    ]
+    for k in results:
+        missing = 'fail(error, TW_ERROR_NULL, "nowhere to put a result (null)")'
+        lines.append(f"  if (!result_{k}) return {missing};")
+        lines.append(f"  *result_{k} = 0;")
+    for k, p in enumerate(spec.params):
+        form = "FORM_INTEGER" if p.form == "integer" else "FORM_DLPACK"
+        value = f"(uint64_t){p.name}_" if p.form == "integer" else f"WORD({p.name}_)"
+        if p.form == "tensor":
+            check = f"refuse_tensor(&functions[{number}], {k}, {p.name}_, error)"
+            lines.append(f"  if ((code = {check})) return code;")
+        lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k}] = {form};")
+        lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k + 1}] = {value};")
+    lines.append(f"  code = call_function(model, {number}, call, error);")
+    lines.append("  if (code) return code;")
+    lines += [f"  *result_{k} = ADDRESS(call[{base} + {k}]);" for k in results]
+    head = _prototype(model, spec).removeprefix("TW_EXPORT ")
+    return f"{head} {{\n" + "\n".join(lines) + "\n  return TW_OK;\n}"
+
+
+def header_text(model: Model) -> str:
+    """Write the public header of a model."""
+    name, guard = model.name, f"TILEWRIGHT_{model.name.upper()}_H"
+    declared = "\n\n".join(prototypes(model))
+    return f"""\
+/* Model {name}, compiled by Tilewright. Every function answers TW_OK or the code of an error, and
+ * fills in error unless that is null. Several threads may call one model at once. */
+#ifndef {guard}
+#define {guard}
+
+#include "tilewright.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define TW_EXPORT __attribute__((visibility("default")))
+#else
+#define TW_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+typedef struct {name}_model {name}_model;
+
+/* Bytes of {name}.safetensors. */
+#define {name}_WEIGHTS_SIZE INT64_C({model.weights.size})
+
+TW_EXPORT int32_t {name}_abi_version(void);
+
+/* Open a model. weights are the bytes of {name}.safetensors, at a multiple of 16 bytes; they and
+ * the runtime have to live as long as the model. */
+TW_EXPORT int32_t {name}_open(const tw_runtime *runtime, const void *weights, int64_t bytes,
+                              {name}_model **model, tw_error *error);
+
+/* Free a model that no call is using. Results live on. */
+TW_EXPORT void {name}_close({name}_model *model);
+
+{declared}
+
+#ifdef __cplusplus
+}}
+#endif
+#endif
+"""

@@ -1,0 +1,82 @@
+"""Weights as a safetensors file: a length, a JSON header, and the tensors one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir.module import Constant
+
+_NAMES: Final = {
+    "f16": "F16", "f32": "F32", "f64": "F64", "bf16": "BF16", "bool": "BOOL",
+    "i8": "I8", "i16": "I16", "i32": "I32", "i64": "I64",
+    "u8": "U8", "u16": "U16", "u32": "U32", "u64": "U64",
+}  # fmt: skip
+_ALIGNED: Final = 64
+"""The tensors begin at a multiple of so many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A file of weights: what it begins with, how long it is, and where each tensor lies.
+
+    Parameters
+    ----------
+    header : bytes
+        Everything before the first tensor.
+    size : int
+        Bytes of the whole file.
+    offsets : Mapping of str to int
+        Bytes from the file's beginning to each tensor.
+    """
+
+    header: bytes
+    size: int
+    offsets: Mapping[str, int]
+
+
+def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
+    """Write constants to a file, the widest elements first, so that each is aligned to its own.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    constants : Mapping of str to Constant
+        By name.
+    """
+    names = sorted(constants, key=lambda k: (-constants[k].dtype.bytes, k))
+    entries: dict[str, object] = {}
+    starts: dict[str, int] = {}
+    at = 0
+    for name in names:
+        constant = constants[name]
+        size = constant.dtype.bytes * int(np.prod(constant.shape, dtype=np.int64))
+        starts[name] = at
+        entries[name] = {
+            "dtype": _NAMES[constant.dtype.name],
+            "shape": list(constant.shape),
+            "data_offsets": [at, at + size],
+        }
+        at += size
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGNED)
+    header = len(text).to_bytes(8, "little") + text
+    with path.open("wb") as file:
+        file.write(header)
+        for name in names:
+            file.write(_bytes(constants[name]))
+    offsets = {name: len(header) + start for name, start in starts.items()}
+    return Weights(header, len(header) + at, MappingProxyType(offsets))
+
+
+def _bytes(constant: Constant) -> memoryview:
+    array: NDArray[Any] = np.ascontiguousarray(constant.load())
+    return array.reshape(-1).view(np.uint8).data
