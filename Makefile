@@ -5,6 +5,7 @@
 #   make test                  environment, Chromium, then every check
 #   make fuzz | bench          long random tests | the measured claims
 #   make math                  every single-precision number through every element function
+#   make gpu-check             on a machine with a GPU: results and times of the GPU kernels
 #   make clean                 what was built; `make distclean` also the environment
 
 SHELL := /bin/bash
@@ -28,7 +29,8 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help env assets workbench test lint types web-test python-test fuzz math bench clean distclean
+.PHONY: help env assets workbench test lint types web-test python-test fuzz math bench gpu-check \
+	clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -41,6 +43,12 @@ $(STAMPS)/venv: .ci/venv
 
 $(STAMPS)/python: pyproject.toml $(STAMPS)/venv
 	$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
+	touch $@
+
+# PyCUDA is built here: it is published as source only. Tests run it against a pretended driver.
+$(STAMPS)/pycuda: .ci/pycuda $(STAMPS)/python
+	.ci/pycuda $(PY) $(VENV)/wheels
+	$(PY) -m pip install --quiet $(VENV)/wheels/pycuda-*.whl
 	touch $@
 
 $(STAMPS)/node: .ci/node $(STAMPS)/venv
@@ -88,12 +96,12 @@ web-test: $(STAMPS)/npm
 	cd extensions && npm run lint && npm run typecheck && npm test
 
 # Browser tests measure latencies, so they have the machine to themselves.
-python-test: env assets
+python-test: env assets $(STAMPS)/pycuda
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
 	$(PY) -m pytest -q -n 2 --dist loadfile --durations=12 -m "not browser"; \
 	$(PY) -m pytest -q -m browser
 
-fuzz: env assets
+fuzz: env assets $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
 
 math: env
@@ -101,6 +109,9 @@ math: env
 
 bench: env
 	$(PY) -m tests.benchmarks.spine
+
+gpu-check: env $(STAMPS)/pycuda
+	$(PY) -m tests.gpu_check
 
 clean:
 	rm -rf $(OUT) build dist *.egg-info workbench/static extensions/dist

@@ -25,7 +25,7 @@ from ..device_tensor import DeviceTensor, Owner
 from ..errors import LaunchError, OutOfMemoryError
 from ..support import support_address
 from ..table import Memory, RuntimeTable
-from .driver import INVALID_IMAGE, NO_BINARY, WrongArchError, driver, pycuda
+from .driver import REFUSED, WrongArchError, driver, pycuda
 
 Array = NDArray[Any]
 
@@ -186,41 +186,54 @@ class CudaDevice:
         }
 
     def _load(self, name: str, image: Image, shared: int) -> int:
-        content = self._loadable(name, image)
-        key = (name, content, shared)
+        key = (name, image.loadable, shared)
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = self._load_module(name, content, shared)
+                self._loaded[key] = self._load_function(name, image, shared)
             return self._loaded[key]
 
-    def _loadable(self, name: str, image: Image) -> bytes:
-        """Choose machine code where this GPU runs it, else the PTX, which the driver assembles."""
+    def _load_function(self, name: str, image: Image, shared: int) -> int:
+        self.enter()
+        function = ctypes.c_void_p()
+        module = self._load_module(name, image)
+        driver().call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        if shared > STATIC_SHARED:
+            driver().call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared)
+        return function.value or 0
+
+    def _load_module(self, name: str, image: Image) -> ctypes.c_void_p:
+        """Load machine code where the GPU and its driver take it, else have them take the PTX."""
+        refused = ""
+        for content in self._loadable(name, image):
+            module = ctypes.c_void_p()
+            try:
+                driver().call("cuModuleLoadData", ctypes.byref(module), content)
+            except LaunchError as error:
+                if error.details.get("code") not in REFUSED:
+                    raise
+                refused = error.message
+            else:
+                return module
+        raise WrongArchError(
+            f"{self.name} does not take kernel {name!r}: {refused}",
+            hint="its driver is older than what was compiled: update it",
+        )
+
+    def _loadable(self, name: str, image: Image) -> tuple[bytes, ...]:
+        """Give what this GPU may be handed, in order: its machine code, and PTX.
+
+        Machine code is of one generation; one that was made by a newer toolkit than the driver's
+        may be refused, the PTX then is not.
+        """
         if not runs(self.capability, image.arch):
             raise WrongArchError(
                 f"kernel {name!r} is for {image.arch}, {self.name} is sm_{self.capability}",
                 hint=f"compile for Target('cuda', arch='sm_{self.capability}')",
                 details={"wanted": image.arch, "found": f"sm_{self.capability}"},
             )
+        ptx = image.ptx.encode() + b"\0"
         same = self.capability // 10 == _number(image.arch) // 10
-        return image.loadable if same else image.ptx.encode() + b"\0"
-
-    def _load_module(self, name: str, content: bytes, shared: int) -> int:
-        self.enter()
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        try:
-            driver().call("cuModuleLoadData", ctypes.byref(module), content)
-        except LaunchError as error:
-            code = error.details.get("code")
-            if code not in (INVALID_IMAGE, NO_BINARY):
-                raise
-            raise WrongArchError(
-                f"{self.name} does not take kernel {name!r}: {error.message}",
-                hint="the driver may be older than the PTX; update it, or install nvidia-cuda-nvcc",
-            ) from error
-        driver().call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        if shared > STATIC_SHARED:
-            driver().call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared)
-        return function.value or 0
+        return (image.cubin, ptx) if same and image.cubin else (ptx,)
 
     def failure(self, kernel: str, code: int) -> TilewrightError:
         """Explain the code that the driver returned for a launch, or for a copy."""

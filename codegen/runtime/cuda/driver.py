@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -31,8 +33,8 @@ _CALLED: Final = (
 """What is called of the driver, by PyCUDA or from here."""
 
 OUT_OF_MEMORY: Final = 2
-INVALID_IMAGE: Final = 200
-NO_BINARY: Final = 209
+REFUSED: Final = (200, 209, 218, 222)
+"""Codes of an image that the driver does not take: invalid, for another GPU, PTX that is newer."""
 
 GUIDE: Final = "docs/gpu.md says how to set a machine up, also without network"
 
@@ -106,15 +108,15 @@ def driver() -> Driver:
     return Driver(library)
 
 
-def _imported() -> ModuleType:
-    """Import PyCUDA so that functions newer than the driver matter only where they are called."""
+@contextmanager
+def lazily_bound() -> Generator[None]:
+    """Load libraries so that functions newer than the driver matter only where they are called."""
     flags = sys.getdlopenflags()
     sys.setdlopenflags(os.RTLD_LAZY | os.RTLD_LOCAL)
     try:
-        import pycuda.driver as module
+        yield
     finally:
         sys.setdlopenflags(flags)
-    return module
 
 
 @cache
@@ -128,7 +130,8 @@ def pycuda() -> ModuleType:
     """
     driver()
     try:
-        module = _imported()
+        with lazily_bound():
+            import pycuda.driver as module
     except ModuleNotFoundError as error:
         raise DeviceUnavailableError(
             f"PyCUDA is not installed ({error})",

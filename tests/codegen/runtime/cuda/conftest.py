@@ -1,98 +1,18 @@
-"""A CUDA driver that is none: PyCUDA and the runtime run against it on a machine without a GPU."""
+"""The pretended driver as a fixture."""
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-import tilewright as tw
-from tilewright.codegen.simt.device import SimtDevice
-
-SOURCE = Path(__file__).with_name("fake_driver.c")
-LAUNCHED = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p)
-)
-
-
-def compiler() -> list[str]:
-    """The C compiler of the machine, or that of the ``ziglang`` package."""
-    found = shutil.which("gcc") or shutil.which("cc")
-    return [found] if found else [sys.executable, "-m", "ziglang", "cc"]
-
-
-def build(folder: Path) -> Path:
-    """Compile the driver; its name is what PyCUDA and the runtime ask the system for."""
-    made = folder / "libcuda.so.1"
-    flags = ["-shared", "-fPIC", "-O1", "-w", "-Wl,-soname,libcuda.so.1"]
-    subprocess.run([*compiler(), *flags, "-o", str(made), str(SOURCE)], check=True)
-    return made
-
-
-@dataclass
-class FakeDriver:
-    """The library, told what to pretend; ``calls`` is what was asked of it."""
-
-    library: ctypes.CDLL
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self.library.fake_calls.restype = ctypes.c_char_p
-        self.library.fake_used.restype = ctypes.c_size_t
-        self.library.fake_limit.argtypes = [ctypes.c_size_t]
-        self.kept: list[object] = []
-
-    @property
-    def calls(self) -> list[str]:
-        return self.library.fake_calls().decode().splitlines()
-
-    @property
-    def used(self) -> int:
-        return self.library.fake_used()
-
-    def reset(self) -> None:
-        self.library.fake_reset()
-
-    def emulate(self, program: tw.Schedule | tw.Module) -> None:
-        """Let SIMT execute the kernels of a program."""
-        simt = tw.compile(program, tw.Target("simt", arch="sm_80"))
-        emulator = SimtDevice(simt.target)
-        emulator.load(simt.artifact)
-        known = {k.program.lowered.name: k for k in emulator._kernels}
-        counts = {n: len(k.program.lowered.function.params) for n, k in known.items()}
-        self.on_launch(lambda name, dims, params: known[name].launch([0, *dims], params), counts)
-        self.kept.append(emulator)
-
-    def on_launch(
-        self, function: Callable[[str, list[int], list[int]], int], counts: Mapping[str, int] | int
-    ) -> None:
-        """Let ``function`` be the GPU: the name, the launch's numbers, the arguments' addresses."""
-
-        def launched(name, dims, params) -> int:
-            count = counts if isinstance(counts, int) else counts[name.decode()]
-            return function(name.decode(), list(dims[:7]), [params[k] for k in range(count)])
-
-        callback = LAUNCHED(launched)
-        self.kept.append(callback)
-        self.library.fake_on_launch(callback)
-
-
-@pytest.fixture(scope="session")
-def loaded_driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
-    """Loaded once a process, before anything asks for the real one."""
-    folder = tmp_path_factory.mktemp("driver")
-    return FakeDriver(ctypes.CDLL(str(build(folder)), ctypes.RTLD_GLOBAL), folder)
+from tests.codegen.runtime.cuda.pretended import FakeDriver, loaded
 
 
 @pytest.fixture
-def driver(loaded_driver: FakeDriver) -> Iterator[FakeDriver]:
+def driver() -> Iterator[FakeDriver]:
     """The driver as new: one GPU of capability 8.0 with a gigabyte."""
-    loaded_driver.reset()
-    yield loaded_driver
-    loaded_driver.reset()
+    found = loaded()
+    found.reset()
+    yield found
+    found.reset()

@@ -190,8 +190,8 @@ CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
 CUresult cuModuleLoadData(void **module, const void *image) {
     const char *text = image;
     if (!current()) return INVALID_CONTEXT;
-    if (unloadable) return unloadable;
     int machine_code = !memcmp(text, "\x7f" "ELF", 4);
+    if (unloadable && (machine_code || unloadable != 218)) return unloadable;
     if (!machine_code && !strstr(text, ".version")) return INVALID_IMAGE;
     note("load %s\n", machine_code ? "cubin" : "ptx");
     struct module *made = malloc(sizeof *made);
@@ -250,6 +250,7 @@ CUresult cuGetErrorString(CUresult code, const char **text) {
     case INVALID_IMAGE: *text = "device kernel image is invalid"; return 0;
     case INVALID_CONTEXT: *text = "invalid device context"; return 0;
     case NO_BINARY: *text = "no kernel image is available for execution on the device"; return 0;
+    case 218: *text = "a PTX JIT compilation failed"; return 0;
     case ILLEGAL_ADDRESS: *text = "an illegal memory access was encountered"; return 0;
     default: *text = NULL; return INVALID_VALUE;
     }

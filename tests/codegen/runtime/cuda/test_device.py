@@ -305,6 +305,13 @@ def test_machine_code_of_another_generation_is_left_to_the_driver(driver) -> Non
         device._loadable("k", special)
 
 
+def test_a_driver_older_than_the_machine_code_takes_the_ptx(driver) -> None:
+    artifact = tw.compile(doubled(), CUDA).artifact
+    driver.library.fake_unloadable(218)  # machine code alone
+    CudaDevice().load(artifact)
+    assert driver.calls[-1] == "load ptx"
+
+
 @pytest.mark.parametrize("code", [200, 209])
 def test_a_driver_that_does_not_take_the_image(driver, code: int) -> None:
     artifact = tw.compile(doubled(), CUDA).artifact

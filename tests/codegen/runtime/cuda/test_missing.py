@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegen.runtime.cuda.conftest import build
+from tests.codegen.runtime.cuda.pretended import build
 
 ROOT = Path(__file__).parents[4]
 
@@ -83,7 +83,7 @@ def test_no_gpu(library: str) -> None:
 
 
 def test_a_driver_without_what_is_called(tmp_path: Path) -> None:
-    from tests.codegen.runtime.cuda.conftest import compiler
+    from tests.codegen.runtime.cuda.pretended import compiler
 
     source = tmp_path / "empty.c"
     source.write_text("int cuInit(unsigned flags) { return 0; }")
