@@ -20,6 +20,7 @@ from ....ir.loop.nodes import (
 from ....ir.loop.visit import Rebuilder, children, loads, walk, with_children
 from ....ir.symbolic import Bool, Expr, Facts, Var
 from ..loops.terms import own_terms
+from .across import ACROSS
 
 
 def distribute_virtual(func: PrimFunc) -> PrimFunc:
@@ -86,7 +87,10 @@ def _own(statement: Stmt) -> tuple[Expr | Bool, ...]:
 
 
 def _is_leaf(statement: Stmt) -> bool:
-    return isinstance(statement, Block) and any(k == INTRINSIC for k, _ in statement.annotations)
+    """Whether a statement is done as a whole: by an instruction, or by threads together."""
+    if not isinstance(statement, Block):
+        return False
+    return any(key in (INTRINSIC, ACROSS) for key, _ in statement.annotations)
 
 
 # ---------------------------------------------------------------- temporaries
