@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from .elementwise import elementwise
+from ..dtype import i32
+from .elementwise import convert, elementwise
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, squeeze
-from .tensors import Imported
+from .tensors import Imported, Uniform
 from .unsupported import UnsupportedFormError
 
 _REDUCTIONS = {
     "ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min",
     "ReduceProd": "prod",
 }  # fmt: skip
+MATRIX = 2
+"""Dimensions of a matrix."""
 
 
 @onnx_op("MatMul")
@@ -23,6 +26,41 @@ def matmul(c: OnnxContext) -> Imported:
     found = c.apply("matmul", c.plain(left), c.plain(right), name=c.leaf(x, y))
     dropped = [-2] * (x.rank == 1) + [-1] * (y.rank == 1)
     return squeeze(c, found, dropped) if dropped else found
+
+
+@onnx_op("MatMulInteger")
+def matmul_integer(c: OnnxContext) -> Imported:
+    """``(a - zero of a) @ (b - zero of b)`` of bytes, in 32 bits.
+
+    The product is that of the bytes themselves; what the zero points take away is a sum over rows
+    and one over columns.
+    """
+    a, b = c.input(0), c.input(1)
+    if min(a.rank, b.rank) < MATRIX:
+        raise UnsupportedFormError("MatMulInteger of a vector", hint="give it a unit dimension")
+    found = c.apply("matmul_integer", c.plain(a), c.plain(b), name=c.leaf(a, b))
+    of_a, of_b = _zero_point(c, 2, rows=True), _zero_point(c, 3, rows=False)
+    if of_a is not None:
+        found = elementwise(c, "subtract", [found, _times_sum(c, of_a, convert(c, b, i32), -2)])
+    if of_b is not None:
+        left = convert(c, a, i32)
+        left = left if of_a is None else elementwise(c, "subtract", [left, of_a])
+        found = elementwise(c, "subtract", [found, _times_sum(c, of_b, left, -1)])
+    return found
+
+
+def _zero_point(c: OnnxContext, position: int, *, rows: bool) -> Imported | None:
+    """Give a zero point in 32 bits, as a column for one a row; None where there is none."""
+    zero = c.optional(position)
+    if zero is None or (isinstance(zero.known, Uniform) and zero.known.value == 0):
+        return None
+    wide = convert(c, zero, i32)
+    return expand_dims(c, wide, (1,)) if rows and wide.rank == 1 else wide
+
+
+def _times_sum(c: OnnxContext, zero: Imported, values: Imported, axis: int) -> Imported:
+    total = c.apply("sum", c.plain(values), axes=(axis,), keepdims=True)
+    return elementwise(c, "multiply", [total, zero])
 
 
 @onnx_op("Gemm")

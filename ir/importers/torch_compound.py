@@ -27,6 +27,12 @@ def matmul(t: TorchContext, x: Imported, y: Imported) -> Imported:
     return squeeze(t, found, dropped) if dropped else found
 
 
+@aten("_int_mm")
+def int_mm(t: TorchContext, x: Imported, y: Imported) -> Imported:
+    """Multiply matrices of bytes; sums have 32 bits."""
+    return t.apply("matmul_integer", t.plain(x), t.plain(y))
+
+
 @aten("linear")
 def linear(
     t: TorchContext, x: Imported, weight: Imported, bias: Imported | None = None

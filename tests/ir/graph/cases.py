@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.dtype import DType, bf16, bool_, f16, f32, f64, i32, i64
+from tilewright.ir.dtype import DType, bf16, bool_, f16, f32, f64, i8, i32, i64, u8
 
 Dim = int | str
 
@@ -196,6 +196,8 @@ def compound_cases() -> list[Case]:
         Case("matmul", (T(("n", "m"), i64, -9, 9), T(("m", 2), i64, -9, 9)), at=EMPTY),
         Case("matmul", (T(("n", 4), f16), T((4, "m"), f16)), tolerance=8e-3),
         Case("matmul", (T(("n", 4), bf16), T((4, "m"), bf16)), tolerance=5e-2),
+        Case("matmul_integer", (T(("n", "m"), u8, 0, 255), T(("m", 4), i8, -128, 127)), at=EMPTY),
+        Case("matmul_integer", (T((2, "n", 3), i8, -128, 127), T((3, "m"), u8, 0, 255))),
         Case("layer_norm", (T(("n", 5), bf16), T((5,), bf16)), tolerance=3e-2),
         Case("softmax", (T(("n", "m"), bf16),), tolerance=1e-2),
         Case("softmax", (NM,), {"axis": -1}, at=EMPTY),

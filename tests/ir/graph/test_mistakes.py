@@ -39,6 +39,7 @@ WRONG: list[tuple[type[Exception], str, str, list[Any], dict[str, Any]]] = [
     (OperandError, "expected a tensor, got a number", "tanh", [2.0], {}),
     (OperandError, "expected a tuple of integers", "reshape", ["x2", "x2"], {}),
     (OperandError, "dtype i64 is not float", "exp", ["i2"], {}),
+    (OperandError, "dtype i64 is no byte", "matmul_integer", ["i22", "i22"], {}),
     (OperandError, "dtype bool is not number", "matmul", ["b22", "b22"], {}),
     (OperandError, "dtype f32 is not bool", "logical_not", ["x2"], {}),
     (OperandError, "dtype f32 is not integer", "take", ["x2", "x2"], {}),
