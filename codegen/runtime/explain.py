@@ -123,9 +123,10 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
                 hint="np.ascontiguousarray(x), or x.contiguous(), makes a compact copy",
             )  # fmt: skip
         case layout.PROBLEM_ALIGNMENT:
+            multiple = f"the element size of {param.dtype}" if spec.device == "cpu" else "16 bytes"
             return AlignmentError(
-                f"expected an address that is a multiple of the element size of {param.dtype}",
-                where=where, details=details, hint="x.copy() is aligned",
+                f"expected an address that is a multiple of {multiple}",
+                where=where, details=details, hint="a copy is aligned",
             )  # fmt: skip
         case layout.PROBLEM_READ_ONLY:
             return ReadOnlyError(

@@ -47,6 +47,7 @@ from .context import (
     LATE,
     OWN,
     SINK,
+    VECTOR_BYTES,
     Context,
     dtype_code,
     integer,
@@ -179,6 +180,11 @@ class Bindings:
         """Place a tensor in a storage."""
         base = self.context.pointer(storage)
         moved = self.context.ready(offset, f"offset of {value.name!r}")
+        if self.context.remote and const_value(offset) != 0:
+            rest = host.Arithmetic("mod", moved, integer(VECTOR_BYTES))
+            aligned = host.Comparison("eq", rest, integer(0))
+            text = f"offset of {value.name!r} is a multiple of {VECTOR_BYTES} bytes"
+            self.context.guard(aligned, Site("check", text, names=("offset",)), moved)
         place = base if const_value(offset) == 0 else host.Moved(base, moved)
         self.context.pointers[value] = self.context.assign(value.name, place, "ptr")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from ....ir.dtype import DType
 from ....ir.errors import MalformedProgramError
@@ -16,6 +17,9 @@ from ....ir.symbolic.traverse import postorder
 from ....ir.target import Target
 from ....ir.thread.nodes import Launch
 from ...manifest import LaunchSpec, Site
+
+VECTOR_BYTES: Final = 16
+"""The widest access of a GPU's thread."""
 
 DLPACK_CODES: Mapping[str, int] = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 
@@ -201,6 +205,13 @@ class Context:
     def device(self) -> int:
         """DLPack's number of where tensors lie."""
         return layout.CUDA if self.remote else layout.HOST
+
+    def alignment(self, dtype: DType) -> int:
+        """Give what a tensor's address has to be a multiple of.
+
+        Kernels of a GPU read 16 bytes at once, and fault where those are not aligned.
+        """
+        return max(dtype.bytes, VECTOR_BYTES) if self.remote else dtype.bytes
 
     def fetch(self, width: host.Width, data: host.Value, offset: int, size: int) -> host.Value:
         """Read a word of a tensor, wherever it lies."""

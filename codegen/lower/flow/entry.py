@@ -101,7 +101,7 @@ class EntryChecks:
         asked = WRITTEN if param.access != "in" else 0
         asked += STRIDED if param.value in self.strides else 0
         asked += DEVICES * context.device
-        wanted = (dtype_code(info.dtype), rank_of(info), info.dtype.bytes, asked)
+        wanted = (dtype_code(info.dtype), rank_of(info), context.alignment(info.dtype), asked)
         problem = context.invoke("tw_check_argument", view, *map(integer, wanted))
         fine = host.Comparison("eq", problem, integer(0))
         context.guard(fine, Site("argument", param=position), problem)

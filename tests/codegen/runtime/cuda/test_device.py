@@ -16,6 +16,7 @@ from tilewright.codegen.runtime.cuda.driver import WrongArchError
 from tilewright.codegen.runtime.device_tensor import DeviceTensor
 from tilewright.codegen.runtime.errors import (
     AliasError,
+    AlignmentError,
     DTypeError,
     LaunchError,
     OutOfMemoryError,
@@ -333,6 +334,15 @@ def test_wrong_arguments_are_named_as_on_a_cpu(exe) -> None:
     fixed.flags.writeable = False
     with pytest.raises(ReadOnlyError):
         exe["double"].into(x, fixed)
+
+
+def test_a_part_of_a_tensor_that_is_not_aligned(exe) -> None:
+    whole = opened_device().upload(np.arange(9, dtype=np.float32))
+    part = DeviceTensor(whole.address + 4, (8,), f32, opened_device(), whole)
+    with pytest.raises(AlignmentError, match="a multiple of 16 bytes"):
+        exe(part)
+    part = DeviceTensor(whole.address + 16, (5,), f32, opened_device(), whole)
+    np.testing.assert_array_equal(exe(part).numpy(), [8, 10, 12, 14, 16])
 
 
 def test_grids_beyond_the_hardware_are_refused(driver) -> None:
