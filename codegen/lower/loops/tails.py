@@ -34,6 +34,9 @@ from .tighten import solve
 MOST_COPIES = 16
 """Remaining sizes that get a copy each."""
 
+MOST_TRIED = 4 * MOST_COPIES
+"""Remaining sizes of which those that may occur are looked for."""
+
 MOST_STORES = 2_000
 """Stores, unrolled, that all copies together may have; tiles in tiles share them."""
 
@@ -83,7 +86,7 @@ def lift_tails(statement: Stmt, known: Known, threads: tuple[For, ...] = ()) -> 
     """Lift the guards of tiles, in every loop body from the outside in.
 
     ``threads`` are loops around everything that count as tiles too: what is lifted is alike for
-    all threads of a block.
+    all threads of a block. Then there is one copy for all that does not fit.
 
     Before::
         for i0 in range((m + 3) // 4):
@@ -129,8 +132,10 @@ def _versions(body: Stmt, guard: Guard, place: _Place) -> Stmt:
     full, least = max(g.highest for g in same), min(g.lowest for g in same)
     slack, room = guard.slack, guard.slack >= full
 
-    exact = [c for n in range(least, full) if (c := place.known.decide(eq(slack, n))) is not FALSE]
-    whole = any(g.lanes for g in same) or not _affordable(body, len(exact), place.stores)
+    whole = bool(place.threads) or any(g.lanes for g in same) or full - least > MOST_TRIED
+    sizes = range(0) if whole else range(least, full)
+    exact = [c for n in sizes if (c := place.known.decide(eq(slack, n))) is not FALSE]
+    whole = whole or not _affordable(body, len(exact), place.stores)
     share = place.stores // (2 if whole else len(exact) + 1)
 
     def version(claim: Bool) -> Stmt:
