@@ -240,7 +240,7 @@ def element_type(code: int, bits: int) -> DType:
     return dtype_named("bool" if code == _CODES["bool"] else f"{_KINDS[code]}{bits}")
 
 
-def adopt(managed: int, holder: Holder) -> DeviceTensor:
+def adopt(managed: int, holder: Holder, element: DType) -> DeviceTensor:
     """Take over a result: a managed tensor of native code, which is freed with the last user."""
     head = _Versioned.from_address(managed)
     given: DLTensor = head.tensor
@@ -250,7 +250,6 @@ def adopt(managed: int, holder: Holder) -> DeviceTensor:
     owner = Owner()
     release = _DELETER(ctypes.cast(head.deleter, ctypes.c_void_p).value or 0)
     weakref.finalize(owner, release, managed)
-    element = element_type(given.code, given.bits)
     return DeviceTensor(given.data or 0, shape, element, holder, owner)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.dtype import dtype as dtype_named
+from ...ir.dtype import DType, dtype as dtype_named
 from ...ir.host import layout
 from ..manifest import ParamSpec, ResultSpec, Site
 from .device import RemoteDevice
@@ -49,11 +50,10 @@ class RemoteFunction(NativeFunction):
 
     def taker(self, result: ResultSpec) -> Callable[[int], Any]:
         """Take a result over as a tensor on the device."""
-        _ = result
-        return self._adopt
+        return partial(self._adopt, dtype_named(result.dtype))
 
-    def _adopt(self, managed: int) -> DeviceTensor:
-        return adopt(managed, self.remote)
+    def _adopt(self, element: DType, managed: int) -> DeviceTensor:
+        return adopt(managed, self.remote, element)
 
     def returned(self, argument: Any) -> Any:
         """Give back an argument that was written in place, as it was passed."""

@@ -23,7 +23,7 @@ struct block { char *start; size_t size, room; struct block *next; };
 struct module { char *names; };
 struct function { char name[256]; int max_shared; struct function *next; };
 
-static int devices = 1, capability = 80, initialised, unloadable;
+static int devices = 1, capability = 80, initialised, unloadable, faulty;
 static size_t limit = 1u << 30, used;
 static struct block *blocks;
 static struct function *functions;
@@ -51,13 +51,15 @@ static void *current(void) { return depth ? stack[depth - 1] : NULL; }
 /* ------------------------------------------------------------ what tests set and read */
 
 void fake_reset(void) {
-    devices = 1, capability = 80, unloadable = 0, limit = 1u << 30, launched = NULL;
+    devices = 1, capability = 80, unloadable = 0, faulty = 0, limit = 1u << 30, launched = NULL;
     written = 0, calls[0] = 0;
 }
 void fake_devices(int count) { devices = count; }
 void fake_capability(int number) { capability = number; }
 void fake_limit(size_t bytes) { limit = bytes; }
 void fake_unloadable(int code) { unloadable = code; }
+/* From the next copy back to the host on, the GPU has faulted. */
+void fake_fault(int code) { faulty = code; }
 void fake_on_launch(Launched callback) { launched = callback; }
 const char *fake_calls(void) { return calls; }
 size_t fake_used(void) { return used; }
@@ -178,6 +180,7 @@ CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
     if (!current()) return INVALID_CONTEXT;
     int to = place((char *)target, size), from = place((char *)source, size);
     if (to < 0 || from < 0) return INVALID_VALUE;
+    if (faulty && from) return faulty;
     note("copy %s to %s %zu\n", from ? "device" : "host", to ? "device" : "host", size);
     shut(1);
     memmove((void *)target, (void *)source, size);
