@@ -14,6 +14,7 @@ from ..symbolic import (
     Var,
     all_of,
     as_expr,
+    minimum,
     negate,
     prove,
     substitute,
@@ -41,11 +42,15 @@ _ONE = as_expr(1)
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A box that the body touches where ``facts`` hold; None where that is not known."""
+    """A box that the body touches where ``facts`` hold; None where that is not known.
+
+    That of a block inside may hang over the end of the buffer, as a tile does, where nothing is.
+    """
 
     region: Region
     writes: bool
     facts: Facts | None
+    hanging: bool = False
 
 
 def uncovered(block: Block, facts: Facts) -> Iterator[str]:
@@ -74,7 +79,7 @@ def _outside(block: Block, access: _Access) -> Iterator[str]:
         return
     if access.facts is None or access.region in regions:
         return
-    answers = [prove(_inside(access.region, r), access.facts) for r in regions]
+    answers = [prove(_inside(access, r), access.facts) for r in regions]
     refuted = [a for a in answers if isinstance(a, Refuted)]
     if len(refuted) == len(answers):
         box = ", ".join(_range_text(r) for r in access.region.ranges)
@@ -86,14 +91,15 @@ def _range_text(part: Range) -> str:
     return start if part.extent == _ONE else f"{start}:{to_text(part.start + part.extent)}"
 
 
-def _inside(inner: Region, outer: Region) -> Bool:
-    return all_of(
-        *(
-            claim
-            for a, b in zip(inner.ranges, outer.ranges, strict=False)
-            for claim in (b.start <= a.start, a.start + a.extent <= b.start + b.extent)
-        )
-    )
+def _inside(access: _Access, outer: Region) -> Bool:
+    claims: list[Bool] = []
+    region = access.region
+    sides = zip(region.ranges, outer.ranges, region.buffer.shape, strict=False)
+    for inner, stated, size in sides:
+        stop = inner.start + inner.extent
+        stop = minimum(stop, size) if access.hanging else stop
+        claims += [stated.start <= inner.start, stop <= stated.start + stated.extent]
+    return all_of(*claims)
 
 
 def _point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
@@ -141,7 +147,7 @@ def _block_accesses(block: Block, facts: Facts | None) -> Iterator[_Access]:
     guarded = _given(facts, block.predicate)
     for writes, regions in ((False, block.reads), (True, block.writes)):
         for region in regions:
-            yield _Access(_rebound(region, values), writes=writes, facts=guarded)
+            yield _Access(_rebound(region, values), writes, guarded, hanging=True)
 
 
 def _rebound(region: Region, values: dict[Var, Expr]) -> Region:
