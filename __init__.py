@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .codegen import compile
+    from .codegen.export import export
     from .ir import script
     from .ir.errors import TilewrightError
     from .ir.importers import from_exported_program, from_onnx
@@ -31,6 +32,7 @@ __all__ = [
     "Workbench",
     "__version__",
     "compile",
+    "export",
     "from_exported_program",
     "from_onnx",
     "parse",
@@ -43,11 +45,13 @@ _HOME = {
     "TilewrightError": ".ir.errors",
     "Workbench": ".workbench",
     "compile": ".codegen",
+    "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
     "parse": ".ir.script",
-    "script": ".ir.script",
 }
+
+_MODULES = {"script": ".ir.script"}
 
 
 def __getattr__(name: str) -> Any:
@@ -57,8 +61,9 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("tilewright")
     elif name in _HOME:
-        home = import_module(_HOME[name], __name__)
-        value = home if home.__name__.endswith(f".{name}") else getattr(home, name)
+        value = getattr(import_module(_HOME[name], __name__), name)
+    elif name in _MODULES:
+        value = import_module(_MODULES[name], __name__)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     globals()[name] = value

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .errors import ExportError
-from .export import KINDS, Exported, export
+from .package import KINDS, Exported, export
 
 __all__ = ["KINDS", "ExportError", "Exported", "export"]

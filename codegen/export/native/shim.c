@@ -63,6 +63,7 @@ struct TW_MODEL {
   uint64_t *pointers[FUNCTIONS];
   tw_result *prepared[PREPARED + 1];
   tw_runtime runtime;
+  int64_t holders; /* the model while it is open, and each result that is not released yet */
 };
 
 /* The first word of a context is the model's table, whose last word leads to the model. */
@@ -105,6 +106,18 @@ extern void tw_report(void *call, int32_t code, const char *text, int64_t a, int
 extern void tw_release_result(tw_result *block);
 extern void tw_drop_workspaces(uint64_t *call, uint64_t *instance, int64_t slot);
 
+/* A result is freed through the table of its model, which therefore outlives it. */
+static void let_go(TW_MODEL *model) {
+  tw_runtime r = model->runtime;
+  if (!__atomic_sub_fetch(&model->holders, 1, __ATOMIC_ACQ_REL)) r.free(r.context, model);
+}
+
+static void release_result(tw_result *result) {
+  TW_MODEL *model = ADDRESS(WORDS(ADDRESS(WORDS(result->context, 0)), TABLE_USER));
+  tw_release_result(result);
+  let_go(model);
+}
+
 static void fill_table(TW_MODEL *model) {
   uint64_t *table = model->table;
   for (int k = 0; k < TABLE_SIZE / 8; k++) table[k] = 0;
@@ -117,7 +130,7 @@ static void fill_table(TW_MODEL *model) {
       model->runtime.parallel && model->runtime.threads > 1 ? (uint64_t)model->runtime.threads : 1;
   WORDS(table, TABLE_LIBRARY) = WORD(no_library);
   WORDS(table, TABLE_PROFILE) = WORD(no_time);
-  WORDS(table, TABLE_RELEASE) = WORD(tw_release_result);
+  WORDS(table, TABLE_RELEASE) = WORD(release_result);
   WORDS(table, TABLE_USER) = WORD(model);
 }
 
@@ -329,8 +342,10 @@ static int32_t call_function(TW_MODEL *model, int32_t number, uint64_t *call, tw
   for (int k = 0; k < f->result_count; k++) results[k] = 0;
   call[0] = WORD(model->table);
   int32_t code = f->entry(model->instance[number], call);
-  if (!code) return TW_OK;
-  return explain(f, code, call, error);
+  if (code) return explain(f, code, call, error);
+  for (int k = 0; k < f->result_count; k++)
+    if (results[k]) __atomic_add_fetch(&model->holders, 1, __ATOMIC_RELAXED);
+  return TW_OK;
 }
 
 static int32_t check_call(TW_MODEL *model, tw_error *error) {
@@ -364,7 +379,7 @@ static int32_t check_weights(const unsigned char *weights, int64_t bytes, tw_err
 static void destroy(TW_MODEL *model) {
   tw_runtime r = model->runtime;
   for (int32_t k = 0; k < PREPARED; k++)
-    if (model->prepared[k]) tw_release_result(model->prepared[k]);
+    if (model->prepared[k]) release_result(model->prepared[k]);
   for (int32_t k = 0; k < FUNCTIONS; k++) {
     if (model->instance[k]) {
       uint64_t call[CALL_OPERANDS / 8];
@@ -376,7 +391,7 @@ static void destroy(TW_MODEL *model) {
     }
     if (model->pointers[k]) r.free(r.context, model->pointers[k]);
   }
-  r.free(r.context, model);
+  let_go(model);
 }
 
 static uint64_t *zeros(TW_MODEL *model, int64_t bytes) {
@@ -436,6 +451,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   for (int32_t k = 0; k < FUNCTIONS; k++) model->instance[k] = model->pointers[k] = 0;
   for (int32_t k = 0; k < PREPARED; k++) model->prepared[k] = 0;
   model->runtime = *runtime;
+  model->holders = 1;
   fill_table(model);
   for (int32_t k = 0; k < FUNCTIONS; k++) {
     const tw_function *f = &functions[k];

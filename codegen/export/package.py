@@ -133,6 +133,8 @@ def _write(
     model = Model(name, functions, weights, _features(ready))
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
+    loader = (NATIVE / "loader.py").read_text(encoding="utf-8").replace("@NAME@", name)
+    (folder / f"{name}.py").write_text(loader, encoding="utf-8")
     library = folder / f"lib{name}.so"
     with tempfile.TemporaryDirectory() as work:
         parts = {**artifact.objects, "support": support_object(ready)}

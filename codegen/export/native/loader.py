@@ -1,0 +1,282 @@
+"""Run an exported model from Python, without Tilewright: needs NumPy and this directory alone.
+
+    python @NAME@.py            check the files, and list the functions
+    from @NAME@ import load     load() gives the model; model.main(x) calls it
+
+Copy the directory as a whole: every file is checked against the manifest's sha256.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+
+NAME = "@NAME@"
+SCHEMA = 1
+ABI = 1
+LARGEST_MANIFEST = 64 << 20
+_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+
+
+class ModelError(Exception):
+    """The files are not those that were exported, or a call was refused; ``code`` says why."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+class _Result(ctypes.Structure):
+    pass
+
+
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Result))
+_Result._fields_ = [
+    ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+    ("deleter", _DELETER), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
+]  # fmt: skip
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [
+        ("code", ctypes.c_int32), ("parameter", ctypes.c_int32), ("message", ctypes.c_char * 504)
+    ]  # fmt: skip
+
+
+_ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class _Runtime(ctypes.Structure):
+    _fields_ = [
+        ("version", ctypes.c_int64), ("context", ctypes.c_void_p), ("alloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p), ("threads", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+def _runtime() -> tuple[_Runtime, list[object]]:
+    """Memory of the C library; everything runs on the caller's thread."""
+    process = ctypes.CDLL(None)
+    process.aligned_alloc.restype = ctypes.c_void_p
+    process.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    process.free.argtypes = [ctypes.c_void_p]
+
+    def give(_context: int, size: int, alignment: int) -> int | None:
+        return process.aligned_alloc(alignment, (size + alignment - 1) // alignment * alignment)
+
+    def take(_context: int, memory: int) -> None:
+        process.free(memory)
+
+    held: list[object] = [_ALLOC(give), _FREE(take)]
+    alloc, free = (ctypes.cast(f, ctypes.c_void_p).value for f in held)
+    return _Runtime(ABI, None, alloc, free, None, 1), held
+
+
+# ---------------------------------------------------------------- checking files
+
+
+def read_manifest(folder: Path) -> dict:
+    """Read the manifest, and check that it is one of this loader's kind.
+
+    Raises ModelError if it is missing, malformed, of another schema, or names other places.
+    """
+    path = folder / f"{NAME}.json"
+    try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ModelError(f"{path}: the manifest has {path.stat().st_size} bytes")
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: no readable manifest: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        raise ModelError(f"{path}: the manifest is not of schema {SCHEMA}")
+    shapes = {"files": dict, "functions": list, "library": str, "weights": str, "arch": str}
+    for key, kind in shapes.items():
+        if not isinstance(manifest.get(key), kind):
+            raise ModelError(f"{path}: {key!r} of the manifest is no {kind.__name__}")
+    for name in (*manifest["files"], manifest["library"], manifest["weights"]):
+        if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
+            raise ModelError(f"{path}: {name!r} is no file of this directory")
+    return manifest
+
+
+def check_files(folder: Path, manifest: dict) -> None:
+    """Compare every file with the size and the sha256 that the manifest states.
+
+    Raises ModelError at the first that is missing, a link, or differs.
+    """
+    for name in (manifest["library"], manifest["weights"]):
+        if name not in manifest["files"]:
+            raise ModelError(f"{name}: the manifest states no sha256")
+    for name, facts in manifest["files"].items():
+        path = folder / name
+        if path.is_symlink() or not path.is_file():
+            raise ModelError(f"{path}: missing, or no plain file")
+        if not isinstance(facts, dict) or path.stat().st_size != facts.get("bytes"):
+            raise ModelError(f"{path}: {path.stat().st_size} bytes, the manifest says otherwise")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != facts.get("sha256"):
+            raise ModelError(f"{path}: its sha256 is not the manifest's")
+
+
+# ---------------------------------------------------------------- the model
+
+
+class Model:
+    """An open model; every exported function is a method. Several threads may call at once."""
+
+    def __init__(self, folder: Path, manifest: dict) -> None:
+        machine = platform.machine()
+        machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+        if manifest["arch"] != machine:
+            raise ModelError(f"the library is for {manifest['arch']}, this machine is {machine}")
+        self._library = ctypes.CDLL(str(folder / manifest["library"]))
+        self._weights = np.fromfile(folder / manifest["weights"], np.uint8)
+        if self._weights.ctypes.data % 16:
+            raw = np.empty(self._weights.size + 16, np.uint8)
+            start = -raw.ctypes.data % 16
+            raw[start : start + self._weights.size] = self._weights
+            self._weights = raw[start : start + self._weights.size]
+        self._runtime, self._held = _runtime()
+        self._model = ctypes.c_void_p()
+        self._close = self._symbol(f"{NAME}_close")
+        self._close.restype = None
+        self._close.argtypes = [ctypes.c_void_p]
+        version = self._symbol(f"{NAME}_abi_version")()
+        if version != ABI:
+            raise ModelError(f"the library is of version {version}, this loader of {ABI}")
+        error = _Error()
+        open_model = self._symbol(f"{NAME}_open")
+        code = open_model(
+            ctypes.byref(self._runtime), ctypes.c_void_p(self._weights.ctypes.data),
+            ctypes.c_int64(self._weights.size), ctypes.byref(self._model), ctypes.byref(error),
+        )  # fmt: skip
+        _raise(code, error)
+        self.functions = {f["name"]: f for f in manifest["functions"]}
+        for name, facts in self.functions.items():
+            setattr(self, name, self._bound(facts))
+
+    def _symbol(self, name: str):
+        try:
+            return getattr(self._library, name)
+        except AttributeError:
+            raise ModelError(f"the library has no function {name}") from None
+
+    def _bound(self, facts: dict):
+        native = self._symbol(facts["symbol"])
+        made = [k for k, r in enumerate(facts["results"]) if r["param"] < 0]
+
+        def call(*arguments):
+            if len(arguments) != len(facts["params"]):
+                names = ", ".join(f"{p['name']}: {p['annotation']}" for p in facts["params"])
+                raise ModelError(f"{facts['name']}({names}): got {len(arguments)} arguments")
+            held, words = [], [self._model]
+            for argument, param in zip(arguments, facts["params"], strict=True):
+                words.append(_word(argument, param, held))
+            places = [ctypes.POINTER(_Result)() for _ in made]
+            error = _Error()
+            code = native(*words, *(ctypes.byref(p) for p in places), ctypes.byref(error))
+            _raise(code, error)
+            fresh = iter([_array(self, p) for p in places])
+            results = tuple(
+                next(fresh) if r["param"] < 0 else arguments[r["param"]] for r in facts["results"]
+            )
+            return results[0] if len(results) == 1 else results
+
+        return call
+
+    def close(self) -> None:
+        """Free the model; results live on."""
+        model, self._model = self._model, ctypes.c_void_p()
+        if model:
+            self._close(model)
+
+    def __del__(self) -> None:
+        if getattr(self, "_model", None):
+            self.close()
+
+
+def _word(argument, param: dict, held: list):
+    if param["form"] == "integer":
+        return ctypes.c_int64(int(argument))
+    array = np.asarray(argument)
+    bfloat = array.dtype.name == "bfloat16"
+    if param["access"] != "in" and not array.flags.writeable:
+        raise ModelError(f"parameter {param['name']!r} is written, the array is read-only", 6)
+    shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+    size = max(array.itemsize, 1)
+    strides = (ctypes.c_int64 * max(array.ndim, 1))(*(s // size for s in array.strides))
+    code = 4 if bfloat else _CODES.get(array.dtype.kind, 255)
+    if array.dtype.byteorder == ">":
+        code = 255
+    tensor = _Tensor(
+        array.ctypes.data, 1, 0, array.ndim, code, array.itemsize * 8 % 256, 1, shape, strides, 0
+    )
+    held += [array, shape, strides, tensor]
+    return ctypes.byref(tensor)
+
+
+class _Owner:
+    """Keeps a result's memory, and what made it, as long as an array looks at it."""
+
+    def __init__(self, model: Model, place) -> None:
+        self._model, self._place = model, place
+        t = place.contents.tensor
+        shape = tuple(t.shape[k] for k in range(t.ndim))
+        kind = {0: "i", 1: "u", 2: "f", 4: "V", 6: "b"}[t.code]
+        self.__array_interface__ = {
+            "version": 3, "shape": shape, "typestr": f"<{kind}{t.bits // 8}",
+            "data": (t.data, False), "strides": None,
+        }  # fmt: skip
+
+    def __del__(self) -> None:
+        self._place.contents.deleter(self._place)
+
+
+def _array(model: Model, place):
+    if place.contents.tensor.code == 4:
+        import ml_dtypes
+
+        return np.asarray(_Owner(model, place)).view(ml_dtypes.bfloat16)
+    return np.asarray(_Owner(model, place))
+
+
+def _raise(code: int, error: _Error) -> None:
+    if code:
+        raise ModelError(error.message.decode(errors="replace") or f"error {code}", code)
+
+
+def load(folder: str | Path | None = None) -> Model:
+    """Check the files of a directory (this one's if not given), and open the model.
+
+    Raises ModelError if a file is not what was exported, or the machine cannot run it.
+    """
+    place = Path(__file__).parent if folder is None else Path(folder)
+    manifest = read_manifest(place)
+    check_files(place, manifest)
+    return Model(place, manifest)
+
+
+if __name__ == "__main__":
+    try:
+        model = load()
+    except ModelError as problem:
+        sys.exit(f"{NAME}: {problem}")
+    for function in model.functions.values():
+        params = ", ".join(f"{p['name']}: {p['annotation']}" for p in function["params"])
+        print(f"{function['name']}({params})")

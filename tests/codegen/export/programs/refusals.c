@@ -1,0 +1,114 @@
+/* Every way to call the small model wrongly: a code and a message each, and memory in balance. */
+#define TILEWRIGHT_STDIO
+#include "small.h"
+
+static int64_t given, taken, left = INT64_MAX;
+
+static void *counted_alloc(void *context, int64_t bytes, int64_t alignment) {
+  if (left-- <= 0) return 0;
+  given++;
+  return tw_stdlib_alloc(context, bytes, alignment);
+}
+
+static void counted_free(void *context, void *memory) {
+  taken += memory != 0;
+  tw_stdlib_free(context, memory);
+}
+
+static void show(const char *what, int32_t code, const tw_error *error) {
+  printf("%s: %d %d %s\n", what, code, error->code == code ? error->parameter : -99,
+         error->message);
+}
+
+int main(int argc, char **argv) {
+  tw_runtime runtime = {TW_ABI_VERSION, 0, counted_alloc, counted_free, 0, 1}, other = runtime;
+  small_model *model, *second;
+  tw_error error;
+  tw_result *c, *d;
+  int64_t bytes, shape[2] = {3, 24}, results[2] = {3, 40}, wrong[2] = {3, 23};
+  static float x[3 * 24], y[3 * 40];
+  if (argc < 2) return 2;
+  char *weights = tw_read_file(argv[1], &bytes);
+
+  show("no runtime", small_open(0, weights, bytes, &model, &error), &error);
+  show("nowhere", small_open(&runtime, weights, bytes, 0, &error), &error);
+  other.version = 2;
+  show("version", small_open(&other, weights, bytes, &model, &error), &error);
+  other = runtime;
+  other.alloc = 0;
+  show("no alloc", small_open(&other, weights, bytes, &model, &error), &error);
+  show("no weights", small_open(&runtime, 0, bytes, &model, &error), &error);
+  show("truncated", small_open(&runtime, weights, bytes - 1, &model, &error), &error);
+  show("empty", small_open(&runtime, weights, 0, &model, &error), &error);
+  show("negative", small_open(&runtime, weights, -5, &model, &error), &error);
+  show("unaligned", small_open(&runtime, weights + 4, bytes, &model, &error), &error);
+  for (int64_t k = 0; k < 128; k += 7) {
+    weights[k] ^= 0x20;
+    int32_t code = small_open(&runtime, weights, bytes, &model, &error);
+    if (code != TW_ERROR_WEIGHTS || model) printf("header byte %d: %d\n", (int)k, code);
+    weights[k] ^= 0x20;
+  }
+  for (int64_t room = 0; room < 1000; room++) {
+    given = taken = 0;
+    left = room;
+    if (!small_open(&runtime, weights, bytes, &model, &error)) break;
+    if (error.code != TW_ERROR_MEMORY || given != taken || model)
+      printf("room %d: %d, %d given, %d taken\n", (int)room, error.code, (int)given, (int)taken);
+  }
+  left = INT64_MAX;
+  show("opened", small_open(&runtime, weights, bytes, &second, &error), &error);
+
+  tw_tensor tx = tw_describe(x, shape, 2, 2, 32), ty = tw_describe(y, results, 2, 2, 32), bad;
+  show("no model", small_main(0, &tx, &ty, &c, &d, &error), &error);
+  show("no tensor", small_main(model, &tx, 0, &c, &d, &error), &error);
+  show("no result", small_main(model, &tx, &ty, &c, 0, &error), &error);
+  bad = tx, bad.data = 0;
+  show("no data", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.shape = 0;
+  show("no shape", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.ndim = -1;
+  show("rank -1", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.ndim = 1;
+  show("rank", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.dtype_bits = 64;
+  show("dtype", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.dtype_lanes = 4;
+  show("lanes", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.shape = wrong;
+  show("shape", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  int64_t huge[2] = {INT64_C(1) << 40, INT64_C(1) << 40}, minus[2] = {-3, 24};
+  bad = tx, bad.shape = huge;
+  show("huge", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.shape = minus;
+  show("negative dimension", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  int64_t strides[2] = {48, 2};
+  bad = tx, bad.strides = strides;
+  show("strides", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.byte_offset = 2;
+  show("alignment", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  bad = tx, bad.device_type = 2;
+  show("device", small_main(model, &bad, &ty, &c, &d, &error), &error);
+  int64_t long_x[2] = {65, 24}, long_y[2] = {65, 40};
+  static float far_x[65 * 24], far_y[65 * 40];
+  tw_tensor fx = tw_describe(far_x, long_x, 2, 2, 32), fy = tw_describe(far_y, long_y, 2, 2, 32);
+  show("fact", small_main(model, &fx, &fy, &c, &d, &error), &error);
+  int64_t line[1] = {24};
+  tw_tensor t = tw_describe(x, line, 1, 2, 32);
+  show("alias", small_accumulate(model, &t, &t, &error), &error);
+  left = 0;
+  show("no memory", small_main(model, &tx, &ty, &c, &d, &error), &error);
+  left = 1;
+  show("less memory", small_main(model, &tx, &ty, &c, &d, &error), &error);
+  left = INT64_MAX;
+  show("well", small_main(model, &tx, &ty, &c, &d, &error), &error);
+  tw_release(c);
+  tw_result *e, *f;
+  if (small_main(model, &bad, &ty, &e, &f, 0) != TW_ERROR_DEVICE) printf("no error record\n");
+  small_close(model);
+  tw_release(d); /* after its model */
+  small_close(second);
+  small_close(0);
+  printf("balance: %d\n", (int)(given - taken));
+  free(weights);
+  return 0;
+}

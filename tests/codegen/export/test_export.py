@@ -1,0 +1,115 @@
+"""Exporting: what is written, and what is refused with nothing left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.export import ExportError, link
+from tilewright.codegen.export.errors import ExportDirectoryError, LinkerMissingError
+from tilewright.ir.target import UnknownTargetError
+
+
+def test_every_file_is_in_the_manifest(exported):
+    manifest = json.loads((exported / "small.json").read_text())
+    names = {p.name for p in exported.iterdir()} - {"small.json"}
+    assert set(manifest["files"]) == names
+    for name, facts in manifest["files"].items():
+        data = (exported / name).read_bytes()
+        assert facts == {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+
+def test_the_manifest_describes_the_functions(exported):
+    manifest = json.loads((exported / "small.json").read_text())
+    main, _, accumulate = manifest["functions"]
+    assert main["symbol"] == "small_main"
+    assert [p["annotation"] for p in main["params"]] == [
+        "Tensor((n, 24), f32)", "Tensor((n, 40), f32)",
+    ]  # fmt: skip
+    assert [r["name"] for r in main["results"]] == ["c", "d"]
+    assert [p["access"] for p in accumulate["params"]] == ["in", "inout"]
+    assert manifest["features"]
+
+
+def test_the_weights_are_safetensors(exported, module):
+    from safetensors.numpy import load_file
+
+    found = load_file(exported / "small.safetensors")
+    assert set(found) >= {"bias"}
+    assert (found["bias"] == module.constants["bias"].load()).all()
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_a_directory_that_exists(module, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "mine").write_text("precious")
+    with pytest.raises(ExportDirectoryError, match="exists"):
+        tw.export(module, tmp_path / "here")
+    assert left_behind(tmp_path) == ["here"]
+    assert left_behind(tmp_path / "here") == ["mine"]
+
+
+def test_a_place_that_is_a_file(module, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportDirectoryError, match="cannot write into"):
+        tw.export(module, tmp_path / "file" / "model")
+
+
+def test_a_place_that_cannot_be_written(module, tmp_path, monkeypatch):
+    def refuse(*_args: object, **_kwargs: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    with pytest.raises(ExportDirectoryError, match="Permission denied"):
+        tw.export(module, tmp_path / "model")
+    assert left_behind(tmp_path) == []
+
+
+def test_a_failure_half_way_leaves_nothing(module, tmp_path, monkeypatch):
+    def full(*_args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tilewright.codegen.export.package.write_weights", full)
+    with pytest.raises(ExportDirectoryError, match="No space left on device"):
+        tw.export(module, tmp_path / "model")
+    assert left_behind(tmp_path) == []
+
+
+def test_the_linker_is_missing(module, tmp_path, monkeypatch):
+    link._linker.cache_clear()
+    monkeypatch.setattr(link, "find_spec", lambda _name: None)
+    with pytest.raises(LinkerMissingError, match=r"(?s)ziglang.*tilewright\[cross\]"):
+        tw.export(module, tmp_path / "model")
+    link._linker.cache_clear()
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["", "a-b", "1st", "a b", "../x", "é"])
+def test_a_name_that_c_has_not(module, tmp_path, name):
+    with pytest.raises(ExportError, match="is no name in C"):
+        tw.export(module, tmp_path / "model", name=name)
+
+
+def test_a_kind_nobody_knows(module, tmp_path):
+    with pytest.raises(ExportError, match="(?s)no kind 'dylib'.*kinds are 'shared'"):
+        tw.export(module, tmp_path / "model", kind="dylib")
+
+
+def test_a_target_nobody_knows(module, tmp_path):
+    with pytest.raises(UnknownTargetError, match="(?s)no arch 'sparc'.*'riscv64'"):
+        tw.export(module, tmp_path / "model", target=tw.Target("cpu", arch="sparc"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_same_program_gives_the_same_files(module, exported, tmp_path):
+    again = tw.export(module, tmp_path / "again", name="small").directory
+    for path in exported.iterdir():
+        assert path.read_bytes() == (again / path.name).read_bytes(), path.name

@@ -1,0 +1,220 @@
+"""The loader beside a library: plain Python, no Tilewright; what was tampered with is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.ir.interpreter import call_prim, run_graph
+
+
+def plain(folder: Path, code: str, **files: np.ndarray) -> subprocess.CompletedProcess[str]:
+    """Run code with the loader's folder on the path, in a Python that has no Tilewright."""
+    for name, array in files.items():
+        np.save(folder.parent / f"{name}.npy", array)
+    head = f"""
+        import sys
+        sys.modules["tilewright"] = None
+        sys.path.insert(0, {str(folder)!r})
+        import numpy as np
+        from small import ModelError, load
+        def read(name): return np.load({str(folder.parent)!r} + "/" + name + ".npy")
+        def write(name, array): np.save({str(folder.parent)!r} + "/" + name + ".npy", array)
+    """
+    text = textwrap.dedent(head) + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-I", "-c", text], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture
+def copy(exported, tmp_path) -> Path:
+    """A directory of one's own to spoil."""
+    shutil.copytree(exported, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def refused(folder: Path) -> str:
+    """Load a spoilt directory: what the loader says, which is a ModelError and nothing else."""
+    done = plain(folder, "try: load()\nexcept ModelError as e: print(e)\nelse: print('loaded')")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_results_agree_with_the_interpreter(module, copy):
+    rng = np.random.default_rng(1)
+    cases = [(n, rng.standard_normal((n, 24)), rng.standard_normal((n, 40))) for n in (1, 13)]
+    for n, x, y in cases:
+        x, y = x.astype(np.float32), y.astype(np.float32)
+        code = """
+            model = load()
+            c, d = model.main(read("x"), read("y"))
+            s = model.scores(read("y"))
+            model.close()
+            write("c", c), write("d", d), write("s", s)
+            t = read("t").copy()
+            assert load().accumulate(read("u"), t) is t
+            write("t", t)
+        """
+        u, t = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+        done = plain(copy, code, x=x, y=y, u=u, t=t)
+        assert done.returncode == 0, done.stderr
+        wanted = dict(zip("cd", run_graph(module, (x, y)), strict=True))
+        (wanted["s"],) = run_graph(module, (y,), function="scores")
+        (wanted["t"],) = call_prim(module.prim("accumulate"), (u, t))
+        for name, array in wanted.items():
+            got = np.load(copy.parent / f"{name}.npy")
+            np.testing.assert_allclose(got, array, rtol=2e-5, atol=2e-5)
+
+
+def test_wrong_calls_have_codes(copy):
+    code = """
+        model = load()
+        x, y = np.zeros((3, 24), np.float32), np.zeros((3, 40), np.float32)
+        frozen = np.zeros(3, np.float32)
+        frozen.flags.writeable = False
+        calls = [
+            (model.main, (x.astype("f8"), y)), (model.main, (x, y[:2])), (model.main, (x[0], y)),
+            (model.main, (x.T, y)), (model.main, (x,)), (model.main, (x.astype(">f4"), y)),
+            (model.main, (np.array(["a"]), y)), (model.accumulate, (frozen * 1, frozen)),
+            (model.main, (np.zeros((65, 24), np.float32), np.zeros((65, 40), np.float32))),
+        ]
+        for function, arguments in calls:
+            try: function(*arguments)
+            except ModelError as error: print(error.code)
+    """
+    done = plain(copy, code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9"]
+
+
+def test_threads_share_a_model(copy):
+    code = """
+        from concurrent.futures import ThreadPoolExecutor
+        model, x = load(), np.ones((9, 24), np.float32)
+        wanted = model.main(x, np.zeros((9, 40), np.float32))[0]
+        def run(k):
+            y = np.full((9, 40), k, np.float32)
+            return np.allclose(model.main(x, y)[0], wanted + k, atol=1e-4)
+        with ThreadPoolExecutor(4) as pool:
+            print(all(pool.map(run, range(200))))
+    """
+    assert plain(copy, code).stdout.strip() == "True"
+
+
+def test_results_outlive_the_model(copy):
+    code = """
+        model = load()
+        c, _ = model.main(np.ones((2, 24), np.float32), np.ones((2, 40), np.float32))
+        before = c.copy()
+        model.close()
+        print(np.array_equal(before, c))
+    """
+    assert plain(copy, code).stdout.strip() == "True"
+
+
+def test_the_command_lists_the_functions(copy):
+    done = subprocess.run(
+        [sys.executable, "-I", copy / "small.py"], capture_output=True, text=True, check=True
+    )
+    assert "main(x: Tensor((n, 24), f32), y: Tensor((n, 40), f32))" in done.stdout
+
+
+# ---------------------------------------------------------------- spoilt directories
+
+
+def change(folder: Path, **facts: object) -> None:
+    path = folder / "small.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | facts))
+
+
+@pytest.mark.parametrize("name", ["libsmall.so", "small.safetensors", "small.h", "small.py"])
+def test_a_changed_byte(copy, name):
+    data = bytearray((copy / name).read_bytes())
+    data[-2] ^= 1
+    (copy / name).write_bytes(data)
+    said = refused(copy) if name != "small.py" else refused_elsewhere(copy)
+    assert f"{name}: its sha256 is not the manifest's" in said
+
+
+def refused_elsewhere(folder: Path) -> str:
+    """As above where the loader itself is what was spoilt: another copy of it looks."""
+    code = f"try: load({str(folder)!r})\nexcept ModelError as e: print(e)"
+    whole = folder.parent / "whole"
+    shutil.copytree(folder, whole)
+    (whole / "small.py").write_bytes((folder / "small.py").read_bytes()[:-2] + b")\n")
+    return plain(whole, code).stdout
+
+
+@pytest.mark.parametrize("name", ["libsmall.so", "small.safetensors"])
+def test_a_truncated_file(copy, name):
+    data = (copy / name).read_bytes()
+    (copy / name).write_bytes(data[: len(data) // 2])
+    assert f"{name}: {len(data) // 2} bytes, the manifest says otherwise" in refused(copy)
+
+
+def test_a_missing_file(copy):
+    (copy / "small.safetensors").unlink()
+    assert "missing, or no plain file" in refused(copy)
+
+
+def test_a_link_to_another_place(copy):
+    real = copy.parent / "elsewhere"
+    shutil.move(copy / "libsmall.so", real)
+    os.symlink(real, copy / "libsmall.so")
+    assert "missing, or no plain file" in refused(copy)
+
+
+@pytest.mark.parametrize("name", ["../libsmall.so", "/etc/passwd", "a/b.so", "..", "", "a\\b"])
+@pytest.mark.parametrize("key", ["library", "weights"])
+def test_a_name_outside_the_directory(copy, key, name):
+    change(copy, **{key: name})
+    assert "is no file of this directory" in refused(copy)
+
+
+def test_a_file_outside_the_directory(copy):
+    change(copy, files={"../../secret": {"sha256": "", "bytes": 0}})
+    assert "is no file of this directory" in refused(copy)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no readable manifest"),
+        ("{", "no readable manifest"),
+        ("[" * 100_000, "no readable manifest"),
+        ("[]", "not of schema 1"),
+        ("{}", "not of schema 1"),
+        ('{"schema": 99}', "not of schema 1"),
+        ('{"schema": 1}', "'files' of the manifest is no dict"),
+        ('{"schema": 1, "files": {}, "functions": 3}', "'functions' of the manifest is no list"),
+    ],
+)
+def test_a_malformed_manifest(copy, text, message):
+    (copy / "small.json").write_text(text)
+    assert message in refused(copy)
+
+
+def test_files_that_no_sha256_vouches_for(copy):
+    change(copy, files={})
+    assert "the manifest states no sha256" in refused(copy)
+
+
+def test_another_machine(copy):
+    change(copy, arch="aarch64")
+    assert "the library is for aarch64" in refused(copy)
+
+
+def test_a_function_that_the_library_lacks(copy):
+    manifest = json.loads((copy / "small.json").read_text())
+    manifest["functions"][0]["symbol"] = "small_nothing"
+    change(copy, functions=manifest["functions"])
+    assert "the library has no function small_nothing" in refused(copy)
