@@ -87,7 +87,7 @@ def random_step(rng: random.Random, state: State, verb: str) -> Primitive | None
             return None
         call = rng.choice(calls)
         return cls(FunctionRef(call.right.function), (BindingRef("main", call.value.uid),))
-    if verb in ("collapse_dims", "specialise", "hoist_block"):
+    if verb in ("assume", "collapse_dims", "specialise", "hoist_block"):
         return on_kernel(rng, state, verb, kernels)
     return cls(MAIN)
 
@@ -98,6 +98,9 @@ def on_kernel(rng: random.Random, state: State, verb: str, kernels: list[str]) -
     kernel = rng.choice(kernels)
     if verb == "collapse_dims":
         return STEPS[verb](FunctionRef(kernel))
+    if verb == "assume":
+        bound = rng.choice([64, 65])
+        return STEPS[verb](FunctionRef(kernel), rng.choice(["b", "s", "b_s"]), 1, None, bound)
     if verb == "specialise":
         low = rng.choice([None, 1, 2])
         return STEPS[verb](FunctionRef(kernel), rng.choice(["b", "s", "b_s"]), low, 2)

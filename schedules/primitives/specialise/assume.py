@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.graph.memory import Launch
-from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, IfElse
+from ....ir.graph.nodes import Binding, CallGraph, CallTIR, GraphFunc, IfElse
 from ....ir.loop.nodes import PrimFunc
 from ....ir.symbolic import (
     TRUE,
@@ -67,8 +67,9 @@ class Assume(Primitive):
     1. The function is loop-level.
     2. It has a symbol of that name.
     3. The fact is not known yet, and does not contradict what is.
-    4. Whoever calls the function can check it at entry: calls are in the dataflow stage, and the
-       size is one of the caller's parameters' symbols, or made of them.
+    4. Whoever calls the function can check it at entry: calls are in the dataflow stage, choose
+       among no versions, and are in a function that no other one calls; the size is one of its
+       parameters' symbols, or made of them.
 
     Notes
     -----
@@ -106,12 +107,15 @@ class Assume(Primitive):
             yield Problem(3, f"{to_text(claim)} contradicts what is known", (self.function,))
             return
         for graph in state.module.graphs:
-            yield from self._caller(graph, function, claim)
+            yield from self._caller(state, graph, function, claim)
 
-    def _caller(self, graph: GraphFunc, function: PrimFunc, claim: Bool) -> Iterator[Problem]:
+    def _caller(
+        self, state: State, graph: GraphFunc, function: PrimFunc, claim: Bool
+    ) -> Iterator[Problem]:
         where = (self.function, FunctionRef(graph.name))
-        if _launches(graph, function.name):
-            yield Problem(4, f"{graph.name!r} launches it in the memory stage", where)
+        message = _uncheckable(state, graph, function.name)
+        if message is not None:
+            yield Problem(4, message, where)
             return
         known = {v for p in graph.params for v in _symbols(p.value.info)}
         for wanted in _claims(graph, function, claim):
@@ -193,9 +197,24 @@ def _bindings(bindings: tuple[Binding, ...]) -> Iterator[Binding]:
             yield from _bindings(binding.right.otherwise.bindings)
 
 
-def _launches(graph: GraphFunc, name: str) -> bool:
-    rights = (b.right for b in _bindings(graph.bindings))
-    return any(isinstance(r, Launch) and r.function == name for r in rights)
+def _uncheckable(state: State, graph: GraphFunc, name: str) -> str | None:
+    """Say why a caller cannot check what a kernel assumes when it is entered itself."""
+    called = False
+    for binding in _bindings(graph.bindings):
+        match binding.right:
+            case Launch(function=function) if function == name:
+                return f"{graph.name!r} launches it in the memory stage"
+            case CallTIR(function=function, versions=versions):
+                if versions and name in (function, *(v.function for v in versions)):
+                    return f"{binding.value.name!r} in {graph.name!r} chooses among its versions"
+                called |= function == name
+            case _:
+                pass
+    others = (b for g in state.module.graphs for b in _bindings(g.bindings))
+    calls = (b.right for b in others if isinstance(b.right, CallGraph))
+    if called and any(c.function == graph.name for c in calls):
+        return f"it is called in {graph.name!r}, which another function calls"
+    return None
 
 
 def _claims(graph: GraphFunc, function: PrimFunc, claim: Bool) -> tuple[Bool, ...]:

@@ -10,7 +10,15 @@ from tilewright.schedules.primitives.specialise.assume import Assume
 from tilewright.schedules.refs import FunctionRef
 
 from tests.schedules.helpers import MATMUL, rejected, schedule
-from tests.schedules.primitives.graph.test_callers import CHAIN, MAIN, RELU, launched, lowered
+from tests.schedules.primitives.graph.test_callers import (
+    CHAIN,
+    MAIN,
+    RELU,
+    grouped,
+    launched,
+    lowered,
+    with_version,
+)
 
 KERNEL = FunctionRef("matmul")
 
@@ -53,6 +61,11 @@ def test_requirements_of_assume():
     rejected(sch, Assume(RELU, "b", 0), 3, "nothing is a multiple of 0")
     rejected(sch, Assume(RELU, "b", lower=1), 3, "is known already")
     rejected(sch, Assume(RELU, "b", upper=0), 3, "contradicts what is known")
+    grouped_call = grouped()
+    name = FunctionRef("add")
+    rejected(grouped_call, Assume(name, "b", 4), 4, "which another function calls")
+    chosen, version = with_version()
+    rejected(chosen, Assume(version, "s", 4), 4, "chooses among its versions")
     rejected(launched(), Assume(RELU, "b", 4), 4, "launches it in the memory stage")
 
 
