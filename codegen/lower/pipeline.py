@@ -17,6 +17,7 @@ from ..cpu import resolve
 from ..processors import Cpu
 from .gpu.across import combine_threads
 from .gpu.axes import guard_single, unify_axes
+from .gpu.blocks import check_blocks
 from .gpu.compact import compact_for_threads
 from .gpu.kernel import lower_threads
 from .gpu.machine import THREAD
@@ -69,6 +70,7 @@ PASSES: tuple[Step, ...] = (
     Step("hoist_initials", _on_body(lambda body, _known: hoist_initials(body))),
     Step("distribute_virtual", lambda func, _: distribute_virtual(func), GPU),
     Step("unify_axes", lambda func, _: unify_axes(func), GPU),
+    Step("check_blocks", lambda func, _: check_blocks(func), GPU),
     Step("compact_buffers", lambda func, _: compact_buffers(func), CPU),
     Step("compact_for_threads", lambda func, _: compact_for_threads(func), GPU),
     Step("guard_single", lambda func, _: guard_single(func), GPU),

@@ -54,13 +54,26 @@ class Machine:
         found = list(self._instructions((left, right, output)))
         return max(found, key=lambda tile: tile.work) if found else self.tile(output)
 
+    def packing(self, dtype: DType, tile: Tile) -> str:
+        """Name the instruction that packs the right side for a tile; empty where there is none."""
+        shapes = [[tile.group, tile.columns], [tile.columns, tile.group]]
+        for intrinsic in self._certain():
+            buffers = intrinsic.semantics.buffer_params
+            if _shapes(intrinsic) == shapes and {b.dtype for b in buffers} == {dtype}:
+                return intrinsic.name
+        return ""
+
+    def _certain(self) -> Iterator[Intrinsic]:
+        """Iterate the instructions that the machine surely has."""
+        if self.target is not None:
+            for intrinsic in intrinsics_for(self.target):
+                if all(provides(self.target, need) for need in intrinsic.needs):
+                    yield intrinsic
+
     def _instructions(self, dtypes: tuple[DType, DType, DType]) -> Iterator[Tile]:
-        """Iterate the tiles of instructions that the machine surely has."""
-        if self.target is None:
-            return
-        for intrinsic in intrinsics_for(self.target):
-            certain = all(provides(self.target, need) for need in intrinsic.needs)
-            tile = _tile_of(intrinsic) if certain else None
+        """Iterate the tiles of the machine's instructions."""
+        for intrinsic in self._certain():
+            tile = _tile_of(intrinsic)
             buffers = intrinsic.semantics.buffer_params
             if tile is not None and tuple(b.dtype for b in buffers) == dtypes:
                 yield tile
@@ -68,14 +81,17 @@ class Machine:
 
 def _tile_of(intrinsic: Intrinsic) -> Tile | None:
     """Read an instruction as a tile ``C[i, j] += A[i, k] * B[j, k]``, if it is one."""
-    shapes = [[const_value(d) or 0 for d in b.shape] for b in intrinsic.semantics.buffer_params]
-    match shapes:
+    match _shapes(intrinsic):
         case [[rows], [columns], [r, c]] if (rows, columns) == (r, c):
             return Tile(rows, columns, 1, intrinsic.name)
         case [[rows, k], [columns, depth], [r, c]] if (rows, columns, k) == (r, c, depth):
             return Tile(rows, columns, k, intrinsic.name)
         case _:
             return None
+
+
+def _shapes(intrinsic: Intrinsic) -> list[list[int]]:
+    return [[const_value(d) or 0 for d in b.shape] for b in intrinsic.semantics.buffer_params]
 
 
 def machine_of(target: Target | None) -> Machine:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.graph.nodes import CallTIR, ConstantRef
-from ...ir.loop.nodes import Buffer, IndexMap
+from ...ir.loop.nodes import Block, Buffer, IndexMap, Load, Store
 from ...ir.symbolic import Var, const_value, var
 from ..primitives.graph.hoist_block import HoistBlock
 from ..primitives.tensorize.tensorize import Tensorize
@@ -24,6 +24,9 @@ from .patterns import Matmul, classify
 GEMV_PANELS = 4
 """Panels that the one-row version walks side by side, to have enough loads in flight."""
 
+MATRIX, PANELS = 2, 4
+"""Dimensions of a right side, and of one in panels of groups: panel, group, column, element."""
+
 
 def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine: Machine) -> None:
     """Pack, split off the one-row version, and tile both."""
@@ -32,7 +35,9 @@ def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine:
         copy = pack(schedule, function, pattern, tile)
         hoist = HoistBlock(copy)
         if is_weight(schedule, function, pattern.right.buffer) and not schedule.check(hoist):
-            schedule.apply(hoist)
+            name = schedule.state.block(copy).name
+            at_load = schedule.hoist_block(copy)
+            schedule_copy(schedule, schedule.get_block(name, at_load.function), tile, machine)
     versions = _versions(schedule, function, pattern) if tile.group == 1 else []
     for name in (function, *versions):
         found = classify_packed(schedule, name)
@@ -41,10 +46,44 @@ def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine:
             width = _gemv_width(found, tile.columns) if one_row else tile.columns
             cut(schedule, name, replace(tile, rows=1) if one_row else tile, width)
             for block in found.prologue:
-                copy = schedule.get_block(block.name, name)
-                first, *_, last = schedule.get_loops(copy)
-                vectorize_loop(schedule, last, tile.columns)
-                schedule.parallel(first)
+                schedule_copy(schedule, schedule.get_block(block.name, name), tile, machine)
+
+
+def schedule_copy(schedule: Schedule, copy: BlockRef, tile: Tile, machine: Machine) -> None:
+    """Vectorize a copy of an operand; groups are packed by the machine's interleaving of rows."""
+    block, loops = schedule.state.block(copy), schedule.get_loops(copy)
+    instruction = machine.packing(block.writes[0].buffer.dtype, tile)
+    if instruction and _whole_groups(schedule, block, loops, tile.group):
+        _interleave(schedule, loops, tile, instruction)
+    else:
+        vectorize_loop(schedule, loops[-1], tile.columns)
+        schedule.parallel(loops[0])
+
+
+def _whole_groups(schedule: Schedule, copy: Block, loops: tuple[LoopRef, ...], group: int) -> bool:
+    """Whether a copy only rearranges a matrix into groups that are all full."""
+    if len(copy.iters) != MATRIX or len(copy.writes[0].buffer.shape) != PANELS:
+        return False
+    depth = const_value(schedule.state.loop(loops[0]).extent)
+    plain = isinstance(copy.body, Store) and isinstance(copy.body.value, Load)
+    return plain and depth is not None and depth % group == 0
+
+
+def _interleave(
+    schedule: Schedule, loops: tuple[LoopRef, ...], tile: Tile, instruction: str
+) -> None:
+    """Pack panel by panel, a group of rows at a time."""
+    k, j = loops
+    panel, column = schedule.split(j, factors=(None, tile.columns))
+    groups, one = schedule.split(k, factors=(None, tile.group))
+    schedule.reorder((panel, groups, column, one))
+    schedule.parallel(panel)
+    step = Tensorize(column, instruction)
+    if schedule.check(step):
+        schedule.vectorize(column)
+        schedule.unroll(one)
+    else:
+        schedule.apply(step)
 
 
 def _tile(pattern: Matmul, machine: Machine) -> Tile:

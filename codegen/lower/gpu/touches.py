@@ -194,7 +194,8 @@ def _same_instance(first: Touch, second: Touch) -> bool:
 
     That holds of one block's writes to global memory, of one iteration or of the same element.
     """
-    if first.base.type != PointerType("global") or first.source.uid != second.source.uid:
+    block = first.source.uid
+    if first.base.type != PointerType("global") or block is None or block != second.source.uid:
         return False
     carried = first.own - second.own
     return not carried or (first.offset is second.offset and first.offset is not None)

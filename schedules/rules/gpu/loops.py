@@ -26,7 +26,7 @@ def schedule_loops(schedule: Schedule, name: str) -> None:
         if not schedule.check(step):
             schedule.apply(step)
     blocks = schedule.get_blocks(name)
-    dependent = bool(schedule.module.prim(name).buffers)
+    dependent = is_dependent(schedule, name)
     flat = [flatten_spatial(schedule, block) for block in blocks]
     extents = {schedule.state.loop(x).extent for x in flat}
     for loop in flat:
@@ -44,7 +44,7 @@ def schedule_loops(schedule: Schedule, name: str) -> None:
 def schedule_nested(schedule: Schedule, name: str) -> None:
     """Bind the last spatial loop of every nest to threads, the ones before it to blocks."""
     blocks = schedule.get_blocks(name)
-    dependent = bool(schedule.module.prim(name).buffers)
+    dependent = is_dependent(schedule, name)
     for block in blocks:
         *outer, last = spatial_first(schedule, block)
         _, thread = schedule.split(last, factors=(None, WARP))
@@ -59,6 +59,18 @@ def schedule_serial(schedule: Schedule, name: str) -> None:
         loops = schedule.get_loops(block)
         unit = schedule.add_unit_loop(loops[0] if loops else block)
         schedule.bind(unit, "threadIdx.x")
+
+
+def is_dependent(schedule: Schedule, name: str) -> bool:
+    """Whether a nest touches what another one writes."""
+    nodes = [schedule.state.block(b) for b in schedule.get_blocks(name)]
+    for node in nodes:
+        written = {r.buffer for r in node.writes}
+        for other in nodes:
+            touched = {r.buffer for r in (*other.reads, *other.writes)}
+            if other is not node and written & touched:
+                return True
+    return False
 
 
 def flatten_spatial(schedule: Schedule, block: BlockRef) -> LoopRef:

@@ -168,6 +168,41 @@ def test_memory_of_a_block_that_another_block_reads():
     refused(text, MemoryScopeError, "'s' is read in other thread blocks", "blockIdx.x")
 
 
+FILLED = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def filled(x: Buffer[(n,), i32], y: Out[({size},), i32]):
+    for i in thread({size}, "blockIdx.x"):
+        with block("zero"):
+            vi = spatial({size}, i)
+            y[vi] = 0
+    for j in thread({size}, "blockIdx.x"):
+        with block("copy"):
+            vj = spatial({size}, j)
+            {where}
+            y[{at}] = x[vj]
+"""
+
+
+def test_a_result_that_other_thread_blocks_touch():
+    """Zeros first, then some of the elements: another block may be first."""
+    text = FILLED.format(size="n + m", where="guard(j < n)", at="vj + m")
+    refused(text, MemoryScopeError, "two statements touch 'y'", "another one did")
+
+
+def test_a_result_whose_parts_are_apart():
+    text = FILLED.format(size="2 * n", where="guard(j < n)", at="vj + n").replace(
+        "            y[vi] = 0", "            guard(i < n)\n            y[vi] = 0"
+    )
+    lower_kernel(program(text), SIMT)
+
+
+def test_a_result_that_the_same_thread_block_touches():
+    text = FILLED.format(size="n", where="guard(j < n)", at="vj")
+    lower_kernel(program(text), SIMT)
+
+
 def test_shared_memory_of_unknown_size():
     text = REVERSED.replace('for i in thread(n, "blockIdx.x")', "for i in range(n)").replace(
         "wi, 63 - wb", "n - 1 - wi, wb"

@@ -112,6 +112,21 @@ def norm(x: Buffer[(m, 40), i32], y: Out[(m, 40), i32]):
                 y[ui, uj] = t[ui, uj] * s[ui]
 """
 
+BORDER = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def border(x: Buffer[(n,), i32], y: Out[(n + 2 * m,), i32]):
+    for i in range(n + 2 * m):
+        with block("zero"):
+            vi = spatial(n + 2 * m, i)
+            y[vi] = 0
+    for j in range(n):
+        with block("copy"):
+            vj = spatial(j)
+            y[vj + m] = x[vj]
+"""
+
 TRANSPOSED = """
 @prim_func
 def transposed(x: Buffer[(30, 17), i32], y: Out[(17, 30), i32]):
@@ -142,6 +157,7 @@ PROGRAMS = {
     "total": (TOTAL, {"threadIdx.x"}),
     "two": (TWO, {"blockIdx.x", "threadIdx.x"}),
     "norm": (NORM, {"blockIdx.x", "threadIdx.x"}),
+    "border": (BORDER, {"threadIdx.x"}),
     "transposed": (TRANSPOSED, {"blockIdx.x", "threadIdx.x"}),
     "scalar": (SCALAR, {"threadIdx.x"}),
     "softmax": (kernels.SOFTMAX, {"blockIdx.x", "threadIdx.x"}),
