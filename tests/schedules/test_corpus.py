@@ -180,7 +180,7 @@ def test_steps_are_quick():
 def test_tensorizing_is_quick():
     """Check and rewrite together: five of a hundred take over ten milliseconds."""
     times: list[float] = []
-    for _ in range(12):
+    for _ in range(40):
         naive = FMA_AVX512.naive()
         padded = naive.branch()
         times.append(_timed(padded, PadEinsum(padded.get_block("mm"), (14, 32, 8))))
