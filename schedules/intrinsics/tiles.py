@@ -62,8 +62,8 @@ def register_tile(
         for i in range(rows):
             factor = spread(Load(VectorType(left, group), address(a, left, i, *inner)))
             for j in range(0, columns, lanes):
-                mask = column_mask(site, j, lanes, 1)
-                every = column_mask(site, j, lanes, group)
+                mask = column_mask(site, j, lanes, 1, columns)
+                every = column_mask(site, j, lanes, group, columns)
                 vector = VectorType(right, group * lanes)
                 weights = Load(vector, address(b, right, j, *inner), mask=every)
                 place = address(c, sums, i, j)
@@ -82,13 +82,15 @@ def _store(c: Operand, place: Address, new: Value, old: Value, mask: Value | Non
     return Store(place, new, mask=mask)
 
 
-def column_mask(site: Site, start: int, lanes: int, group: int) -> Value | None:
+def column_mask(site: Site, start: int, lanes: int, group: int, columns: int) -> Value | None:
     """Give which of ``lanes`` columns from ``start`` on are to be done; None: all of them.
 
-    Each is repeated for the elements of its ``group``.
+    Each is repeated for the elements of its ``group``. There are ``columns`` in all.
     """
-    if not site.masks:
+    rest = columns - start
+    if not site.masks and rest >= lanes:
         return None
     lane = var("lane", lower=0, upper=lanes * group - 1)
     claims = [substitute(mask, {v: lane // group + start}) for v, mask in site.masks]
+    claims += [lane // group < rest] if rest < lanes else []
     return Predicate(all_of(*claims), lane, lanes * group)

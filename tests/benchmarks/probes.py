@@ -4,9 +4,11 @@ Run as ``python -m tests.benchmarks.probes [--json FILE] [--only PART] [--thread
 
 - ``f32``: products through the multiply-add tile against NumPy and PyTorch, at five static shapes
   with B packed in the call and ahead of it, and one kernel with symbolic M.
-- ``bytes``: u8 times s8 through VNNI against ``torch._int_mm`` (which takes s8 times s8) and ONNX
-  Runtime's MatMulInteger, whose weight is a constant like ours.
-- ``bf16``: bfloat16 through ``vdpbf16ps`` against ``torch.mm``, which gives bfloat16.
+- ``bytes``: u8 times s8 through VNNI against ``torch._int_mm`` (which takes s8 times s8, and more
+  than 16 rows) and ONNX Runtime's MatMulInteger, whose weight is a constant like ours. Packing in
+  the call is compared with PyTorch alone, which packs in the call, too.
+- ``bf16``: bfloat16 through ``vdpbf16ps`` against ``torch.mm``, which gives bfloat16 and packs in
+  the call; ours ahead of it and in it.
 
 Every result is checked, and every rate given as a fraction of the peak that the same instruction
 reaches on registers alone, measured in this run.
@@ -37,12 +39,17 @@ ROWS = (1, 16, 37, 128, 500)
 """Values of the symbolic M; the weight is 1024 x 1024."""
 
 DOTS = (
+    (1, 1024, 1024),
+    (37, 1024, 1024),
     (128, 1024, 1024),
     (512, 1024, 1024),
     (1024, 1024, 1024),
     (256, 3072, 768),
     (256, 768, 3072),
 )
+
+INT_MM_ROWS = 16
+"""``torch._int_mm`` refuses so few rows."""
 
 PROGRAM = """
 M = symbols("M", lower=1)
@@ -125,10 +132,12 @@ class Board:
     def record(self, name: str, shape, times: Mapping[str, float], goal: float) -> None:
         m, n, k = shape
         work = 2.0 * m * n * k
-        ratio = min(times[p] for p in self.peers) / times["ours"]
+        ratio = min(times[p] for p in self.peers if p in times) / times["ours"]
         fraction = work / times["ours"] / self.peak
         self.figures[name] = {**times, "ratio": ratio, "goal": goal, "of_peak": fraction}
-        rates = [f"{work / times[p] / 1e9:.1f}" for p in ("ours", *self.peers)]
+        rates = [
+            f"{work / times[p] / 1e9:.1f}" if p in times else "-" for p in ("ours", *self.peers)
+        ]
         self.rows.append([name, *rates, f"{ratio:.2f}", f"{goal:.2f}", f"{fraction:.0%}"])
 
     def show(self) -> Figures:
@@ -211,8 +220,9 @@ def part_bytes(threads: int) -> Figures:
         a = rng.integers(0, 256, (m, k)).astype(np.uint8)
         b = rng.integers(-128, 128, (k, n)).astype(np.int8)
         ours = compiled(("M", n, k), ("u8", "i8", "i32"), b)
+        packing = compiled(("M", n, k), ("u8", "i8", "i32"))
         exact = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
-        if not np.array_equal(ours(a), exact):
+        if not (np.array_equal(ours(a), exact) and np.array_equal(packing(a, b), exact)):
             message = f"{name}: wrong sums"
             raise ArithmeticError(message)
         ta, tb = torch.from_numpy((a // 2).astype(np.int8)), torch.from_numpy(b)
@@ -224,10 +234,18 @@ def part_bytes(threads: int) -> Figures:
                 raise ArithmeticError(message)
             runs = {
                 "ours": lambda a=a, f=ours: f(a),
+                "packing": lambda a=a, b=b, f=packing: f(a, b),
                 "torch._int_mm": lambda ta=ta, tb=tb: torch._int_mm(ta, tb),
                 "onnxruntime": lambda s=session, f=feed: s.run(None, f),
             }
-            board.record(name, shape, interleaved(runs), 0.9)
+            if m <= INT_MM_ROWS:
+                del runs["torch._int_mm"]
+            times = interleaved(runs)
+        in_call = times | {"ours": times.pop("packing")}
+        board.record(f"{name} prepacked", shape, times, 0.9)
+        in_call = {k: v for k, v in in_call.items() if k in {"ours", "torch._int_mm"}}
+        if len(in_call) > 1:
+            board.record(f"{name} packing", shape, in_call, 0.9)
     return board.show()
 
 
@@ -247,14 +265,21 @@ def part_bf16(threads: int) -> Figures:
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
         # Each of k additions rounds once to f32; products of bfloat16 are exact.
         bound = k * 2.0**-24 * (np.abs(wide_a) @ np.abs(wide_b))
+        packing = compiled(("M", n, k), ("bf16", "bf16", "f32"))
         check(name, ours(a), wide_a @ wide_b, bound)
+        check(name, packing(a, b), wide_a @ wide_b, bound)
         ta, tb = (torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) for x in (a, b))
         runs = {
             "ours": lambda a=a, f=ours: f(a),
+            "packing": lambda a=a, b=b, f=packing: f(a, b),
             "torch.mm": lambda ta=ta, tb=tb: torch.mm(ta, tb),
         }
         with torch.inference_mode():
-            board.record(name, shape, interleaved(runs), 0.9)
+            times = interleaved(runs)
+        in_call = times | {"ours": times.pop("packing")}
+        board.record(f"{name} prepacked", shape, times, 0.9)
+        if m > 1:  # packing for one row is work wasted, and nobody's way to do it
+            board.record(f"{name} packing", shape, in_call, 0.9)
     return board.show()
 
 

@@ -17,10 +17,13 @@ from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.instructions import MissingInstructionError
 from tilewright.codegen.lower.kernel.intrinsics import IntrinsicMismatchError
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.module import Module
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.target import Target
 from tilewright.ir.thread.nodes import Fma, Perform, Select, Stmt
 from tilewright.schedules.replay import TraceMismatchError
+from tilewright.schedules.rules import finished
 
 from tests.codegen.kernels import Kernel, load
 from tests.codegen.tensorized import EXAMPLES, Example
@@ -58,13 +61,16 @@ def function(name: str):
     return EXAMPLES[name].scheduled().module.prims[0]
 
 
-@cache
-def kernel(name: str) -> Kernel:
-    target = EXAMPLES[name].target
-    artifact = lower_kernel(function(name), target)
+def compiled(func: PrimFunc, target: Target) -> Kernel:
+    artifact = lower_kernel(func, target)
     text = emit_module([artifact.function], target)
     engine, address = load(artifact.name, text, target)
     return Kernel(artifact, text, target, engine, address)
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    return compiled(function(name), EXAMPLES[name].target)
 
 
 def operands(name: str, shape: tuple[int, int, int], seed: int):
@@ -193,6 +199,64 @@ def test_sums_wrap(name: str) -> None:
     assert kernel(name)(a, b, c) == 0
     exact = k * int(a[0, 0]) * 127
     assert np.all(c == (exact + 2**31) % 2**32 - 2**31)
+
+
+IN_PLACE = """
+@prim_func
+def matmul(A: Buffer[(5, 3), f32], B: Buffer[(3, 37), f32], C: Out[(5, 37), f32]):
+    for i in range(5):
+        for j in range(37):
+            for k in range(3):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+
+IN_PLACE_STEPS = """
+mm = sch.get_block("mm")
+i, j, k = sch.get_loops(mm)
+i0, i1 = sch.split(i, (None, 6))
+j0, j1 = sch.split(j, (None, 16))
+sch.reorder((i0, j0, k, i1, j1))
+init = sch.decompose_reduction(mm, k)
+sch.tensorize(i1, "avx2.fma.f32.6x16")
+"""
+
+
+def test_columns_that_are_known_to_be_missing_stay_untouched() -> None:
+    target = Target("cpu", features=("avx2",))
+    func = Example(IN_PLACE, IN_PLACE_STEPS, target).scheduled().module.prims[0]
+    artifact = lower_kernel(func, target)
+    assert list(performed(artifact.function.body))
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-9, 9, (5, 3)).astype("f4"), rng.integers(-9, 9, (3, 37)).astype("f4")
+    room = np.full(5 * 37 + 32, 77, "f4")
+    c = room[: 5 * 37].reshape(5, 37)
+    assert compiled(func, target)(a, b, c) == 0
+    np.testing.assert_array_equal(c, a @ b)
+    assert np.all(room[5 * 37 :] == 77)
+
+
+PACKED = [("vnni", "avx512.pack.i8.32x4"), ("vnni-signed", "avx512.pack.i8.32x2"),
+          ("bf16", "avx512.pack.bf16.32x2"), ("dot-avx2", "avx2.pack.i8.16x2")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "pack"), [p for p in PACKED if p[0] in HERE])
+@pytest.mark.parametrize("columns", [None, 40])
+def test_packing_interleaves_rows_in_all_tails(name: str, pack: str, columns: int | None) -> None:
+    text = EXAMPLES[name].program.replace("K)", "12)").replace("(K", "(12")
+    if columns is not None:
+        text = text.replace("N)", f"{columns})")
+    declared = "M, N" if columns is None else "M"
+    text = text.replace('M, N, K = symbols("M N K"', f'{declared} = symbols("{declared}"')
+    func = finished(parse(text), EXAMPLES[name].target).prims[0]
+    assert f'intrinsic="{pack}"' in to_text(Module().with_functions(func))
+    run_it = compiled(func, EXAMPLES[name].target)
+    for n in (columns,) if columns else (*range(1, 35), 64, 70):
+        a, b, c = operands(name, (3, n, 12), n)
+        assert run_it(a, b, c) == 0
+        check(a, b, c)
 
 
 @pytest.mark.parametrize(
