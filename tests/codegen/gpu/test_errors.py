@@ -39,6 +39,7 @@ from tilewright.ir.thread.nodes import (
 from tilewright.ir.thread.operations.nvidia import SHUFFLE_BUTTERFLY_F32
 from tilewright.ir.thread.types import GLOBAL_POINTER, SHARED_POINTER, VectorType
 
+from tests.codegen.gpu import kernels
 from tests.codegen.gpu.running import SIMT, program
 from tests.codegen.gpu.test_lowering import REVERSED
 
@@ -273,6 +274,33 @@ def test_warps_may_part():
     check_warps(kernel(assign, If(Predicate(ROW < 2), (perform,)), extents=(32, 4)))
     with pytest.raises(WarpError):
         check_warps(kernel(assign, If(Predicate(ROW < 2), (perform,)), extents=(16, 4)))
+
+
+@pytest.fixture(scope="module")
+def tensorized() -> str:
+    """The text of a kernel whose warps do tensor instructions."""
+    return str(kernels.tensor_matmul())
+
+
+def test_an_instruction_of_a_warp_wants_32_threads(tensorized):
+    text = tensorized.replace('thread(32, "threadIdx.x")', 'thread(16, "threadIdx.x")')
+    error = refused(text, WarpError, "so threadIdx.x has to be 32; it is 16")
+    assert error.details == {"extent": "16"}
+
+
+def test_an_instruction_of_a_warp_is_no_threads_own(tensorized):
+    text = (
+        tensorized.replace('"threadIdx.x"', '"threadIdx.q"')
+        .replace('thread(2, "threadIdx.y")', 'thread(32, "threadIdx.x")')
+        .replace('thread(32, "threadIdx.q")', 'thread(2, "threadIdx.y")')
+    )
+    refused(text, WarpError, "is done by a whole warp, but stands in a loop bound to threadIdx.x")
+
+
+def test_a_tensorized_block_that_was_changed(tensorized):
+    """The annotation promises what the body no longer does."""
+    text = tensorized.replace("C_pad[vi, vj] += f32(", "C_pad[vi, vj] += f32(2.0) * f32(")
+    refused(text, KernelStatementError, "is not what cuda.mma.m16n8k16.f32.f16 computes")
 
 
 def test_threads_that_are_no_whole_warps():
