@@ -252,8 +252,11 @@ def test_operation_becomes_its_instruction(operation, arch: str) -> None:
     writes = [Store(Address(Y, INDEX * 4 + 4096 * n, 4), reg) for n, reg in enumerate(results)]
     function = kernel([*before, Perform(operation, tuple(args), results), *writes])
     words = operation.name.split(".")
-    wanted = {"shfl": f"shfl.sync.{words[2]}.b32", "ldmatrix": "ldmatrix.sync.aligned.m8n8"}
-    name = wanted.get(words[1], "mma.sync.aligned.m16n8k16.row.col")
+    wanted = {
+        "shfl": f"shfl.sync.{words[-2]}.b32", "ldmatrix": "ldmatrix.sync.aligned.m8n8",
+        "mma": "mma.sync.aligned.m16n8k16.row.col", "trap": "trap;",
+    }  # fmt: skip
+    name = wanted[words[1]]
     made = assembled(function, arch)
     assert name in made.ptx
     assert (".trans" in made.ptx) == ("trans" in words)
