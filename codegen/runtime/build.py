@@ -47,7 +47,8 @@ def source_version() -> str:
 def target_key(target: Target) -> str:
     """Name the machine that code is made for, with all its features."""
     if target.is_gpu:
-        return f"{target.kind} {target.arch}; host {target_key(host_target(target))}"
+        host = target_key(host_target(target))
+        return f"{target.kind} {target.arch}, {assembler_version()}; host {host}"
     cpu = resolve(target)
     return f"{target.kind} {cpu.name} {cpu.features} {cpu.vector_bits}"
 
@@ -137,5 +138,4 @@ def build_tasks(
 
 def _machine(task: Task, opt: int) -> bytes:
     """Name all that decides what becomes of a text besides the text itself."""
-    tool = f"; {assembler_version()}" if task.want == "image" else ""
-    return f"{versions()}; {target_key(task.target)}; O{opt}{tool}".encode()
+    return f"{versions()}; {target_key(task.target)}; O{opt}".encode()

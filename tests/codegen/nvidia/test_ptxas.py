@@ -10,6 +10,8 @@ import pytest
 import tilewright as tw
 from tilewright.codegen import nvidia
 from tilewright.codegen.nvidia import Image, Resources, assemble, disassemble, ptxas, resource_table
+from tilewright.codegen.runtime import build
+from tilewright.codegen.runtime.build import target_key
 from tilewright.codegen.runtime.errors import WorkerDiedError
 from tilewright.codegen.runtime.workers import Job, Pool
 from tilewright.ir.module import UnknownFunctionError
@@ -164,3 +166,13 @@ define ptx_kernel void @k(ptr addrspace(1) %y) {{
         assert b"mma.sync" in data
     finally:
         pool.close()
+
+
+def test_machine_code_is_made_once_the_assembler_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was cached without the assembler is not taken for what it makes."""
+    with_it = target_key(tw.Target("cuda"))
+    monkeypatch.setattr(build, "assembler_version", lambda: "")
+    assert target_key(tw.Target("cuda")) != with_it
+    assert target_key(tw.Target("cpu")) not in (with_it, target_key(tw.Target("cuda")))
