@@ -166,7 +166,7 @@ def _kernels(
             dynamic_bytes(function),
         )  # fmt: skip
         if function.launch is not None:
-            specs.append(kernel_spec(lowered, function.launch))
+            specs.append(kernel_spec(source, lowered, function.launch))
         if target.kind == "simt":
             symbols = tuple(s.name for s in lowered.symbols)
             steps = steps_of(source, options.steps)

@@ -92,7 +92,8 @@ class KernelSpec:
     Parameters are the addresses of ``buffers``, then the ``symbols`` as 64-bit integers. ``grid``
     are the blocks along x, y and z as terms over the symbols, ``block`` the threads of a block,
     ``shared`` the bytes of shared memory that the launch has to ask for. Where the kernel needs
-    ``scratch``, so many bytes of the GPU's memory, its address is the last parameter.
+    ``scratch``, so many bytes of the GPU's memory, its address is the last parameter. ``types``
+    are the elements and the shape of each buffer, ``access`` what the kernel does to it.
     """
 
     name: str
@@ -102,6 +103,8 @@ class KernelSpec:
     block: tuple[int, ...]
     shared: int = 0
     scratch: str = ""
+    types: tuple[str, ...] = ()
+    access: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,7 @@ def model_source(model: Model) -> str:
         _same(),
         '#include "processor.c"',
         '#include "shim.c"',
+        '#include "memory.c"',
         *_public(model),
     ]
     return "\n".join(parts) + "\n"

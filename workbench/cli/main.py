@@ -9,13 +9,14 @@ import sys
 from collections.abc import Sequence
 
 from ...ir.errors import Json, TilewrightError
-from . import execute, look, service
+from . import execute, look, service, ship
 from .verb import Output, Verb
 
 VERBS: tuple[Verb, ...] = (
     service.LAB,
     execute.COMPILE,
     execute.RUN,
+    ship.EXPORT,
     look.REPLAY,
     look.SHOW,
     execute.BENCH,

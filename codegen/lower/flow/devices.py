@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,7 @@ from ....ir.errors import TilewrightError
 from ....ir.graph.nodes import Binding
 from ....ir.host import layout, nodes as host
 from ....ir.identity import fresh_name
+from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc
 from ....ir.symbolic import Const, Expr, Var, const_value, substitute, to_text
 from ....ir.thread import table
 from ....ir.thread.nodes import Launch
@@ -49,7 +51,7 @@ class Enqueued:
         return tuple(given.get(tag, Const(1)) for tag in AXES)
 
 
-def kernel_spec(kernel: KernelArtifact, grid: Launch) -> KernelSpec:
+def kernel_spec(source: PrimFunc, kernel: KernelArtifact, grid: Launch) -> KernelSpec:
     """Describe how a kernel is launched, for those who launch it themselves."""
     names: dict[Var, str] = {}
     for symbol in kernel.symbols:
@@ -64,7 +66,14 @@ def kernel_spec(kernel: KernelArtifact, grid: Launch) -> KernelSpec:
         tuple(const_value(e) or 1 for e in extents[3:]),
         dynamic_bytes(kernel.function),
         "" if kernel.scratch is None else to_text(kernel.scratch, names),
+        tuple(_type(b, names) for b in kernel.buffers),
+        tuple(p.access for p in source.params if isinstance(p, BufferParam)),
     )
+
+
+def _type(buffer: Buffer, names: Mapping[Var, str]) -> str:
+    shape = ", ".join(to_text(extent, names) for extent in buffer.shape)
+    return f"{buffer.dtype.name}[{shape}]"
 
 
 def enqueue(context: Context, name: str, launch: Enqueued) -> None:

@@ -22,7 +22,9 @@ from tests.workbench.conftest import MATMUL
 
 def test_the_verbs_are_those_promised() -> None:
     names = [verb.name for verb in VERBS]
-    assert names == ["lab", "compile", "run", "replay", "show", "bench", "cache", "doctor"]
+    assert names == [
+        "lab", "compile", "run", "export", "replay", "show", "bench", "cache", "doctor",
+    ]  # fmt: skip
 
 
 def test_an_unknown_verb_ends_with_usage(capsys) -> None:
