@@ -105,6 +105,16 @@ def link_shared(objects: Sequence[Path], made: Path, target: Target, public: str
     script.unlink()
 
 
+def archive(objects: Sequence[Path], made: Path) -> None:
+    """Collect objects into a static library."""
+    run_linker(["ar", "rcs", str(made), *map(str, objects)])
+
+
+def join(objects: Sequence[Path], made: Path) -> None:
+    """Link objects into one that can be linked again."""
+    run_linker(["ld.lld", "-r", "-o", str(made), *map(str, objects)])
+
+
 def write_objects(objects: Mapping[str, bytes], folder: Path) -> list[Path]:
     """Write object files under numbered names, in order of their own names."""
     paths: list[Path] = []

@@ -25,11 +25,13 @@ from ..manifest import FunctionSpec, to_json
 from ..runtime.build import versions
 from ..runtime.support import support_object
 from .errors import ExportDirectoryError, ExportError
-from .link import NATIVE, arch_of, compile_shim, link_shared, write_objects
+from .link import NATIVE, arch_of, archive, compile_shim, join, link_shared, write_objects
 from .tables import Model, header_text, model_source, symbol_of
 from .weights import write_weights
 
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
+LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o"}
+"""What the library of each kind is called."""
 SCHEMA: Final = 1
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -67,7 +69,8 @@ def export(
     target : str or Target, optional
         The machine; this one's processor if not given.
     kind : str
-        ``"shared"``: a library, a C header, weights and a manifest.
+        ``"shared"``: a library, a loader for plain Python, a C header, weights and a manifest;
+        ``"static"``: the same with a static library; ``"object"``: with one object file.
     name : str
         Begins every file's and every C function's name.
     progress : callable, optional
@@ -90,7 +93,7 @@ def export(
     chosen = as_target(target if target is not None else own_target(program))
     folder = _beside(made)
     try:
-        _write(module_of(program), folder, chosen, name, progress)
+        _write(module_of(program), folder, chosen, (kind, name), progress)
         folder.replace(made)
     except OSError as error:
         raise ExportDirectoryError(f"cannot write {made}: {error.strerror or error}") from error
@@ -123,9 +126,13 @@ def _beside(made: Path) -> Path:
 
 
 def _write(
-    module: Module, folder: Path, target: Target, name: str, progress: Progress | None
+    module: Module,
+    folder: Path,
+    target: Target,
+    form: tuple[str, str],
+    progress: Progress | None,
 ) -> None:
-    ready = with_level(target)
+    (kind, name), ready = form, with_level(target)
     artifact, _ = make(module, ready, BuildOptions(progress=progress))
     functions = _functions(artifact)
     constants = _constants(module, artifact, functions)
@@ -133,16 +140,23 @@ def _write(
     model = Model(name, functions, weights, _features(ready))
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
-    loader = (NATIVE / "loader.py").read_text(encoding="utf-8").replace("@NAME@", name)
-    (folder / f"{name}.py").write_text(loader, encoding="utf-8")
-    library = folder / f"lib{name}.so"
+    library = folder / LIBRARIES[kind].format(name)
+    if kind == "shared":
+        loader = (NATIVE / "loader.py").read_text(encoding="utf-8").replace("@NAME@", name)
+        (folder / f"{name}.py").write_text(loader, encoding="utf-8")
     with tempfile.TemporaryDirectory() as work:
         parts = {**artifact.objects, "support": support_object(ready)}
         objects = write_objects(parts, Path(work))
         shim = compile_shim(model_source(model), folder, ready)
-        link_shared([shim, *objects], library, ready, name)
+        match kind:
+            case "shared":
+                link_shared([shim, *objects], library, ready, name)
+            case "static":
+                archive([shim, *objects], library)
+            case _:
+                join([shim, *objects], library)
         shim.unlink()
-    _write_manifest(folder, model, ready)
+    _write_manifest(folder, model, ready, kind)
 
 
 def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
@@ -177,7 +191,7 @@ def _features(target: Target) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _write_manifest(folder: Path, model: Model, target: Target) -> None:
+def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> None:
     files = {
         path.name: {
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -197,8 +211,8 @@ def _write_manifest(folder: Path, model: Model, target: Target) -> None:
     manifest = {
         "schema": SCHEMA,
         "name": model.name,
-        "kind": "shared",
-        "library": f"lib{model.name}.so",
+        "kind": kind,
+        "library": LIBRARIES[kind].format(model.name),
         "weights": f"{model.name}.safetensors",
         "arch": arch_of(target),
         "target": str(target),

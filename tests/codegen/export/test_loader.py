@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -52,8 +51,8 @@ def refused(folder: Path) -> str:
 def test_results_agree_with_the_interpreter(module, copy):
     rng = np.random.default_rng(1)
     cases = [(n, rng.standard_normal((n, 24)), rng.standard_normal((n, 40))) for n in (1, 13)]
-    for n, x, y in cases:
-        x, y = x.astype(np.float32), y.astype(np.float32)
+    for n, *pair in cases:
+        x, y = (array.astype(np.float32) for array in pair)
         code = """
             model = load()
             c, d = model.main(read("x"), read("y"))
@@ -169,7 +168,7 @@ def test_a_missing_file(copy):
 def test_a_link_to_another_place(copy):
     real = copy.parent / "elsewhere"
     shutil.move(copy / "libsmall.so", real)
-    os.symlink(real, copy / "libsmall.so")
+    (copy / "libsmall.so").symlink_to(real)
     assert "missing, or no plain file" in refused(copy)
 
 
