@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from ...ir.dtype import DType
 from ...ir.symbolic import const_value
 from ...ir.target import Target, provides
 from ..intrinsics.contract import Intrinsic
 from ..intrinsics.registry import intrinsics_for
+
+FAMILIES: Final = {"aarch64": (128, 32), "riscv64": (64, 32), "wasm32": (128, 16)}
+"""Vector bits and registers of the least processor of other families; without vectors, those of
+the floating-point unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,11 @@ def machine_of(target: Target | None) -> Machine:
     --------
     >>> machine_of(Target("cpu", features=("avx2", "fma"))).vector_bits
     256
+    >>> machine_of(Target("cpu", arch="aarch64")).vector_bits
+    128
     """
+    if target is not None and target.arch in FAMILIES:
+        return Machine(*FAMILIES[target.arch], target)
     features = target.features if target else ()
     if features and not any(f.startswith("avx512") for f in features):
         return Machine(256, 16, target)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tilewright.codegen.processors import FAMILIES
 from tilewright.ir.dtype import f32
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import CallTIR, TensorInfo
@@ -130,6 +131,16 @@ def test_the_register_tile_fills_the_registers_of_the_target():
         unrolled = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "unrolled"}
         lanes = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "vectorized"}
         assert (unrolled, lanes) == ({tile[0]}, {tile[1]})
+
+
+@pytest.mark.parametrize(
+    ("arch", "tile"), [("aarch64", (14, 8)), ("riscv64", (14, 4)), ("wasm32", (6, 8))]
+)
+def test_the_register_tile_fits_other_processors(arch, tile):
+    cpu = FAMILIES[arch]
+    found = machine_of(Target("cpu", arch=arch))
+    assert (found.vector_bits, found.registers) == (cpu.vector_bits, cpu.registers)
+    assert found.tile(f32) == Tile(*tile)
 
 
 def test_a_right_side_that_is_no_weight_is_packed_in_the_kernel():
