@@ -16,6 +16,7 @@ from ...ir.thread.types import POINTER, VectorType
 from ..cpu import resolve
 from ..processors import Cpu
 from .gpu.across import combine_threads
+from .gpu.apart import mark_apart
 from .gpu.axes import guard_single, unify_axes
 from .gpu.blocks import check_blocks
 from .gpu.compact import compact_for_threads
@@ -74,6 +75,7 @@ PASSES: tuple[Step, ...] = (
     Step("compact_buffers", lambda func, _: compact_buffers(func), CPU),
     Step("compact_for_threads", lambda func, _: compact_for_threads(func), GPU),
     Step("guard_single", lambda func, _: guard_single(func), GPU),
+    Step("mark_apart", lambda func, _: mark_apart(func), GPU),
     Step("strip_mine", lambda func, cpu: replace(func, body=strip_mine(func.body, cpu))),
     Step("tighten_loops", _on_body(tighten_loops), CPU),
     Step("prune", _on_body(prune)),

@@ -13,6 +13,7 @@ from ....ir.thread.visit import uses
 from ..kernel.context import Context
 from ..kernel.scratch import Scratch
 from ..loops.known import Known
+from .apart import apart_blocks
 from .axes import launch_axes
 from .combine import Threads
 from .memory import GpuMemory
@@ -64,7 +65,7 @@ def lower_threads(
     )
     check_shared(kernel, target)
     check_warps(kernel)
-    return insert_barriers(kernel), lowering.bytes if scratch else None
+    return insert_barriers(kernel, apart_blocks(func)), lowering.bytes if scratch else None
 
 
 def _used(allocations: list[Allocate | Assign], body: tuple[Stmt, ...]) -> list[Allocate | Assign]:

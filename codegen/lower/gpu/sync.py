@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ....ir.gpu import THREAD_AXES
+from ....ir.identity import Uid
 from ....ir.symbolic import Bool, Expr, Var, const_value
 from ....ir.thread.nodes import (
     Barrier,
@@ -26,13 +27,16 @@ from ....ir.thread.nodes import (
     Value,
     While,
 )
+from ....ir.thread.types import GLOBAL_POINTER
 from ....ir.thread.visit import bodies, value_terms, walk_values
 from .errors import DivergentBarrierError
 from .touches import Touch, fixed_by, meet, touches
 
 
-def insert_barriers(kernel: ThreadFunc) -> ThreadFunc:
+def insert_barriers(kernel: ThreadFunc, apart: frozenset[Uid] = frozenset()) -> ThreadFunc:
     """Let the threads of a block wait for each other where they have to.
+
+    ``apart`` are blocks of the program that write each element of global memory once at most.
 
     Before::
         S[t] = x[t]
@@ -51,7 +55,7 @@ def insert_barriers(kernel: ThreadFunc) -> ThreadFunc:
     axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
     if all(extent == 1 for extent in axes.values()):
         return kernel
-    body, _ = _Sync(kernel.name, axes).body(kernel.body, [], _Place())
+    body, _ = _Sync(kernel.name, axes, apart).body(kernel.body, [], _Place())
     return replace(kernel, body=body)
 
 
@@ -72,9 +76,10 @@ class _Place:
 
 
 class _Sync:
-    def __init__(self, name: str, axes: Mapping[Var, int]) -> None:
+    def __init__(self, name: str, axes: Mapping[Var, int], apart: frozenset[Uid]) -> None:
         self._name = name
         self._axes = axes
+        self._apart = apart
         self._answers: dict[tuple[object, ...], bool] = {}
 
     # ------------------------------------------------------------ reading in order
@@ -199,9 +204,15 @@ class _Sync:
     def _conflict(self, first: list[Touch], second: list[Touch]) -> tuple[Touch, Touch] | None:
         for a in first:
             for b in second:
-                if a.base is b.base and (a.write or b.write) and self._meet(a, b):
+                ordered = a.base is b.base and (a.write or b.write)
+                if ordered and not self._once(a, b) and self._meet(a, b):
                     return a, b
         return None
+
+    def _once(self, a: Touch, b: Touch) -> bool:
+        """Whether both are the same block's writes, and that writes each element once."""
+        same = a.source.uid == b.source.uid and a.source.uid in self._apart
+        return same and a.write and b.write and a.base.type == GLOBAL_POINTER
 
     def _meet(self, a: Touch, b: Touch) -> bool:
         key = (*_key(a), *_key(b))

@@ -8,6 +8,7 @@ from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.thread.nodes import Barrier
 from tilewright.ir.thread.visit import walk
 
+from tests.codegen.gpu import kernels
 from tests.codegen.gpu.running import SIMT, agrees, lowered, program
 
 REVERSED = """
@@ -178,6 +179,14 @@ def test_results(name, size):
 def test_barriers_stand_where_threads_meet(name, count):
     function = lower_kernel(program(PROGRAMS[name]), SIMT).function
     assert sum(isinstance(s, Barrier) for s in walk(function.body)) == count
+
+
+@pytest.mark.parametrize(("name", "count"), [("matmul", 2), ("tensor_matmul", 3), ("softmax", 2)])
+def test_kernels_wait_no_more_than_they_have_to(name, count):
+    """Before and after the tiles of a round; after sums are staged; after each total of a row."""
+    function = lower_kernel(kernels.scheduled(name), SIMT).function
+    barriers = [s for s in walk(function.body) if isinstance(s, Barrier)]
+    assert len(barriers) == count
 
 
 def test_scratch_is_told():
