@@ -17,6 +17,7 @@ from tilewright.ir.graph.nodes import (
     CallDPSLibrary,
     CallTIR,
     IfElse,
+    KernelVersion,
     TensorInfo,
     Value,
 )
@@ -91,6 +92,18 @@ def test_an_arena_on_the_device_serves_every_shape(driver) -> None:
     for count in (3, 700, 3):
         assert exe(ones(count)).tolist() == [6.0] * count
     assert exe.memory({"n": 700}).arena >= 2 * 2800
+
+
+def test_versions_of_a_kernel_are_chosen_by_their_guards(driver) -> None:
+    n, g = var("n"), GraphBuilder("main")
+    x = g.param("x", tensor(n))
+    versions = (KernelVersion(n <= 1, "triple"), KernelVersion(n <= 4, "halve"))
+    h = g.bind("h", tensor(n), CallTIR("double", (x,), (tensor(n),), versions=versions))
+    kernels = [scale_kernel(k, f) for k, f in (("double", 2), ("triple", 3), ("halve", 0.5))]
+    exe = compiled(driver, Module().with_functions(*kernels, g.finish((h,))))
+    assert [exe(ones(k))[0] for k in (1, 2, 4, 5)] == [3.0, 0.5, 0.5, 2.0]
+    launches = [c.split()[1] for c in driver.calls if c.startswith("launch")]
+    assert launches == ["triple", "halve", "halve", "double"]
 
 
 def test_brain_floats_travel(driver) -> None:
