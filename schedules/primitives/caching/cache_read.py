@@ -137,3 +137,5 @@ class CacheRead(Primitive):
                 ref = BufferRef(selection.function, buffer.uid, buffer.name)
                 yield cls(selection, ref, "global")
                 yield cls(selection, ref, "local")
+                if state.target is not None and state.target.is_gpu:
+                    yield cls(selection, ref, "shared")

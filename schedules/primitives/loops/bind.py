@@ -106,8 +106,11 @@ class Bind(Primitive):
 
     @classmethod
     def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop, on axes that are free around it."""
-        if not isinstance(selection, LoopRef) or state.loop(selection).kind != "serial":
+        """The selected loop, on axes that are free, unless the target is a processor."""
+        processor = state.target is not None and not state.target.is_gpu
+        if processor or not isinstance(selection, LoopRef):
+            return
+        if state.loop(selection).kind != "serial":
             return
         used = {x.thread for x in _bound(state, selection.function)}
         for axes in (BLOCK_AXES, THREAD_AXES):

@@ -213,3 +213,14 @@ def test_the_same_through_the_local_scope():
     sch = schedule(text)
     i, _ = sch.get_loops(sch.get_block("write"))
     accepted(sch, Bind(i, "blockIdx.x"))
+
+
+def test_offers_follow_the_target():
+    """A processor has no thread axes; a GPU offers those that no loop has yet."""
+    for target, wanted in (("cpu", []), ("cuda", ["blockIdx.y", "threadIdx.x"])):
+        sch = Schedule(parse(MATMUL), Target(target))
+        i, j, _ = sch.get_loops(sch.get_block("mm"))
+        if wanted:
+            sch.bind(i, "blockIdx.x")
+        offered = [c.step.thread for c in sch.suggest(j) if isinstance(c.step, Bind)]
+        assert offered == wanted
