@@ -27,6 +27,7 @@ _FLAGS: Final = (
     "-O2", "-std=c11", "-ffreestanding", "-fno-sanitize=all", "-fvisibility=hidden", "-g0",
     "-fno-stack-protector", "-fno-builtin",
 )  # fmt: skip
+_MACHINE: Final = {"wasm32": ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint+sign_ext",)}
 NATIVE: Final = Path(__file__).parent / "native"
 
 
@@ -82,6 +83,7 @@ def compile_shim(source: str, folder: Path, target: Target) -> Path:
         run_linker(
             [
                 "cc", "-target", TRIPLES[arch_of(target)], *_FLAGS, "-fPIC",
+                *_MACHINE.get(arch_of(target), ()),
                 "-I", str(NATIVE), "-I", str(folder), "-c", str(path), "-o", str(made),
             ]
         )  # fmt: skip
@@ -103,6 +105,17 @@ def link_shared(objects: Sequence[Path], made: Path, target: Target, public: str
         ]
     )  # fmt: skip
     script.unlink()
+
+
+def link_wasm(objects: Sequence[Path], made: Path, exported: Sequence[str]) -> None:
+    """Link objects into a WebAssembly module that imports nothing and exports its memory."""
+    run_linker(
+        [
+            "wasm-ld", "--no-entry", "--export-memory", "--stack-first", "-z", "stack-size=1048576",
+            "--strip-all", "--gc-sections", *(f"--export={name}" for name in exported),
+            "-o", str(made), *map(str, objects),
+        ]
+    )  # fmt: skip
 
 
 def archive(objects: Sequence[Path], made: Path) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ...ir.errors import Json
 from ...ir.module import Constant, Module
 from ...ir.target import IMPLIED, Target, as_target
 from ...schedules import Schedule, State
@@ -22,17 +22,27 @@ from ..compiler import BuildOptions, Progress, make, module_of, own_target
 from ..cpu import with_level
 from ..lower.wrap import CALL, INTO, public_name
 from ..manifest import FunctionSpec, to_json
-from ..runtime.build import versions
 from ..runtime.support import support_object
+from .describe import write_manifest
 from .errors import ExportDirectoryError, ExportError
-from .link import NATIVE, arch_of, archive, compile_shim, join, link_shared, write_objects
+from .kernels import GPU_KINDS, check_gpu, write_kernels
+from .link import (
+    NATIVE,
+    arch_of,
+    archive,
+    compile_shim,
+    join,
+    link_shared,
+    link_wasm,
+    write_objects,
+)
+from .symbols import rename
 from .tables import Model, header_text, model_source, symbol_of
 from .weights import write_weights
 
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
-LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o"}
+LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm"}
 """What the library of each kind is called."""
-SCHEMA: Final = 1
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -71,6 +81,8 @@ def export(
     kind : str
         ``"shared"``: a library, a loader for plain Python, a C header, weights and a manifest;
         ``"static"``: the same with a static library; ``"object"``: with one object file.
+        ``"wasm"``: a WebAssembly module with SIMD, and a loader for JavaScript. ``"ptx"``,
+        ``"cubin"``: the kernels of a GPU, and a manifest that says how each is launched.
     name : str
         Begins every file's and every C function's name.
     progress : callable, optional
@@ -90,15 +102,20 @@ def export(
     """
     _check(kind, name)
     made = Path(directory)
-    chosen = as_target(target if target is not None else own_target(program))
-    folder = _beside(made)
+    chosen = _for_kind(as_target(target if target is not None else own_target(program)), kind)
+    beside = _beside(made)
+    # A folder inside, because the one beside is made for nobody but its owner to read.
+    folder = beside / "made"
+    write = _write_kernels if kind in GPU_KINDS else _write
     try:
-        _write(module_of(program), folder, chosen, (kind, name), progress)
+        folder.mkdir()
+        write(module_of(program), folder, chosen, (kind, name), progress)
+        _settle(folder)
         folder.replace(made)
     except OSError as error:
         raise ExportDirectoryError(f"cannot write {made}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(beside, ignore_errors=True)
     files = {p.name: p.stat().st_size for p in sorted(made.iterdir())}
     return Exported(made, MappingProxyType(files))
 
@@ -110,6 +127,29 @@ def _check(kind: str, name: str) -> None:
         raise ExportError(
             f"{name!r} is no name in C", hint="letters, digits and underscores, a letter first"
         )
+
+
+def _for_kind(target: Target, kind: str) -> Target:
+    """Check that a kind and a machine go together; WebAssembly is a machine of its own."""
+    if kind == "wasm" and target.kind == "cpu" and target.arch in ("", "wasm32"):
+        return replace(target, arch="wasm32", features=target.features if target.arch else ())
+    check_gpu(kind, target)
+    if (target.arch == "wasm32") != (kind == "wasm"):
+        raise ExportError(
+            f"{target} cannot be exported as {kind!r}",
+            hint="kind 'wasm' is for wasm32; 'shared', 'static' and 'object' for other processors",
+        )
+    return target
+
+
+def _settle(folder: Path) -> None:
+    """Have every file reach the disk before the directory gets its name."""
+    for path in (*folder.iterdir(), folder):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _beside(made: Path) -> Path:
@@ -133,7 +173,7 @@ def _write(
     progress: Progress | None,
 ) -> None:
     (kind, name), ready = form, with_level(target)
-    artifact, _ = make(module, ready, BuildOptions(progress=progress))
+    artifact, _ = make(module, ready, BuildOptions(progress=_scaled(progress)))
     functions = _functions(artifact)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
@@ -144,19 +184,80 @@ def _write(
     if kind == "shared":
         loader = (NATIVE / "loader.py").read_text(encoding="utf-8").replace("@NAME@", name)
         (folder / f"{name}.py").write_text(loader, encoding="utf-8")
+    if kind == "wasm":
+        (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
+    if progress is not None:
+        progress(0.9, "linking")
+    shim = compile_shim(model_source(model, wasm=kind == "wasm"), folder, ready)
+    parts = {**artifact.objects, "support": support_object(ready), "shim": shim.read_bytes()}
+    shim.unlink()
+    _link(parts, library, ready, (kind, model))
+    _write_manifest(folder, model, ready, kind)
+    if progress is not None:
+        progress(1.0, "written")
+
+
+def _scaled(progress: Progress | None) -> Progress | None:
+    """Leave a tenth of the way to linking."""
+    return progress and (lambda fraction, message: progress(0.9 * fraction, message))
+
+
+def _link(
+    parts: Mapping[str, bytes], library: Path, target: Target, form: tuple[str, Model]
+) -> None:
+    """Make the library; inner names become the model's own, so that models do not meet."""
+    kind, model = form
+    own = parts if kind == "wasm" else rename(parts, model.name)
     with tempfile.TemporaryDirectory() as work:
-        parts = {**artifact.objects, "support": support_object(ready)}
-        objects = write_objects(parts, Path(work))
-        shim = compile_shim(model_source(model), folder, ready)
+        objects = write_objects(own, Path(work))
         match kind:
             case "shared":
-                link_shared([shim, *objects], library, ready, name)
+                link_shared(objects, library, target, model.name)
             case "static":
-                archive([shim, *objects], library)
+                archive(objects, library)
+            case "wasm":
+                link_wasm(objects, library, _visible(model))
             case _:
-                join([shim, *objects], library)
-        shim.unlink()
-    _write_manifest(folder, model, ready, kind)
+                join(objects, library)
+
+
+def _visible(model: Model) -> list[str]:
+    own = ("abi_version", "open", "close", "alloc", "free", "release", "start")
+    functions = (symbol_of(model, f) for f in model.public)
+    return [*(f"{model.name}_{n}" for n in own), *functions]
+
+
+def _write_kernels(
+    module: Module,
+    folder: Path,
+    target: Target,
+    form: tuple[str, str],
+    progress: Progress | None,
+) -> None:
+    kind, name = form
+    artifact, _ = make(module, target, BuildOptions(progress=progress))
+    kernels = write_kernels(artifact, folder, kind)
+    facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
+    write_manifest(folder, name, {**facts, "kernels": kernels})
+
+
+def _javascript(model: Model) -> str:
+    """Write the loader of a WebAssembly module."""
+    facts = json.dumps(_function_facts(model), indent=1)
+    text = (NATIVE / "loader.mjs").read_text(encoding="utf-8")
+    return text.replace("@NAME@", model.name).replace("@FUNCTIONS@", facts)
+
+
+def _function_facts(model: Model) -> list[Json]:
+    return [
+        {
+            "name": public_name(spec.name),
+            "symbol": symbol_of(model, spec),
+            "params": [to_json(p) for p in spec.params],
+            "results": [to_json(r) for r in spec.results],
+        }
+        for spec in model.public
+    ]
 
 
 def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
@@ -192,34 +293,13 @@ def _features(target: Target) -> tuple[str, ...]:
 
 
 def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> None:
-    files = {
-        path.name: {
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "bytes": path.stat().st_size,
-        }
-        for path in sorted(folder.iterdir())
-    }
-    functions = [
-        {
-            "name": public_name(spec.name),
-            "symbol": symbol_of(model, spec),
-            "params": [to_json(p) for p in spec.params],
-            "results": [to_json(r) for r in spec.results],
-        }
-        for spec in model.public
-    ]
-    manifest = {
-        "schema": SCHEMA,
-        "name": model.name,
+    facts: dict[str, Json] = {
         "kind": kind,
         "library": LIBRARIES[kind].format(model.name),
         "weights": f"{model.name}.safetensors",
         "arch": arch_of(target),
         "target": str(target),
         "features": list(model.features),
-        "functions": functions,
-        "made_by": versions(),
-        "files": files,
+        "functions": _function_facts(model),
     }
-    text = json.dumps(manifest, indent=2) + "\n"
-    (folder / f"{model.name}.json").write_text(text, encoding="utf-8")
+    write_manifest(folder, model.name, facts)

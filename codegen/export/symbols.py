@@ -8,7 +8,7 @@ table of names is written anew behind the file, and the symbols point there.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,8 @@ _SYMTAB: Final = 2
 _SECTIONS_AT: Final = 0x28
 _SECTION_COUNT_AT: Final = 0x3C
 _HIDDEN: Final = 2
+_LINKERS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+"""What the linker itself defines."""
 _LOCAL: Final = 0
 
 
@@ -63,19 +65,19 @@ def rename(objects: Mapping[str, bytes], public: str) -> dict[str, bytes]:
     Raises
     ------
     LinkError
-        If a file is no such object.
+        If a file is no such object, or what one needs nobody defines.
     """
     read = {name: _read(name, data) for name, data in objects.items()}
-    defined = {s.name for o in read.values() for s in o.symbols if s.defined}
+    symbols = [s for o in read.values() for s in o.symbols]
+    defined = {s.name for s in symbols if s.defined}
+    lacking = sorted({s.name for s in symbols} - defined - _LINKERS)
+    if lacking:
+        raise LinkError(
+            f"the code needs {', '.join(lacking)}, which nothing defines",
+            hint="please report this with the program",
+        )
     inner = {n for n in defined if not n.startswith(f"{public}_")}
     return {name: _renamed(o, inner, f"{public}__inner_") for name, o in read.items()}
-
-
-def undefined(objects: Sequence[bytes]) -> tuple[str, ...]:
-    """List what the objects need and none of them defines."""
-    symbols = [s for data in objects for s in _read("object", data).symbols]
-    defined = {s.name for s in symbols if s.defined}
-    return tuple(sorted({s.name for s in symbols} - defined))
 
 
 def _read(file: str, data: bytes) -> _Object:

@@ -82,10 +82,14 @@ def written_results(spec: FunctionSpec) -> tuple[int, ...]:
 # ---------------------------------------------------------------- the generated file
 
 
-def model_source(model: Model) -> str:
-    """Write the C file of a model: layout, tables, the shim, and the public functions."""
+def model_source(model: Model, *, wasm: bool = False) -> str:
+    """Write the C file of a model: layout, tables, the shim, and the public functions.
+
+    A WebAssembly module also gets memory and a way to open the model on it.
+    """
     parts = [
         f'#include "{model.name}.h"',
+        f"#define TW_NAME {model.name}",
         f"#define TW_MODEL {model.name}_model",
         *_defines(model),
         _TYPES,
@@ -95,6 +99,7 @@ def model_source(model: Model) -> str:
         '#include "shim.c"',
         '#include "memory.c"',
         *_public(model),
+        *(('#include "wasm.c"',) if wasm else ()),
     ]
     return "\n".join(parts) + "\n"
 

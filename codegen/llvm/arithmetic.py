@@ -209,7 +209,9 @@ def fma(em: Emitter, a: str, b: str, c: str, of: VectorType) -> str:
     if not of.dtype.is_float or _is_half(of):
         return binary(em, "add", binary(em, "mul", a, b, of), c, of)
     name = type_name(of)
-    return em.call(f"llvm.fma.{mangled(of)}", name, ((name, a), (name, b), (name, c)))
+    # Where no instruction rounds once, the library's function would cost a hundred times as much.
+    word = "fma" if em.module.fused else "fmuladd"
+    return em.call(f"llvm.{word}.{mangled(of)}", name, ((name, a), (name, b), (name, c)))
 
 
 def reduce_lanes(em: Emitter, op: ReduceOp, x: str, of: VectorType) -> str:

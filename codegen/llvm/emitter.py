@@ -29,6 +29,7 @@ class ModuleState:
         self.globals: dict[str, str] = {}
         self.outlined: list[str] = []
         self.defined: set[str] = set()
+        self.fused = True
 
     def declare(self, name: str, signature: str) -> None:
         """Declare a function that is not defined here, once."""

@@ -1,0 +1,82 @@
+/* What a WebAssembly module has in the place of a runtime: memory of its own. Included last. */
+
+typedef struct tw_block {
+  struct tw_block *next;
+  uint32_t bytes; /* with this header */
+} tw_block;
+
+enum { HEAD = 64 };
+
+extern unsigned char __heap_base;
+static tw_block *free_blocks;
+static uint32_t heap_end;
+
+/* Take the first block that fits, cut off what is left of it, or grow the memory. */
+static void *wasm_alloc(void *context, int64_t bytes, int64_t alignment) {
+  (void)context;
+  if (bytes < 0 || bytes > INT64_C(0xf0000000) || alignment > HEAD) return 0;
+  uint32_t wanted = (uint32_t)((bytes + 2 * HEAD - 1) / HEAD * HEAD);
+  for (tw_block **at = &free_blocks; *at; at = &(*at)->next) {
+    tw_block *found = *at;
+    if (found->bytes < wanted) continue;
+    if (found->bytes >= wanted + 2 * HEAD) {
+      tw_block *rest = (tw_block *)((char *)found + wanted);
+      rest->bytes = found->bytes - wanted;
+      rest->next = found->next;
+      found->bytes = wanted;
+      *at = rest;
+    } else {
+      *at = found->next;
+    }
+    return (char *)found + HEAD;
+  }
+  if (!heap_end) heap_end = ((uint32_t)(uintptr_t)&__heap_base + HEAD - 1) / HEAD * HEAD;
+  uint64_t have = (uint64_t)__builtin_wasm_memory_size(0) << 16;
+  uint64_t need = (uint64_t)heap_end + wanted;
+  if (need > UINT64_C(0xffff0000)) return 0;
+  if (need > have &&
+      __builtin_wasm_memory_grow(0, (uint32_t)((need - have + 65535) >> 16)) == (uint32_t)-1)
+    return 0;
+  tw_block *made = (tw_block *)(uintptr_t)heap_end;
+  heap_end += wanted;
+  made->bytes = wanted;
+  return (char *)made + HEAD;
+}
+
+/* Give a block back in order of addresses, joined with its neighbours. */
+static void wasm_free(void *context, void *memory) {
+  (void)context;
+  if (!memory) return;
+  tw_block *block = (tw_block *)((char *)memory - HEAD), **at = &free_blocks;
+  while (*at && *at < block) at = &(*at)->next;
+  block->next = *at;
+  *at = block;
+  if ((char *)block + block->bytes == (char *)block->next) {
+    block->bytes += block->next->bytes;
+    block->next = block->next->next;
+  }
+  for (tw_block *b = free_blocks; b && b < block; b = b->next)
+    if ((char *)b + b->bytes == (char *)block) {
+      b->bytes += block->bytes;
+      b->next = block->next;
+      break;
+    }
+}
+
+static const tw_runtime wasm_runtime = {TW_ABI_VERSION, 0, wasm_alloc, wasm_free, 0, 1};
+
+#define NAMED2(model, name) model##_##name
+#define NAMED(model, name) NAMED2(model, name)
+
+/* Memory for arguments, results and weights, a multiple of 64 bytes; null where there is none. */
+TW_EXPORT void *NAMED(TW_NAME, alloc)(int32_t bytes) { return wasm_alloc(0, (uint32_t)bytes, 64); }
+
+TW_EXPORT void NAMED(TW_NAME, free)(void *memory) { wasm_free(0, memory); }
+
+TW_EXPORT void NAMED(TW_NAME, release)(tw_result *result) { tw_release(result); }
+
+/* Open the model on the module's own memory. */
+TW_EXPORT int32_t NAMED(TW_NAME, start)(const void *weights, int32_t bytes, TW_MODEL **model,
+                                        tw_error *error) {
+  return open_model(&wasm_runtime, weights, (uint32_t)bytes, model, error);
+}
