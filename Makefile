@@ -16,7 +16,9 @@ MAKEFLAGS += --no-print-directory
 VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
-EXTRAS := dev,lab,torch,onnx,demo
+EXTRAS := dev,lab,torch,onnx,cross,demo
+# Emulators of the processors that exported libraries are tested on, and what builds PyCUDA.
+TOOLS := qemu-aarch64-static qemu-riscv64-static g++
 NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
 # A page has no kernel behind it: show the widget's still picture, not its empty place.
@@ -45,8 +47,12 @@ $(STAMPS)/python: pyproject.toml $(STAMPS)/venv
 	$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
 	touch $@
 
+$(STAMPS)/tools: .ci/tools $(STAMPS)/venv
+	.ci/tools $(TOOLS)
+	touch $@
+
 # PyCUDA is built here: it is published as source only. Tests run it against a pretended driver.
-$(STAMPS)/pycuda: .ci/pycuda $(STAMPS)/python
+$(STAMPS)/pycuda: .ci/pycuda $(STAMPS)/python $(STAMPS)/tools
 	.ci/pycuda $(PY) $(VENV)/wheels
 	$(PY) -m pip install --quiet $(VENV)/wheels/pycuda-*.whl
 	touch $@
@@ -96,12 +102,12 @@ web-test: $(STAMPS)/npm
 	cd extensions && npm run lint && npm run typecheck && npm test
 
 # Browser tests measure latencies, so they have the machine to themselves.
-python-test: env assets $(STAMPS)/pycuda
+python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
 	$(PY) -m pytest -q -n 2 --dist loadfile --durations=12 -m "not browser"; \
 	$(PY) -m pytest -q -m browser
 
-fuzz: env assets $(STAMPS)/pycuda
+fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
 
 math: env
@@ -109,6 +115,7 @@ math: env
 
 bench: env
 	$(PY) -m tests.benchmarks.spine
+	$(PY) -m tests.benchmarks.probes
 
 gpu-check: env $(STAMPS)/pycuda
 	$(PY) -m tests.gpu_check
