@@ -1,9 +1,14 @@
-"""Weights as a safetensors file: a length, a JSON header, and the tensors one after the other."""
+"""Weights as a safetensors file: a length, a JSON header, and the tensors one after the other.
+
+The header also holds the sha256 of all that follows it, so that the weights of two models differ
+there even where their tensors are called alike and have the same shapes.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -53,7 +58,7 @@ def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
         By name.
     """
     names = sorted(constants, key=lambda k: (-constants[k].dtype.bytes, k))
-    entries: dict[str, object] = {}
+    entries: dict[str, object] = {"__metadata__": {"sha256": _digest(constants, names)}}
     starts: dict[str, int] = {}
     at = 0
     for name in names:
@@ -75,6 +80,13 @@ def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
             file.write(_bytes(constants[name]))
     offsets = {name: len(header) + start for name, start in starts.items()}
     return Weights(header, len(header) + at, MappingProxyType(offsets))
+
+
+def _digest(constants: Mapping[str, Constant], names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(_bytes(constants[name]))
+    return digest.hexdigest()
 
 
 def _bytes(constant: Constant) -> memoryview:

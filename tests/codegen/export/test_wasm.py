@@ -115,5 +115,5 @@ def test_a_kind_of_another_machine(module, tmp_path, target, kind):
         chosen = tw.Target("cuda")
     else:
         chosen = tw.Target("cpu", arch=target)
-    with pytest.raises(ExportError, match="cannot be exported as"):
+    with pytest.raises(ExportError, match=r"cannot be exported as|holds code of a processor"):
         tw.export(module, tmp_path / "model", target=chosen, kind=kind)

@@ -1,0 +1,180 @@
+"""Kernels of a GPU as files: what a program in CUDA's driver API needs, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.export import ExportError
+from tilewright.codegen.nvidia import ptxas
+from tilewright.codegen.nvidia.ptxas import AssemblerMissingError
+
+from tests.codegen.gpu import kernels
+from tests.codegen.runtime.cuda.conftest import driver  # noqa: F401  # the pretended GPU
+
+SM_80 = tw.Target("cuda", arch="sm_80")
+NAMES = ("elementwise", "softmax", "matmul", "tensor_matmul")
+
+
+def read(folder: Path) -> dict:
+    return json.loads((folder / "model.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Export a kernel once in each form."""
+    made: dict[tuple[str, str], Path] = {}
+
+    def export(name: str, kind: str) -> Path:
+        if (name, kind) not in made:
+            folder = tmp_path_factory.mktemp(name) / kind
+            program = getattr(kernels, name)()
+            made[name, kind] = tw.export(program, folder, target=SM_80, kind=kind).directory
+        return made[name, kind]
+
+    return export
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ptx_declares_what_the_manifest_says(exported, name):
+    folder = exported(name, "ptx")
+    (kernel,) = read(folder)["kernels"]
+    text = (folder / kernel["file"]).read_text()
+    entry = re.search(rf"\.visible \.entry {kernel['entry']}\((.*?)\)", text, re.DOTALL)
+    assert entry is not None
+    assert entry[1].count(".param") == len(kernel["parameters"])
+    x, y, z = kernel["block"]
+    assert f".maxntid {x}, {y}, {z}" in text
+    assert ".target sm_80" in text
+
+
+def test_the_manifest_of_a_kernel(exported):
+    manifest = read(exported("softmax", "ptx"))
+    assert (manifest["schema"], manifest["kind"], manifest["arch"]) == (1, "ptx", "sm_80")
+    (kernel,) = manifest["kernels"]
+    resources = kernel.pop("resources")
+    assert resources["spill_stores"] == 0
+    address = {"form": "address", "type": "f32[rows, columns]", "alignment": 16}
+    assert kernel == {
+        "name": "softmax", "file": "softmax.ptx", "entry": "softmax",
+        "parameters": [
+            {"name": "x", "access": "in", **address}, {"name": "y", "access": "out", **address},
+            {"name": "rows", "form": "i64"}, {"name": "columns", "form": "i64"},
+        ],
+        "grid": ["rows", "1", "1"], "block": [256, 1, 1], "dynamic_shared": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["ptx", "cubin"])
+def test_every_file_has_its_sum(exported, kind):
+    folder = exported("softmax", kind)
+    files = read(folder)["files"]
+    assert set(files) == {p.name for p in folder.iterdir()} - {"model.json"}
+    for name, facts in files.items():
+        data = (folder / name).read_bytes()
+        assert facts == {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+
+def ceildiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def value(term: str, sizes: dict[str, int]) -> int:
+    """What docs/abi.md says that a term of a grid is."""
+    known = {"ceildiv": ceildiv, "min": min, "max": max, **sizes}
+    return eval(term, {"__builtins__": {}}, known)
+
+
+@pytest.mark.parametrize("kind", ["ptx", "cubin"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (7, 300), (33, 256)])
+def test_a_launch_by_the_manifest_alone(exported, driver, kind, rows, columns):  # noqa: F811
+    """Load the file by the driver's own functions, launch as told, and compare with NumPy."""
+    folder = exported("softmax", kind)
+    (kernel,) = read(folder)["kernels"]
+    driver.emulate(kernels.softmax())
+    gpu = Driver(driver.library)
+    function = gpu.load((folder / kernel["file"]).read_bytes(), kernel["entry"])
+    x = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+    sizes = {"rows": rows, "columns": columns}
+    places = {"x": gpu.upload(x), "y": gpu.upload(np.zeros_like(x))}
+    values = {**places, **sizes}
+    arguments = [ctypes.c_uint64(values[p["name"]]) for p in kernel["parameters"]]
+    grid = [value(term, sizes) for term in kernel["grid"]]
+    gpu.launch(function, (*grid, *kernel["block"]), kernel["dynamic_shared"], arguments)
+    wanted = np.exp(x - x.max(1, keepdims=True))
+    wanted /= wanted.sum(1, keepdims=True)
+    np.testing.assert_allclose(gpu.download(places["y"], x), wanted, rtol=1e-5, atol=1e-7)
+
+
+class Driver:
+    """CUDA's driver as a C program calls it."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        self.call("cuInit", 0)
+        context = ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+        self.call("cuCtxSetCurrent", context)
+
+    def call(self, name: str, *arguments: object) -> None:
+        assert getattr(self.library, name)(*arguments) == 0, name
+
+    def load(self, image: bytes, entry: str) -> ctypes.c_void_p:
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuModuleLoadData", ctypes.byref(module), image + b"\0")
+        self.call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
+        return function
+
+    def upload(self, array: np.ndarray) -> int:
+        place = ctypes.c_uint64()
+        size = ctypes.c_size_t(array.nbytes)
+        self.call("cuMemAlloc_v2", ctypes.byref(place), size)
+        self.call("cuMemcpy", place, ctypes.c_uint64(array.ctypes.data), size)
+        return place.value
+
+    def download(self, place: int, like: np.ndarray) -> np.ndarray:
+        made = np.empty_like(like)
+        target, size = ctypes.c_uint64(made.ctypes.data), ctypes.c_size_t(made.nbytes)
+        self.call("cuMemcpy", target, ctypes.c_uint64(place), size)
+        return made
+
+    def launch(self, function, dims, shared, arguments) -> None:
+        places = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        self.call("cuLaunchKernel", function, *dims, shared, None, places, None)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("kind", ["ptx", "cubin"])
+def test_kernels_of_a_gpu_on_a_processor(tmp_path, kind):
+    with pytest.raises(ExportError, match=rf"(?s)kind '{kind}' holds kernels of a GPU.*sm_80"):
+        tw.export(kernels.softmax(), tmp_path / "made", kind=kind, target="cpu")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["shared", "static", "object", "wasm"])
+def test_a_library_of_a_gpu(tmp_path, kind):
+    with pytest.raises(ExportError, match=r'(?s)holds code of a processor.*kind="ptx"'):
+        tw.export(kernels.softmax(), tmp_path / "made", kind=kind, target=SM_80)
+
+
+def test_machine_code_without_the_assembler(tmp_path, monkeypatch):
+    monkeypatch.setattr(ptxas, "assembler", lambda: None)
+    monkeypatch.setattr("tilewright.codegen.nvidia.image.Image.from_bytes", without_code)
+    with pytest.raises(AssemblerMissingError, match="nvidia-cuda-nvcc"):
+        tw.export(kernels.softmax(), tmp_path / "made", kind="cubin", target=SM_80)
+    assert list(tmp_path.iterdir()) == []
+
+
+def without_code(_data: bytes):
+    from tilewright.codegen.nvidia import Image
+
+    return Image("sm_80", "// PTX")

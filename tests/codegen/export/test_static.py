@@ -1,0 +1,121 @@
+"""Static libraries and single objects: inner names are the model's own, nothing is left open."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.export.errors import LinkError
+from tilewright.codegen.export.link import run_linker
+from tilewright.codegen.export.symbols import rename
+from tilewright.ir.dtype import f32
+from tilewright.ir.module import Constant
+from tilewright.ir.script import parse
+
+from tests.codegen.export.test_shared import PROGRAMS
+
+TEXT = """
+n = symbols("n", lower=0)
+
+constant("factor", ({size},), f32)
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y = multiply(x, const("factor"))
+    return y
+"""
+
+
+def scaling(factor: float, size: int = 1) -> tw.ir.module.Module:
+    array = np.full(size, factor, np.float32)
+    constants = {"factor": Constant((size,), f32, lambda: array)}
+    return parse(TEXT.replace("{size}", str(size)), constants=constants)
+
+
+def listed(path) -> set[str]:
+    """The global symbols that a library or object defines."""
+    done = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return {row[2] for row in rows if len(row) == 3}
+
+
+@pytest.mark.parametrize("kind", ["static", "object"])
+def test_two_models_in_one_program(tmp_path, kind):
+    made = [
+        tw.export(scaling(factor), tmp_path / name, kind=kind, name=name).directory
+        for name, factor in (("first", 2), ("second", -3))
+    ]
+    libraries = [
+        next(str(p) for p in folder.iterdir() if p.suffix in (".a", ".o")) for folder in made
+    ]
+    program = tmp_path / "two"
+    run_linker(
+        [
+            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", *(f"-I{m}" for m in made),
+            str(PROGRAMS / "two.c"), *libraries, "-o", str(program),
+        ]
+    )  # fmt: skip
+    weights = [next(m.glob("*.safetensors")) for m in made]
+    done = subprocess.run([program, *weights], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "2 -3\n4 -6\n6 -9\n")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
+def test_every_name_is_the_models_own(tmp_path, arch):
+    target = tw.Target("cpu", arch=arch)
+    made = tw.export(scaling(2, 64), tmp_path / "m", kind="object", name="m", target=target)
+    names = listed(made.directory / "m.o")
+    assert {"m_open", "m_close", "m_main", "m_abi_version"} <= names
+    assert {n for n in names if not n.startswith("m_")} == set()
+
+
+def objects(tmp_path, **sources: str) -> dict[str, bytes]:
+    made: dict[str, bytes] = {}
+    for name, source in sources.items():
+        (tmp_path / f"{name}.c").write_text(source)
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-O1",
+            "-c",
+            f"{name}.c",
+            "-o",
+            f"{name}.o",
+        ]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        made[name] = (tmp_path / f"{name}.o").read_bytes()
+    return made
+
+
+def test_what_nothing_defines_is_named(tmp_path):
+    parts = objects(tmp_path, a="double sin(double); double m_f(double x) { return sin(x); }")
+    with pytest.raises(LinkError, match="the code needs sin, which nothing defines"):
+        rename(parts, "m")
+
+
+def test_renamed_objects_still_find_each_other(tmp_path):
+    parts = objects(
+        tmp_path,
+        a="int inner(int); int m_twice(int x) { return inner(x); }",
+        b="static int own(int x) { return x; } int inner(int x) { return 2 * own(x); }",
+        use="int m_twice(int); int main(void) { return m_twice(21) != 42; }",
+    )
+    use = parts.pop("use")
+    for name, data in {**rename(parts, "m"), "use": use}.items():
+        (tmp_path / f"{name}.o").write_bytes(data)
+    run_linker(["cc", *(str(tmp_path / f"{n}.o") for n in "ab"), str(tmp_path / "use.o"),
+                "-o", str(tmp_path / "program")])  # fmt: skip
+    assert subprocess.run([tmp_path / "program"], check=False).returncode == 0
+    assert listed(tmp_path / "b.o") == {"m__inner_inner"}
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"MZ" * 50])
+def test_what_is_no_object(data):
+    with pytest.raises(LinkError, match="no 64-bit object file"):
+        rename({"x": data}, "m")
