@@ -8,7 +8,7 @@ const MATCH: MatchView = {
   summary: "a tile of 14 x 32 sums",
   rows: [
     { program: "for i1 in unrolled(14):", pattern: "for i in unrolled(14):", marks: [] },
-    { program: "  for j1 in vectorized(24):", pattern: "  for j in vectorized(32):", marks: [0] },
+    { program: "    for j1 in vectorized(24):", pattern: "  for j in vectorized(32):", marks: [0] },
     { program: "    C[i1, j1] = C[i1, j1] + A[i1, 0] * B[j1, 0]", pattern: "    C[i, j] = C[i, j] + A[i, 0] * B[0, j]", marks: [1] },
   ],
   mismatches: [

@@ -36,7 +36,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
           onInput={(event) => setQuery(event.currentTarget.value)}
         />
       </label>
-      <div class="tw-steps">
+      <div class="tw-steps tw-scroll">
         <h3 class="tw-heading">
           Applicable <span class="tw-count">{legal.length}</span>
         </h3>

@@ -1,13 +1,17 @@
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import type { MatchMark, MatchRow, MatchView } from "../protocol";
 import { Icon } from "../ui/icons";
+import { reveal } from "../ui/reveal";
 
 /** A part of the program beside what an instruction computes, with every difference marked. */
 export function Matching({ match }: { match: MatchView }): JSX.Element {
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => reveal(section.current), [match.intrinsic]);
   const { mismatches } = match;
   const fits = mismatches.length === 0;
   return (
-    <section class="tw-match" aria-label={`Match with ${match.intrinsic}`}>
+    <section ref={section} class="tw-match" aria-label={`Match with ${match.intrinsic}`}>
       <p class="tw-match-verdict">
         <Icon name={fits ? "check" : "warn"} size={13} />{" "}
         {fits ? "The loops are what the instruction computes." : differences(mismatches.length)}
@@ -46,14 +50,19 @@ function Line({ row, mismatches }: { row: MatchRow; mismatches: readonly MatchMa
   return (
     <tr data-kind={kind} class={kind === undefined ? undefined : "is-different"}>
       <td class="tw-mono">
-        <Marked text={row.program} parts={marks.map((mark) => mark.program)} />
+        <Marked text={narrow(row.program)} parts={marks.map((mark) => mark.program)} />
         <Numbers marks={row.marks} />
       </td>
       <td class="tw-mono">
-        <Marked text={row.pattern} parts={marks.map((mark) => mark.pattern)} />
+        <Marked text={narrow(row.pattern)} parts={marks.map((mark) => mark.pattern)} />
       </td>
     </tr>
   );
+}
+
+/** A line with half its indentation: two programs share a narrow panel. */
+function narrow(line: string): string {
+  return line.replace(/^ +/, (indent) => indent.slice(indent.length / 2));
 }
 
 /** The numbers of the differences in a line: colour alone would not tell them. */
