@@ -69,9 +69,6 @@ def _tile(level: str, need: str, of: DType, columns: int, group: int) -> Intrins
 AVX512_PACK_I8_32X4 = _tile("avx512", "avx512bw", i8, 32, 4)
 """For ``vpdpbusd``."""
 
-AVX512_PACK_I8_32X2 = _tile("avx512", "avx512bw", i8, 32, 2)
-"""For ``vpdpwssd``."""
-
 AVX512_PACK_BF16_32X2 = _tile("avx512", "avx512bw", bf16, 32, 2)
 """For ``vdpbf16ps``."""
 

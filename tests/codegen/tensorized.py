@@ -137,7 +137,7 @@ _AVX2 = Target("cpu", features=("avx2",))
 _VNNI = Target("cpu", features=("avx512", "avx512vnni"))
 
 DOT_AVX512VNNI = _dot(_U8_I8, (14, 32, 4), "avx512vnni.dot.u8i8.14x32", _VNNI)
-DOT_AVX512VNNI_SIGNED = _dot(_I8_I8, (14, 32, 2), "avx512vnni.dot.i8i8.14x32", _VNNI)
+DOT_AVX512VNNI_SIGNED = _dot(_I8_I8, (12, 32, 4), "avx512vnni.dot.i8i8.12x32", _VNNI)
 DOT_AVX2 = _dot(_U8_I8, (6, 16, 2), "avx2.dot.u8i8.6x16", _AVX2)
 DOT_AVX2_SIGNED = _dot(_I8_I8, (6, 16, 2), "avx2.dot.i8i8.6x16", _AVX2)
 DOT_AVX512BF16 = _dot(

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....ir.thread.operations.x86 import (
-    VDPBF16PS_512,
-    VPDPBUSD_256,
-    VPDPBUSD_512,
-    VPDPWSSD_512,
-    VPMADDWD_256,
-)
+from ....ir.thread.operations.x86 import VDPBF16PS_512, VPDPBUSD_256, VPDPBUSD_512, VPMADDWD_256
 from ..emitter import Emitter
 from .handler import Handler
 
@@ -26,13 +20,6 @@ def _vpdpbusd(bits: int) -> Handler:
         return (em.op(f"call {total} {name}({operands})"),)
 
     return write
-
-
-def _vpdpwssd(em: Emitter, args: Sequence[str]) -> Sequence[str]:
-    name = "@llvm.x86.avx512.vpdpwssd.512"
-    em.module.declare(name, f"<16 x i32> {name}(<16 x i32>, <32 x i16>, <32 x i16>)")
-    acc, a, b = args
-    return (em.op(f"call <16 x i32> {name}(<16 x i32> {acc}, <32 x i16> {a}, <32 x i16> {b})"),)
 
 
 def _vdpbf16ps(em: Emitter, args: Sequence[str]) -> Sequence[str]:
@@ -55,7 +42,6 @@ def _vpmaddwd(em: Emitter, args: Sequence[str]) -> Sequence[str]:
 X86: dict[str, Handler] = {
     VPDPBUSD_512.name: _vpdpbusd(512),
     VPDPBUSD_256.name: _vpdpbusd(256),
-    VPDPWSSD_512.name: _vpdpwssd,
     VDPBF16PS_512.name: _vdpbf16ps,
     VPMADDWD_256.name: _vpmaddwd,
 }

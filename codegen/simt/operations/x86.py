@@ -1,4 +1,4 @@
-"""Dot products of x86-64 (Intel SDM volume 2: VPDPBUSD, VPDPWSSD, VDPBF16PS, VPMADDWD)."""
+"""Dot products of x86-64 (Intel SDM volume 2: VPDPBUSD, VDPBF16PS, VPMADDWD)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ....ir.thread.operations.x86 import (
     VDPBF16PS_512,
     VPDPBUSD_256,
     VPDPBUSD_512,
-    VPDPWSSD_512,
     VPMADDWD_256,
 )
 from ..arrays import where
@@ -30,12 +29,6 @@ def _dot_words(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
     """Add two products of neighbours, signed by signed; the sum wraps."""
     a, b = operands
     return (_grouped(a.astype(np.int32) * b.astype(np.int32), 2),)
-
-
-def _dot_words_onto(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
-    """Add two products of neighbours, signed by signed, to each sum; sums wrap."""
-    total, a, b = operands
-    return (total + _grouped(a.astype(np.int32) * b.astype(np.int32), 2),)
 
 
 def _grouped(products: NDArray[np.int32], count: int) -> NDArray[np.int32]:
@@ -66,7 +59,6 @@ def _dot_bfloats(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
 X86: dict[str, Handler] = {
     VPDPBUSD_512.name: dot_bytes,
     VPDPBUSD_256.name: dot_bytes,
-    VPDPWSSD_512.name: _dot_words_onto,
     VDPBF16PS_512.name: _dot_bfloats,
     VPMADDWD_256.name: _dot_words,
 }

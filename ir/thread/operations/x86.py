@@ -25,13 +25,6 @@ VPDPBUSD_512 = _dot_u8_i8(512, ("avx512vnni",))
 VPDPBUSD_256 = _dot_u8_i8(256, ("avx512vnni", "avx512vl"))
 """The same with eight sums."""
 
-_I16X32, _I32X16 = VectorType(i16, 32), VectorType(i32, 16)
-
-VPDPWSSD_512 = Operation(
-    "x86.vpdpwssd.512", "thread", (_I32X16, _I16X32, _I16X32), (_I32X16,), needs=("avx512vnni",)
-)
-"""``c[i] + a[2i] * b[2i] + a[2i+1] * b[2i+1]``, wrapping; both signed."""
-
 _F32X16, _BF16X32 = VectorType(f32, 16), VectorType(bf16, 32)
 
 VDPBF16PS_512 = Operation(
@@ -50,4 +43,4 @@ VPMADDWD_256 = Operation(
 )
 """``a[2i] * b[2i] + a[2i+1] * b[2i+1]`` in 32 bits, wrapping."""
 
-X86 = (VPDPBUSD_512, VPDPBUSD_256, VPDPWSSD_512, VDPBF16PS_512, VPMADDWD_256)
+X86 = (VPDPBUSD_512, VPDPBUSD_256, VDPBF16PS_512, VPMADDWD_256)

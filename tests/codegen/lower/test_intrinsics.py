@@ -45,7 +45,7 @@ INSTRUCTION = {
     "fma-avx512": ("vfmadd",),
     "fma-avx2": ("vfmadd",),
     "vnni": ("vpdpbusd",),
-    "vnni-signed": ("vpdpwssd", "vpmaddwd"),  # LLVM takes one apart where that is no slower
+    "vnni-signed": ("vpdpbusd",),
     "dot-avx2": ("vpmaddwd",),
     "dot-avx2-signed": ("vpmaddwd",),
     "bf16": ("vdpbf16ps",),
@@ -134,7 +134,8 @@ def test_every_instruction_is_reached_from_the_naive_program(name: str) -> None:
 @pytest.mark.usefixtures("every_level")
 def test_no_tail_falls_back_to_loops(name: str) -> None:
     artifact = lower_kernel(function(name), EXAMPLES[name].target)
-    assert sum(1 for _ in performed(artifact.function.body)) == instructions(name)
+    each = 2 if name == "vnni-signed" else 1  # what 128 adds is another one, shared by LLVM
+    assert sum(1 for _ in performed(artifact.function.body)) == each * instructions(name)
 
 
 def performed(body: Sequence[Stmt]) -> Iterator[Stmt]:
@@ -238,7 +239,7 @@ def test_columns_that_are_known_to_be_missing_stay_untouched() -> None:
     assert np.all(room[5 * 37 :] == 77)
 
 
-PACKED = [("vnni", "avx512.pack.i8.32x4"), ("vnni-signed", "avx512.pack.i8.32x2"),
+PACKED = [("vnni", "avx512.pack.i8.32x4"), ("vnni-signed", "avx512.pack.i8.32x4"),
           ("bf16", "avx512.pack.bf16.32x2"), ("dot-avx2", "avx2.pack.i8.16x2")]  # fmt: skip
 
 
