@@ -15,7 +15,7 @@ from typing import Final
 
 from ...ir.errors import Json
 from ...ir.module import Constant, Module
-from ...ir.target import IMPLIED, Target, as_target
+from ...ir.target import Target, as_target
 from ...schedules import Schedule, State
 from ..artifact import Artifact
 from ..compiler import BuildOptions, Progress, make, module_of, own_target
@@ -25,6 +25,7 @@ from ..manifest import FunctionSpec, to_json
 from ..runtime.support import support_object
 from .describe import write_manifest
 from .errors import ExportDirectoryError, ExportError
+from .features import needed_features
 from .kernels import GPU_KINDS, check_gpu, write_kernels
 from .link import (
     NATIVE,
@@ -177,7 +178,7 @@ def _write(
     functions = _functions(artifact)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
-    model = Model(name, functions, weights, _features(ready))
+    model = Model(name, functions, weights, needed_features(ready))
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
@@ -283,13 +284,6 @@ def _constants(
     used = {key for f in functions for key in f.constants} - prepared
     known = {**module.constants, **artifact.constants}
     return {key: known[key] for key in sorted(used)}
-
-
-def _features(target: Target) -> tuple[str, ...]:
-    if arch_of(target) != "x86_64":
-        return ()
-    found = dict.fromkeys(n for f in target.features for n in IMPLIED.get(f, (f,)))
-    return tuple(found)
 
 
 def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> None:

@@ -1,4 +1,5 @@
-/* Which of the features that a library was made for this processor lacks; null: none. */
+/* Which of the features that a library was made for this processor lacks; null: none. The names are
+ * those of features.py; one that is not here counts as lacking. */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -47,7 +48,42 @@ static const char *missing_feature(void) {
     FEATURE(avx512vnni, wide && (c7 >> 11 & 1))
     FEATURE(avx512bf16, wide && (a71 >> 5 & 1))
 #undef FEATURE
-    if (known && !have) return f;
+    if (!known || !have) return f;
+  }
+  return 0;
+}
+#elif defined(__aarch64__)
+/* Linux lets programs read these, and shows what may be used. */
+#define ID(register)                                        \
+  ({                                                        \
+    uint64_t word;                                          \
+    __asm__("mrs %0, " register : "=r"(word));              \
+    word;                                                   \
+  })
+#define FIELD(word, bit) ((int)((word) >> (bit) & 15))
+
+static const char *missing_feature(void) {
+  if (!needed_features[0]) return 0;
+  uint64_t isar0 = ID("s3_0_c0_c6_0"), isar1 = ID("s3_0_c0_c6_1"), pfr0 = ID("s3_0_c0_c4_0");
+  int has_sve = FIELD(pfr0, 32) != 0;
+  uint64_t zfr0 = has_sve ? ID("s3_0_c0_c4_4") : 0;
+  for (int k = 0; needed_features[k]; k++) {
+    const char *f = needed_features[k];
+    int known = 0, have = 0;
+#define FEATURE(word, bit)                                            \
+  if (same(f, #word)) {                                               \
+    known = 1;                                                        \
+    have = bit;                                                       \
+  }
+    FEATURE(bf16, FIELD(isar1, 44))
+    FEATURE(dotprod, FIELD(isar0, 44))
+    FEATURE(fullfp16, FIELD(pfr0, 16) == 1)
+    FEATURE(i8mm, FIELD(isar1, 52))
+    FEATURE(lse, FIELD(isar0, 20) > 1)
+    FEATURE(sve, has_sve)
+    FEATURE(sve2, has_sve && FIELD(zfr0, 0))
+#undef FEATURE
+    if (!known || !have) return f;
   }
   return 0;
 }

@@ -1,0 +1,66 @@
+"""A processor that lacks what a library was made for gets an error, not an illegal instruction."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.export import ExportError
+from tilewright.codegen.export.features import CHECKED
+from tilewright.codegen.export.link import NATIVE, run_linker
+from tilewright.codegen.processors import FEATURES
+from tilewright.ir.target import IMPLIED
+
+from tests.codegen.export.test_cross import emulator
+from tests.codegen.export.test_shared import PROGRAMS
+
+
+def test_the_native_code_knows_the_same_features():
+    x86, arm = (NATIVE / "processor.c").read_text().split("#elif defined(__aarch64__)")
+    for text, arch in ((x86, "x86_64"), (arm, "aarch64")):
+        assert sorted(re.findall(r"^    FEATURE\((\w+),", text, re.MULTILINE)) == list(
+            CHECKED[arch]
+        )
+    assert CHECKED["aarch64"] == FEATURES["aarch64"]
+    assert {f for named in IMPLIED.values() for f in named} <= set(CHECKED["x86_64"])
+
+
+def opened(made, arch: str, cpu: str) -> str:
+    """What the small C program says on an emulated processor."""
+    program = made / "program"
+    system = ["gnu"] if arch == "x86_64" else ["musl", "-static"]
+    run_linker(
+        [
+            "cc", "-target", f"{arch}-linux-{system[0]}", *system[1:], "-O1", f"-I{made}",
+            str(PROGRAMS / "small.c"), str(made / "libsmall.a"), "-o", str(program),
+        ]
+    )  # fmt: skip
+    command = [emulator(arch), "-cpu", cpu, program, made / "small.safetensors", made / "out", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout.strip()
+
+
+def test_aarch64_without_and_with_the_feature(module, tmp_path):
+    target = tw.Target("cpu", arch="aarch64", features=("dotprod",))
+    made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
+    said = opened(made, "aarch64", "cortex-a53")
+    assert said == "open: 17 this processor has no dotprod, which the library was made for"
+    assert opened(made, "aarch64", "max") == ""
+
+
+def test_x86_without_the_feature(module, tmp_path):
+    target = tw.Target("cpu", arch="x86_64", features=("avx2",))
+    made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
+    said = opened(made, "x86_64", "Nehalem")
+    assert re.fullmatch(r"open: 17 this processor has no (avx2|bmi2|f16c|fma|movbe), .*", said)
+
+
+def test_a_feature_that_no_library_can_look_for(module, tmp_path):
+    target = tw.Target("cpu", arch="x86_64", features=("avx2", "gfni"))
+    with pytest.raises(ExportError, match=r"(?s)cannot look for 'gfni'.*avx512vnni"):
+        tw.export(module, tmp_path / "m", target=target)
+    assert list(tmp_path.iterdir()) == []
