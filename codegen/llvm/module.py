@@ -72,7 +72,7 @@ def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState)
             for name, signature in sorted(state.declarations.items())
             if name not in state.defined
         ),
-        *(() if target.is_gpu else (_attributes(resolve(target)),)),
+        *(() if target.is_gpu else (_attributes(resolve(target), state),)),
         *((state.locations.text(),) if state.locations else ()),
     ]
     return "\n".join(parts) + "\n"
@@ -114,10 +114,14 @@ def _data(data: Data) -> str:
     return f"@{data.name} = {scope} {kind} [{size} x i8] {initial}, align {data.alignment}"
 
 
-def _attributes(cpu: Cpu) -> str:
-    width = cpu.vector_bits
+def _attributes(cpu: Cpu, state: ModuleState) -> str:
+    width, features = cpu.vector_bits, cpu.features
+    if not any("vpdpbusd" in name for name in state.declarations):
+        # LLVM 22 turns a sum of 16 products of u8 and i8 into vpdpbusd by itself, and forgets to
+        # add the four sums that this leaves: nothing it may know of where no kernel asks for it.
+        features = features.replace("+avx512vnni", "-avx512vnni").replace("+avxvnni", "-avxvnni")
     return (
         "attributes #0 = { nounwind "
-        f'"target-cpu"="{cpu.name}" "target-features"="{cpu.features}" '
+        f'"target-cpu"="{cpu.name}" "target-features"="{features}" '
         f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}'
     )

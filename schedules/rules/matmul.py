@@ -55,14 +55,16 @@ def schedule_copy(schedule: Schedule, copy: BlockRef, tile: Tile, machine: Machi
     instruction = machine.packing(block.writes[0].buffer.dtype, tile)
     if instruction and _whole_groups(schedule, block, loops, tile.group):
         _interleave(schedule, loops, tile, instruction)
-    else:
+    elif loops:  # a dimension of one element has no loop
         vectorize_loop(schedule, loops[-1], tile.columns)
-        schedule.parallel(loops[0])
+        outer = schedule.get_loops(copy)[0]
+        if schedule.state.loop(outer).kind == "serial":
+            schedule.parallel(outer)
 
 
 def _whole_groups(schedule: Schedule, copy: Block, loops: tuple[LoopRef, ...], group: int) -> bool:
     """Whether a copy only rearranges a matrix into groups that are all full."""
-    if len(copy.iters) != MATRIX or len(copy.writes[0].buffer.shape) != PANELS:
+    if len(loops) != MATRIX or len(copy.writes[0].buffer.shape) != PANELS:
         return False
     depth = const_value(schedule.state.loop(loops[0]).extent)
     plain = isinstance(copy.body, Store) and isinstance(copy.body.value, Load)
@@ -90,7 +92,9 @@ def _tile(pattern: Matmul, machine: Machine) -> Tile:
     """Choose the tile: that of an instruction where the operands can be laid out for it."""
     output = pattern.block.writes[0].buffer.dtype
     found = machine.tile_of(pattern.left.dtype, pattern.right.dtype, output)
-    if found.group == 1 or (pattern.packable and not pattern.batched and _left_runs(pattern)):
+    fits = pattern.packable and not pattern.batched and _left_runs(pattern)
+    one = 1 in (const_value(pattern.row.extent), const_value(pattern.column.extent))
+    if found.group == 1 or (fits and not one):
         return found
     return machine.tile(output)
 

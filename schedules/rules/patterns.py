@@ -17,7 +17,7 @@ from ...ir.loop.nodes import (
     Store,
 )
 from ...ir.loop.visit import loads, stores
-from ...ir.symbolic import free_vars
+from ...ir.symbolic import const_value, free_vars
 from ..primitives.graph.collapse_dims import nests
 
 
@@ -132,6 +132,8 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
     if any(b.init is not None or len(b.iters) != len(spatial) for b in tail):
         return None
     row, column = spatial[-2:]
+    if 1 in (const_value(column.extent), const_value(depth[0].extent)):
+        return None  # one column, or one product each: nothing to tile
     for left, right in (factors, factors[::-1]):
         ours = {row.var, depth[0].var} <= _variables(left) and column.var not in _variables(left)
         theirs = {column.var, depth[0].var} <= _variables(right)

@@ -65,3 +65,40 @@ def test_a_layer_goes_through_the_instruction(op, dtypes, needs, features, depth
         if op == "matmul":  # whole sums, rounded once to the dtype of the operator
             exact = exact.astype(np.float32).astype(BFLOAT).astype(np.float64)
         np.testing.assert_allclose(run(x), np.maximum(exact * scale, 0), rtol=1e-6)
+
+
+SMALL = """
+{symbols}
+
+@graph_func
+def main(x: Tensor[({m}, {k}), {left}], w: Tensor[({k}, {n}), {right}]):
+    y = {op}(x, w)
+    return y
+"""
+SHAPES = [(1, 64, 32), (1, 1, 32), (1, 40, 33), (5, 1, 16), (2, 33, 1), ("M", 1, 16), ("M", 40, 1)]
+KINDS = [("matmul_integer", "u8", "i8"), ("matmul_integer", "i8", "i8"),
+         ("matmul", "bf16", "bf16"), ("matmul", "f32", "f32")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k[1]}-{k[2]}")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("constant", [True, False], ids=["weight", "argument"])
+def test_dimensions_of_one(kind, shape, constant) -> None:
+    op, left, right = kind
+    m, n, k = shape
+    symbols = 'M = symbols("M", lower=1)' if m == "M" else ""
+    text = SMALL.format(symbols=symbols, m=m, n=n, k=k, op=op, left=left, right=right)
+    rng = np.random.default_rng(n + k)
+    rows = 5 if m == "M" else m
+    high = 2 if left == "bf16" else 100  # sums that bfloat16 holds exactly
+    x = rng.integers(0, high, (rows, k)).astype(dtype(left).numpy)
+    w = rng.integers(-high, high, (k, n)).astype(dtype(right).numpy)
+    exact = x.astype(np.float64) @ w.astype(np.float64)
+    if not constant:
+        np.testing.assert_array_equal(tw.compile(parse(text))(x, w), exact)
+        return
+    declared = f'constant("w", ({k}, {n}), {right})\n\n@graph_func'
+    text = text.replace("@graph_func", declared).replace(f", w: Tensor[({k}, {n}), {right}]", "")
+    text = text.replace("x, w)", 'x, const("w"))')
+    module = parse(text, constants={"w": Constant(w.shape, dtype(right), lambda: w)})
+    np.testing.assert_array_equal(tw.compile(module)(x), exact)
