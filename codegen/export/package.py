@@ -133,7 +133,8 @@ def _check(kind: str, name: str) -> None:
 def _for_kind(target: Target, kind: str) -> Target:
     """Check that a kind and a machine go together; WebAssembly is a machine of its own."""
     if kind == "wasm" and target.kind == "cpu" and target.arch in ("", "wasm32"):
-        return replace(target, arch="wasm32", features=target.features if target.arch else ())
+        features = target.features if target.arch else ()
+        return replace(target, arch="wasm32", features=features, threads=1)
     check_gpu(kind, target)
     if (target.arch == "wasm32") != (kind == "wasm"):
         raise ExportError(
@@ -178,7 +179,7 @@ def _write(
     functions = _functions(artifact)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
-    model = Model(name, functions, weights, needed_features(ready))
+    model = Model(name, functions, weights, needed_features(ready), artifact.threads)
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
@@ -294,6 +295,7 @@ def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> No
         "arch": arch_of(target),
         "target": str(target),
         "features": list(model.features),
+        "threads": model.threads,
         "functions": _function_facts(model),
     }
     write_manifest(folder, model.name, facts)

@@ -45,12 +45,16 @@ typedef struct {
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is exported: the model's name, its functions in order, weights, and features needed."""
+    """What is exported: the model's name, its functions in order, weights, and features needed.
+
+    ``threads`` are the workers that memory is reserved for.
+    """
 
     name: str
     functions: tuple[FunctionSpec, ...]
     weights: Weights
     features: tuple[str, ...]
+    threads: int
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:
@@ -130,6 +134,7 @@ def _defines(model: Model) -> Iterator[str]:
     yield f"#define PREPARED {prepared}"
     yield f"#define CONSTANTS {len(model.weights.offsets)}"
     yield f"#define MOST_RESULTS {max(len(f.results) for f in model.functions)}"
+    yield f"#define MOST_THREADS {model.threads}"
     yield f"#define WEIGHTS_SIZE INT64_C({model.weights.size})"
     yield f"#define HEADER_SIZE {len(model.weights.header)}"
 
@@ -299,6 +304,9 @@ typedef struct {name}_model {name}_model;
 
 /* Bytes of {name}.safetensors. */
 #define {name}_WEIGHTS_SIZE INT64_C({model.weights.size})
+
+/* Threads that a runtime may have at most. */
+#define {name}_MOST_THREADS {model.threads}
 
 TW_EXPORT int32_t {name}_abi_version(void);
 

@@ -436,6 +436,14 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   }
   if (!runtime->alloc || !runtime->free)
     return fail(error, TW_ERROR_NULL, "the runtime has no alloc or no free (null)");
+  if (runtime->parallel && runtime->threads > MOST_THREADS) {
+    tw_writer w = begin(error, TW_ERROR_THREADS);
+    put(&w, "the runtime has ");
+    put_number(&w, runtime->threads);
+    put(&w, " threads, this library was made for at most ");
+    put_number(&w, MOST_THREADS);
+    return TW_ERROR_THREADS;
+  }
   const char *lacking = missing_feature();
   if (lacking) {
     tw_writer w = begin(error, TW_ERROR_PROCESSOR);

@@ -40,7 +40,8 @@ enum {
   TW_ERROR_VERSION = 15,
   TW_ERROR_WEIGHTS = 16,
   TW_ERROR_PROCESSOR = 17,
-  TW_ERROR_INTERNAL = 18
+  TW_ERROR_INTERNAL = 18,
+  TW_ERROR_THREADS = 19
 };
 
 /* Why a call failed. The caller owns it; every function clears it first. */
