@@ -141,3 +141,37 @@ class CompileCancelledError(CompileError):
     """Somebody cancelled the compilation."""
 
     title = "Compilation cancelled"
+
+
+class RunError(TilewrightError):
+    """A run in a process of its own did not come to its end; this process is unharmed."""
+
+    title = "Run failed"
+
+
+class RunFailedError(RunError):
+    """The program refused the call, in the process that ran it."""
+
+
+class RunCrashedError(RunError):
+    """The process that ran a program ended: a crash, or somebody killed it."""
+
+    title = "Run crashed"
+
+
+class RunTimeoutError(RunError):
+    """A run took longer than it may, and was ended."""
+
+    title = "Run timed out"
+
+
+class RunMemoryError(RunError):
+    """A run needed more memory than its process may have."""
+
+    title = "Run out of memory"
+
+
+class RunCancelledError(RunError):
+    """Somebody cancelled a run; its process is gone."""
+
+    title = "Run cancelled"

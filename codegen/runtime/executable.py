@@ -264,6 +264,12 @@ class Executable:
         """Plan the arena for values of the symbols: bytes, peak, and the place of each storage."""
         return memory_plan(self.spec(function), shapes or {})
 
+    def constants(self) -> dict[str, Array]:
+        """Load the constants that the functions refer to and nothing prepares, by name."""
+        prepared = {r.name for f in self.artifact.functions if f.prepares for r in f.results}
+        used = {k for f in self.artifact.functions for k in f.constants} - prepared
+        return {k: _usable(self._constants[k]) for k in sorted(used) if k in self._constants}
+
     def _function(self, name: str) -> NativeFunction:
         return self._main or self._only() if name == "main" else self[name]
 

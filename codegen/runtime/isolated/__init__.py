@@ -1,0 +1,7 @@
+"""Compiled programs run in a process of their own, so that what they do harms nobody."""
+
+from __future__ import annotations
+
+from .parent import Outcome, Plan, Runner
+
+__all__ = ["Outcome", "Plan", "Runner"]
