@@ -1,4 +1,8 @@
-"""Compile, compare and time a version of the program. All of it runs off the main thread."""
+"""Compile, compare and time a version of the program.
+
+All of it runs off the main thread, and what is compiled runs in a process of its own: a kernel
+that crashes or never ends is an error with its name, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -18,15 +22,19 @@ from ..ir.interpreter import call_prim, run_graph
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Array, Function, Module
 from ..ir.target import Target
-from ..schedules import State
+from ..schedules import State, to_python
 from ..schedules.history import Node
 from .inputs import sample_inputs, shapes_text
-from .jobs import Progress
+from .jobs import JobCancelledError, Progress
 from .protocol import KernelTime, TextKind, Timing, Verdict
 from .render import Samples
 
 if TYPE_CHECKING:
     from ..codegen import Executable
+    from ..codegen.runtime.isolated import OnSample, Outcome, Plan, Runner
+
+LONGEST = 300.0
+"""Seconds that a check or a measurement may take."""
 
 WARM_UP = 3
 FEWEST, MOST, SECONDS = 10, 200, 1.5
@@ -46,6 +54,7 @@ class Compiled:
     node: str
     executable: Executable
     milliseconds: float
+    runner: Runner
 
 
 class Bench:
@@ -77,11 +86,43 @@ class Bench:
         with self._lock:
             if self._last is not None and self._last.node == node.id:
                 return self._last
-            started = time.perf_counter()
-            executable = self._compile(node.state, progress)
-            taken = (time.perf_counter() - started) * 1e3
-            self._last = Compiled(node.id, executable, taken)
-            return self._last
+            made = self._made(node, node.state, progress)
+            if self._last is not None:
+                self._last.runner.close()
+            self._last = made
+            return made
+
+    def _made(self, node: Node, program: Module | State, progress: Progress) -> Compiled:
+        from ..codegen.runtime.isolated import Runner
+
+        started = time.perf_counter()
+        executable = self._compile(program, progress)
+        taken = (time.perf_counter() - started) * 1e3
+        return Compiled(
+            node.id, executable, taken, Runner(executable, steps=last_steps(node.state))
+        )
+
+    def _run(
+        self,
+        compiled: Compiled,
+        call: tuple[str, Sequence[Array | int]],
+        progress: Progress,
+        timing: tuple[Plan, OnSample] | None = None,
+    ) -> Outcome:
+        """Run a function away from this process, until somebody cancels."""
+        from ..codegen.runtime.errors import RunCancelledError
+        from ..codegen.runtime.workers import Cancellation
+
+        name, inputs = call
+        plan, on_sample = timing or (None, None)
+        cancel = Cancellation()
+        progress.on_cancel(cancel.cancel)
+        try:
+            return compiled.runner.run(
+                name, inputs, plan, on_sample=on_sample, cancel=cancel, timeout=LONGEST
+            )
+        except RunCancelledError as error:
+            raise JobCancelledError(f"cancelled while {name} ran") from error
 
     def _compile(self, program: Module | State, progress: Progress) -> Executable:
         """Compile, telling of every stage; a job that is cancelled stops the workers' work."""
@@ -103,14 +144,14 @@ class Bench:
 
         A function that a step made, such as a version for one row, is interpreted as it is now.
         """
-        executable = self.compiled(node, progress).executable
+        compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
         inputs = sample_inputs(function, samples)
         progress(-1.0, "running the interpreter")
         source = root if name in root.functions else node.state.module
         exact = interpreted(source, name, inputs)
         progress(-1.0, "comparing")
-        got = as_tuple(executable[name](*(copied(x) for x in inputs)))
+        got = self._run(compiled, (name, inputs), progress).results
         error = largest_difference(got, exact)
         return Verdict(
             state=node.id,
@@ -131,19 +172,31 @@ class Bench:
     def time_kernel(self, node: Node, name: str, samples: Samples, progress: Progress) -> Timing:
         """Time one kernel of a version, compiled by itself."""
         function = node.state.module.prim(name)
-        started = time.perf_counter()
-        executable = self._compile(Module().with_functions(function), progress)
-        compiled = Compiled(node.id, executable, (time.perf_counter() - started) * 1e3)
-        return self._measured(compiled, function, samples, progress)
+        compiled = self._made(node, Module().with_functions(function), progress)
+        try:
+            return self._measured(compiled, function, samples, progress)
+        finally:
+            compiled.runner.close()
 
     def _measured(
         self, compiled: Compiled, function: Function, samples: Samples, progress: Progress
     ) -> Timing:
+        from ..codegen.runtime.isolated import Plan
+
         inputs = sample_inputs(function, samples)
-        call = compiled.executable[function.name]
-        taken = _timed(lambda: call(*inputs), progress)
-        progress(0.9, "timing the kernels")
-        kernels = self._kernels(compiled.executable, function.name, inputs)
+        started, heard = time.perf_counter(), list[int]()
+
+        def on_sample(new: Sequence[int]) -> bool:
+            heard.extend(new)
+            elapsed = time.perf_counter() - started
+            done = max(len(heard) / MOST, elapsed / SECONDS)
+            progress(min(0.9, 0.9 * done), f"timing, {len(heard)} calls")
+            return True
+
+        plan = Plan(WARM_UP, FEWEST, MOST, SECONDS, profiled=PROFILED)
+        outcome = self._run(compiled, (function.name, inputs), progress, (plan, on_sample))
+        taken = [x / 1e3 for x in outcome.samples]
+        kernels = _kernels(compiled.executable, function.name, outcome)
         low, high = confidence(taken)
         return Timing(
             state=compiled.node,
@@ -157,16 +210,6 @@ class Bench:
             kernels=kernels,
         )
 
-    def _kernels(
-        self, executable: Executable, name: str, inputs: Sequence[Array | int]
-    ) -> list[KernelTime]:
-        """Medians of each kernel's launches, summed by kernel, slowest first."""
-        profile = executable.profile(*map(copied, inputs), function=name, repeats=PROFILED)
-        times = profile.by_kernel()
-        calls = Counter(launch.kernel for launch in profile)
-        total = sum(times.values()) or 1.0
-        return [KernelTime(k, k, calls[k], time, time / total) for k, time in times.items()]
-
     # ------------------------------------------------------------ lower texts
 
     def lower(self, node: Node, name: str, kind: TextKind, progress: Progress) -> str:
@@ -176,23 +219,31 @@ class Bench:
         return executable.llvm(name) if kind == "llvm" else executable.assembly(name)
 
 
-def _timed(run: Callable[[], object], progress: Progress) -> list[float]:
-    """Times of single calls in microseconds, after some to warm up."""
-    for _ in range(WARM_UP):
-        run()
-    taken: list[float] = []
-    started = time.perf_counter()
-    while len(taken) < MOST:
-        before = time.perf_counter_ns()
-        run()
-        taken.append((time.perf_counter_ns() - before) / 1e3)
-        elapsed = time.perf_counter() - started
-        if len(taken) >= FEWEST and elapsed > SECONDS:
-            break
-        if len(taken) % 8 == 0:
-            done = max(len(taken) / MOST, elapsed / SECONDS)
-            progress(min(0.9, 0.9 * done), f"timing, {len(taken)} calls")
-    return taken
+def _kernels(executable: Executable, name: str, outcome: Outcome) -> list[KernelTime]:
+    """Medians of each kernel's launches, summed by kernel, slowest first."""
+    launches = executable.spec(name).launches
+    times: dict[str, float] = {}
+    calls: Counter[str] = Counter()
+    for k, launch in enumerate(launches):
+        median = statistics.median(repeat[k] for repeat in outcome.kernels) / 1e3
+        if median:
+            times[launch.kernel] = times.get(launch.kernel, 0.0) + median
+            calls[launch.kernel] += 1
+    total = sum(times.values()) or 1.0
+    slowest = sorted(times.items(), key=lambda item: -item[1])
+    return [KernelTime(k, k, calls[k], time, time / total) for k, time in slowest]
+
+
+def last_steps(state: State) -> dict[str, str]:
+    """Tell for each function the last step that was about it."""
+    found: dict[str, str] = {}
+    lines = to_python(state.trace).splitlines()
+    for position, (step, line) in enumerate(zip(state.trace.steps, lines, strict=True)):
+        if not step.op.startswith("get_"):
+            for operand in step.operands():
+                ref = state.results[operand.step][operand.index]
+                found[ref.function] = f"step {position}: {line}"
+    return found
 
 
 def confidence(taken: Sequence[float]) -> tuple[float, float]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .parent import Outcome, Plan, Runner
+from .parent import OnSample, Outcome, Plan, Runner
 
-__all__ = ["Outcome", "Plan", "Runner"]
+__all__ = ["OnSample", "Outcome", "Plan", "Runner"]

@@ -283,6 +283,10 @@ class Runner:
         if process is not None:
             process.stop()
 
+    def __del__(self) -> None:
+        """End the process when nobody can ask it any more."""
+        self.close()
+
 
 class _Process:
     """One child process, the socket to it, and the memory where it notes what it does."""
