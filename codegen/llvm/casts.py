@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType, f32, f64
 from ...ir.thread.types import VectorType
+from . import halves
 from .emitter import Emitter
 from .types import constant, mangled, splat, type_name, vector
 
@@ -29,7 +30,7 @@ def convert(em: Emitter, operand: str, source: VectorType, target: VectorType) -
 
 
 def _truth(em: Emitter, operand: str, source: VectorType) -> str:
-    if source.dtype.kind == "bfloat":
+    if source.dtype.is_float and source.dtype.bits == 16:
         wide = _retyped(source, f32)
         return _truth(em, convert(em, operand, source, wide), wide)
     compare = "fcmp une" if source.dtype.is_float else "icmp ne"
@@ -78,11 +79,15 @@ def _float_to_float(em: Emitter, operand: str, source: VectorType, target: Vecto
         operand = _round_to_odd(em, operand, source.lanes)
     if target.dtype.kind == "bfloat":
         return _narrow_bfloat(em, operand, source.lanes)
+    if not em.module.halves:
+        return halves.narrow(em, operand, source.lanes)
     return em.op(f"fptrunc {type_name(single)} {operand} to {type_name(target)}")
 
 
 def _widen_half(em: Emitter, operand: str, source: VectorType) -> str:
     single = vector("float", source.lanes)
+    if source.dtype.kind == "float" and not em.module.halves:
+        return halves.widen(em, operand, source.lanes)
     if source.dtype.kind == "float":
         return em.op(f"fpext {type_name(source)} {operand} to {single}")
     words = vector("i32", source.lanes)

@@ -30,6 +30,7 @@ class ModuleState:
         self.outlined: list[str] = []
         self.defined: set[str] = set()
         self.fused = True
+        self.halves = True
 
     def declare(self, name: str, signature: str) -> None:
         """Declare a function that is not defined here, once."""

@@ -40,6 +40,13 @@ def elementwise(op: str, dtype: DType, level: str = BEST, *, arity: int = 1) -> 
 @functools.cache
 def several(ops: tuple[tuple[str, DType], ...], dtype: DType, level: str, arity: int = 1) -> Kernel:
     """Compile many functions of the same operands; ``cast`` converts to the dtype beside it."""
+    return build(program(ops, dtype, arity), level)
+
+
+def program(
+    ops: tuple[tuple[str, DType], ...], dtype: DType, arity: int = 1, name: str = "f"
+) -> PrimFunc:
+    """Write one loop over 16 lanes with a tail for every function of the same operands."""
     mint, n = UidSource(), var("n", lower=0)
     inputs = [Buffer(mint(), f"x{k}", (n,), dtype) for k in range(arity)]
     outputs: list[Buffer] = []
@@ -54,7 +61,7 @@ def several(ops: tuple[tuple[str, DType], ...], dtype: DType, level: str, arity:
         loops.append(For(mint(), outer, ceildiv(n, 16), inner))
         outputs.append(y)
     params = [*(BufferParam(x, "in") for x in inputs), *(BufferParam(y, "out") for y in outputs)]
-    return build(PrimFunc("f", tuple(params), seq(*loops)), level)
+    return PrimFunc(name, tuple(params), seq(*loops))
 
 
 def _element(op: str, operands: list[Element], out: DType) -> Element:
