@@ -1,0 +1,176 @@
+"""Five ways to die in one real session: each is an entry in Problems, and the notebook goes on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.workbench import apply, code, open_function, select_loop, tab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator, Page
+
+    from tests.browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+PROGRAM = '''
+import os
+os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")
+import tilewright as tw
+mod = tw.parse("""
+n = symbols("n", lower=1)
+
+@prim_func
+def halve(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i] * 0.5
+
+@prim_func
+def wild(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i + 99999999999] = x[i]
+
+@prim_func
+def endless(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i]
+    for i1 in range(n):
+        for k in range(4611686018427387904):
+            y[i1] = y[i1] * 0.5 + 1.0
+
+@prim_func
+def greedy(x: Buffer[(n,), f32], y: Out[(n * 3000000000000,), f32]):
+    for i in range(n):
+        y[i] = x[i]
+""")
+wb = tw.Workbench(mod)
+wb
+'''
+
+KILL = """
+import signal
+from pathlib import Path
+for children in Path("/proc/self/task").glob("*/children"):
+    for pid in children.read_text().split():
+        if b"isolated.child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(int(pid), signal.SIGKILL)
+"""
+"""Kill the process that runs kernels, from a cell."""
+
+ABORT = '''
+from tilewright.codegen import compiler
+emit_module = compiler.emit_module
+compiler.emit_module = lambda *args, **named: emit_module(*args, **named) + """
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+define i32 @no_such_instruction() {
+  %a = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  ret i32 %a
+}
+"""
+'''
+"""Give LLVM what this processor has no instruction for: it ends its process."""
+
+MEND = "compiler.emit_module = emit_module"
+
+LONG = 60_000
+
+
+@pytest.fixture
+def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
+    lab.write("isolation.ipynb", [PROGRAM])
+    return open_notebook("isolation.ipynb")
+
+
+def execute(page: Page, cell: str) -> None:
+    """Run code in the notebook's kernel, as a cell does; an error in it fails the test."""
+    status = page.evaluate(
+        """async (code) => {
+            const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+            return (await kernel.requestExecute({code}).done).content.status;
+        }""",
+        cell,
+    )
+    assert status == "ok"
+
+
+def start(page: Page, name: str) -> None:
+    """Open a function and time it."""
+    open_function(page, name)
+    page.get_by_role("button", name="Time", exact=True).click()
+
+
+def problem(page: Page, count: int) -> Locator:
+    """Wait for one more entry, and give it."""
+    tab(page, "Problems")
+    expect(page.locator(".tw-report")).to_have_count(count, timeout=LONG)
+    return page.locator(".tw-report").first
+
+
+def works(page: Page, problems: int) -> None:
+    """A program that harms nobody is timed, with no more problems than before."""
+    start(page, "halve")
+    expect(page.locator(".tw-kernels")).to_contain_text("halve", timeout=LONG)
+    expect(page.get_by_role("button", name="Time", exact=True)).to_be_enabled(timeout=LONG)
+    problem(page, problems)
+
+
+def running(page: Page) -> None:
+    """Wait until the endless kernel has begun to be run."""
+    expect(page.locator(".tw-job")).to_be_visible(timeout=LONG)
+    time.sleep(2)  # nothing is told from inside of a kernel that never ends
+
+
+def test_five_deaths_and_the_notebook_goes_on(page: Page) -> None:
+    open_function(page, "wild")
+    select_loop(page, "i")
+    apply(page, "split")
+    expect(code(page)).to_contain_text("for i_1 in range(")
+
+    start(page, "wild")
+    crashed = problem(page, 1)
+    expect(crashed).to_contain_text("Run crashed")
+    expect(crashed).to_contain_text("SIGSEGV")
+    expect(crashed).to_contain_text("kernel 'wild'")
+    expect(crashed).to_contain_text("sch.split(")
+    works(page, 1)
+
+    start(page, "endless")
+    running(page)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".tw-job")).to_have_count(0, timeout=2_000)
+    works(page, 1)
+
+    start(page, "endless")
+    running(page)
+    execute(page, KILL)
+    killed = problem(page, 2)
+    expect(killed).to_contain_text("SIGKILL")
+    expect(killed).to_contain_text("kernel 'endless'")
+    works(page, 2)
+
+    start(page, "greedy")
+    expect(problem(page, 3)).to_contain_text("Run out of memory")
+    works(page, 3)
+
+    execute(page, ABORT)
+    select_loop(page, "i")
+    apply(page, "split")
+    expect(code(page)).to_contain_text("for i_1 in range(")
+    start(page, "halve")
+    aborted = problem(page, 4)
+    expect(aborted).to_contain_text("Compile worker died")
+    expect(aborted).to_contain_text("SIGABRT")
+    expect(aborted).to_contain_text("Cannot select")
+    execute(page, MEND)
+    works(page, 4)
+
+    tab(page, "Trace")
+    expect(page.locator(".tw-trace")).to_contain_text("sch.split(")
+    page.get_by_role("button", name="Undo").click()
+    expect(code(page)).to_contain_text("for i in range(n)")
