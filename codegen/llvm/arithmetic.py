@@ -9,6 +9,7 @@ from ...ir.dtype import f32
 from ...ir.errors import TilewrightError
 from ...ir.thread.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp
 from ...ir.thread.types import VectorType
+from . import fused
 from .casts import convert
 from .emitter import Emitter
 from .types import constant, mangled, splat, type_name, vector
@@ -209,6 +210,8 @@ def fma(em: Emitter, a: str, b: str, c: str, of: VectorType) -> str:
     if not of.dtype.is_float or _is_half(of):
         return binary(em, "add", binary(em, "mul", a, b, of), c, of)
     name = type_name(of)
+    if of.dtype.bits == 64 and not em.module.fused:
+        return fused.multiply_add(em, a, b, c, of.lanes)
     # Where no instruction rounds once, the library's function would cost a hundred times as much.
     word = "fma" if em.module.fused else "fmuladd"
     return em.call(f"llvm.{word}.{mangled(of)}", name, ((name, a), (name, b), (name, c)))

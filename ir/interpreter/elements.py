@@ -80,9 +80,25 @@ UNARY: Mapping[str, Callable[[Scalar], Scalar]] = {
 }
 
 
+def _wrapped(value: int, like: Scalar) -> Scalar:
+    """Give the integer of the same type whose bits are the lowest of a value."""
+    word = value % (1 << (8 * like.dtype.itemsize))
+    return np.dtype(f"u{like.dtype.itemsize}").type(word).view(like.dtype)
+
+
+def _divide(a: Scalar, b: Scalar) -> Scalar:
+    """Divide; integers towards zero and by zero to zero."""
+    if a.dtype.kind not in "iu":
+        return a / b
+    x, y = int(a), int(b)
+    size = abs(x) // abs(y) if y else 0
+    return _wrapped(-size if (x < 0) != (y < 0) else size, a)
+
+
 def _power(a: Scalar, b: Scalar) -> Scalar:
     if a.dtype.kind in "iu":
-        return type(a)(pow(int(a), int(b), 1 << (8 * a.dtype.itemsize)) if b >= 0 else 0)
+        width: int = 1 << (8 * a.dtype.itemsize)
+        return _wrapped(pow(int(a), int(b), width) if b >= 0 else 0, a)
     return type(a)(np.power(np.float64(a), np.float64(b)))
 
 
@@ -90,7 +106,7 @@ BINARY: Mapping[str, Callable[[Scalar, Scalar], Scalar]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
+    "div": _divide,
     "floordiv": np.floor_divide,
     "mod": np.mod,
     "min": np.minimum,
