@@ -40,6 +40,9 @@ WARM_UP = 3
 FEWEST, MOST, SECONDS = 10, 200, 1.5
 """Calls that are timed: at least, at most, and for how long."""
 
+ENOUGH, WIDTH = 50, 0.005
+"""Measuring stops after so many calls where the interval of the median is so narrow, relatively."""
+
 PROFILED = 15
 """Calls whose kernels are timed one by one."""
 
@@ -115,6 +118,7 @@ class Bench:
 
         name, inputs = call
         plan, on_sample = timing or (None, None)
+        progress(-1.0, f"running {name}")
         cancel = Cancellation()
         progress.on_cancel(cancel.cancel)
         try:
@@ -191,7 +195,7 @@ class Bench:
             elapsed = time.perf_counter() - started
             done = max(len(heard) / MOST, elapsed / SECONDS)
             progress(min(0.9, 0.9 * done), f"timing, {len(heard)} calls")
-            return True
+            return not _narrow(heard)
 
         plan = Plan(WARM_UP, FEWEST, MOST, SECONDS, profiled=PROFILED)
         outcome = self._run(compiled, (function.name, inputs), progress, (plan, on_sample))
@@ -244,6 +248,14 @@ def last_steps(state: State) -> dict[str, str]:
                 ref = state.results[operand.step][operand.index]
                 found[ref.function] = f"step {position}: {line}"
     return found
+
+
+def _narrow(taken: Sequence[float]) -> bool:
+    """Whether the interval of the median is narrow enough to stop."""
+    if len(taken) < ENOUGH:
+        return False
+    low, high = confidence(taken)
+    return high - low <= WIDTH * statistics.median(taken)
 
 
 def confidence(taken: Sequence[float]) -> tuple[float, float]:

@@ -151,8 +151,15 @@ class Child:
 
     def _time(self, run: Callable[[], object], plan: dict[str, Any]) -> None:
         """Repeat until the owner has enough, the budget is spent, or nothing more is allowed."""
+        cores = os.sched_getaffinity(0)
         if plan["core"] >= 0:
             os.sched_setaffinity(0, {int(plan["core"])})
+        try:
+            self._repeat(run, plan)
+        finally:
+            os.sched_setaffinity(0, cores)
+
+    def _repeat(self, run: Callable[[], object], plan: dict[str, Any]) -> None:
         flush = np.zeros(int(plan["flush"]) // 8) if plan["flush"] else None
         for _ in range(int(plan["warmup"])):
             run()

@@ -38,7 +38,7 @@ OnSample = Callable[[Sequence[int]], bool]
 
 DEFAULT_TIMEOUT = 120.0
 DEFAULT_MEMORY = 0.8
-"""The share of the machine's memory that a process may address beyond what it begins with."""
+"""The share of the machine's memory that a process may address, its libraries and weights too."""
 
 
 @dataclass(frozen=True, slots=True)
