@@ -1,0 +1,136 @@
+"""Kernels of element functions on other processors: linked once, called many times by a script."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.codegen.export.link import link_wasm, run_linker
+from tilewright.codegen.llvm import compile_text, emit_module
+from tilewright.codegen.lower import KernelArtifact, lower_kernel
+from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.target import Target
+
+from tests.codegen.export.test_cross import emulator
+
+Arrays = list[np.ndarray]
+Runner = Callable[[Mapping[str, Arrays]], dict[str, Arrays]]
+
+MAIN = """
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int64_t table[32] = {1, 1};
+
+static void *take(FILE *from, size_t bytes) {
+  void *place = aligned_alloc(64, (bytes + 127) / 64 * 64);
+  if (!place || (from && fread(place, 1, bytes, from) != bytes)) exit(3);
+  return place;
+}
+
+%(prototypes)s
+
+int main(int count, char **arguments) {
+  FILE *from = fopen(arguments[1], "rb"), *to = fopen(arguments[2], "wb");
+  if (count != 3 || !from || !to) return 2;
+%(calls)s
+  return fclose(to);
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Lowered functions, each with its inputs first."""
+
+    artifacts: Mapping[str, KernelArtifact]
+    target: Target
+
+    @classmethod
+    def lowered(cls, functions: Sequence[PrimFunc], target: Target) -> Kernels:
+        return cls({f.name: lower_kernel(f, target) for f in functions}, target)
+
+    def link(self, folder: Path) -> Runner:
+        """Make what runs the kernels on their inputs, all in one process."""
+        text = emit_module([a.function for a in self.artifacts.values()], self.target)
+        made = folder / "kernels.o"
+        made.write_bytes(compile_text(text, self.target))
+        if self.target.arch == "wasm32":
+            link_wasm([made], folder / "kernels.wasm", [*self.artifacts, "__heap_base"])
+            return lambda inputs: self._run_in_wasmtime(folder / "kernels.wasm", inputs)
+        return lambda inputs: self._run_emulated(made, inputs)
+
+    def _outputs(self, name: str, inputs: Arrays) -> Arrays:
+        buffers = self.artifacts[name].buffers[len(inputs) :]
+        return [np.empty(inputs[0].shape, b.dtype.numpy) for b in buffers]
+
+    def _run_emulated(self, made: Path, inputs: Mapping[str, Arrays]) -> dict[str, Arrays]:
+        outputs = {name: self._outputs(name, arrays) for name, arrays in inputs.items()}
+        prototypes, calls = [], []
+        for name, ins in inputs.items():
+            outs = outputs[name]
+            pointers = ", ".join(["void *"] * (1 + len(ins) + len(outs)))
+            prototypes.append(f"int32_t {name}({pointers}, int64_t);")
+            taken = [f"take(from, {a.nbytes})" for a in ins]
+            made_here = [f"take(0, {a.nbytes})" for a in outs]
+            places = ", ".join(f"p[{k}]" for k in range(len(ins) + len(outs)))
+            calls.append(f"  {{ void *p[] = {{{', '.join(taken + made_here)}}};")
+            calls.append(f"    if ({name}(table, {places}, {ins[0].size})) return 4;")
+            for k, a in enumerate(outs, len(ins)):
+                calls.append(f"    fwrite(p[{k}], 1, {a.nbytes}, to);")
+            calls.append("  }")
+        folder = made.parent
+        words = {"prototypes": "\n".join(prototypes), "calls": "\n".join(calls)}
+        (folder / "main.c").write_text(MAIN % words)
+        arch, program = self.target.arch, folder / "program"
+        run_linker(
+            [
+                "cc", "-target", f"{arch}-linux-musl", "-static", "-O1", "-std=c11",
+                str(folder / "main.c"), str(made), "-o", str(program),
+            ]
+        )  # fmt: skip
+        with (folder / "in").open("wb") as file:
+            for arrays in inputs.values():
+                for a in arrays:
+                    file.write(a.tobytes())
+        command = [emulator(arch), program, folder / "in", folder / "out"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.returncode, done.stderr)
+        with (folder / "out").open("rb") as file:
+            for arrays in outputs.values():
+                for a in arrays:
+                    a[...] = np.frombuffer(file.read(a.nbytes), a.dtype)
+            assert not file.read(1)
+        return outputs
+
+    def _run_in_wasmtime(self, made: Path, inputs: Mapping[str, Arrays]) -> dict[str, Arrays]:
+        import wasmtime
+
+        store = wasmtime.Store()
+        code = wasmtime.Module.from_file(store.engine, str(made))
+        assert not [f"{i.module}.{i.name}" for i in code.imports]
+        exports = wasmtime.Instance(store, code, []).exports(store)
+        memory = exports["memory"]
+        base = exports["__heap_base"].value(store)
+        found: dict[str, Arrays] = {}
+        for name, ins in inputs.items():
+            outs, top = self._outputs(name, ins), (base + 63) // 64 * 64
+            places = [top]
+            top += 256
+            for a in (*ins, *outs):
+                places.append(top)
+                top += (a.nbytes + 127) // 64 * 64
+            memory.grow(store, max(0, (top - memory.data_len(store) + 65535) // 65536))
+            memory.write(store, np.array([1, 1] + [0] * 30, np.int64).tobytes(), places[0])
+            for place, a in zip(places[1:], ins, strict=False):
+                memory.write(store, a.tobytes(), place)
+            assert exports[name](store, *places, ins[0].size) == 0
+            for place, a in zip(places[1 + len(ins) :], outs, strict=True):
+                a[...] = np.frombuffer(memory.read(store, place, place + a.nbytes), a.dtype)
+            found[name] = outs
+        return found

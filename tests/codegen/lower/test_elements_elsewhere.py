@@ -1,0 +1,114 @@
+"""Element semantics on AArch64, RISC-V and WebAssembly: the edges too are the interpreter's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import DTYPES, DType, bool_, f16, f32, f64
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.target import Target
+
+from tests.codegen.functions import SPECIAL, UNARY, error_in_ulps, program, reference, sample
+from tests.codegen.lower.elsewhere import Arrays, Kernels
+from tests.codegen.lower.test_elements import BY_NAME, FLOATS, INTEGERS, all_pairs, edges
+
+ROUNDING = ("floor", "ceil", "round", "trunc", "isnan", "isinf", "neg", "abs", "sign")
+FLOAT_BINARY = ("add", "sub", "mul", "div", "min", "max", "lt", "le", "eq", "ne", "mod", "floordiv")
+
+
+def _with_extremes(dtype: DType) -> np.ndarray:
+    x = edges(dtype)
+    if not dtype.is_float:
+        return x
+    more = np.array([-129.5, 127.5, 255.9, 2e9, -3e9, 1e19, 0.5, 1.5, -0.5])
+    with np.errstate(all="ignore"):
+        return np.concatenate([x, more.astype(dtype.numpy)])
+
+
+def _cases() -> dict[str, tuple[tuple[tuple[str, DType], ...], DType, Arrays]]:
+    """Give functions by name: operations, dtype of the operands, operands."""
+    found = {}
+    for t in INTEGERS:
+        ops = (*BY_NAME, "div", "pow")
+        found[f"integers_{t}"] = (tuple((op, t) for op in ops), t, [*all_pairs(t)])
+        found[f"complement_{t}"] = ((("bitnot", t),), t, [edges(t)])
+    for t in FLOATS:
+        found[f"floats_{t}"] = (tuple((op, t) for op in FLOAT_BINARY), t, [*all_pairs(t)])
+        found[f"rounding_{t}"] = (tuple((op, t) for op in ROUNDING), t, [_with_extremes(t)])
+    truth = ("and", "or", "xor", "add", "mul", "min", "max", "eq", "ne")
+    found["truth"] = (tuple((op, bool_) for op in truth), bool_, [*all_pairs(bool_)])
+    for t in DTYPES.values():
+        casts = tuple(("cast", to) for to in DTYPES.values())
+        found[f"cast_{t}"] = (casts, t, [_with_extremes(t)])
+    return found
+
+
+CASES = _cases()
+ANGLES = (np.arange(-6366, 6367) * (np.pi / 2)).astype(np.float32)
+SINGLE = np.concatenate([sample(7, 400_009), SPECIAL, ANGLES[np.abs(ANGLES) <= 1e4]])
+DOUBLE = np.concatenate([np.random.default_rng(3).uniform(-8, 8, 800), np.linspace(-1, 1, 201)])
+HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+
+
+def _beside_ties() -> np.ndarray:
+    """Give singles at the middle of every two halves, and next to it on both sides."""
+    finite = np.unique(HALVES[np.isfinite(HALVES)].astype(np.float32))
+    ties = np.append((finite[1:] + finite[:-1]) / 2, np.float32([65520, -65520, 1e-8, -3e38]))
+    return np.concatenate([ties, np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf)])
+
+
+CONVERSIONS = {
+    "every_half": ((("cast", f32),), f16, [HALVES]),
+    "beside_ties": ((("cast", f16),), f32, [_beside_ties().astype(np.float32)]),
+}
+MATH = {
+    "math_f32": (tuple((op, f32) for op in UNARY), f32, [SINGLE]),
+    "math_f64": (tuple((op, f64) for op in UNARY), f64, [DOUBLE]),
+}
+
+
+@pytest.fixture(scope="module", params=["aarch64", "riscv64", "wasm32"])
+def results(request, tmp_path_factory) -> dict[str, Arrays]:
+    """Everything at once: a program for another processor takes seconds to link."""
+    every = CASES | CONVERSIONS | MATH
+    functions = [program(o, t, len(arrays), name) for name, (o, t, arrays) in every.items()]
+    kernels = Kernels.lowered(functions, Target("cpu", arch=request.param))
+    run = kernels.link(tmp_path_factory.mktemp(request.param))
+    return run({name: arrays for name, (_, _, arrays) in every.items()})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_edges(name: str, results: dict[str, Arrays]) -> None:
+    ops, dtype, arrays = CASES[name]
+    function = program(ops, dtype, len(arrays), name)
+    expected = [np.empty_like(a) for a in results[name]]
+    with np.errstate(all="ignore"):
+        run_prim(function, [*arrays, *expected])
+        for (op, to), found, wanted in zip(ops, results[name], expected, strict=True):
+            wide = (found.astype(np.float64), wanted.astype(np.float64))
+            np.testing.assert_array_equal(*wide, f"{op} {to}")
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_halves_are_converted_and_rounded(name: str, results: dict[str, Arrays]) -> None:
+    ((_, to),), _, (x,) = CONVERSIONS[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(results[name][0], x.astype(to.numpy))
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_math_within_two_units(op: str, results: dict[str, Arrays]) -> None:
+    x, found = SINGLE, results["math_f32"][UNARY.index(op)]
+    error = error_in_ulps(found, reference(op, x))
+    if op in ("sin", "cos"):
+        error = np.where(np.abs(x) <= 1e4, error, 0)
+    assert error.max() <= (0.5 if op == "sqrt" else 2), x[np.argmax(error)]
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_math_in_double_precision(op: str, results: dict[str, Arrays]) -> None:
+    x, found = DOUBLE, results["math_f64"][UNARY.index(op)]
+    with np.errstate(all="ignore"):
+        expected = reference(op, x)
+    np.testing.assert_allclose(found, expected, rtol=2e-15, atol=0)
