@@ -113,9 +113,10 @@ fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 math: env
 	$(PY) -m tests.fuzz.exhaustive_math
 
-bench: env
+bench: env $(STAMPS)/tools
 	$(PY) -m tests.benchmarks.spine
 	$(PY) -m tests.benchmarks.probes
+	$(PY) -m tests.benchmarks.exports
 
 gpu-check: env $(STAMPS)/pycuda
 	$(PY) -m tests.gpu_check
