@@ -60,8 +60,8 @@ class BuildOptions:
 
     ``debug`` guards every access; ``workers`` are processes (the shared ones if 0); ``timeout``
     is in seconds a kernel; ``store`` is the cache (the user's if None); ``progress`` is told how
-    far it is; ``cancel`` stops from another thread; ``steps`` are those of the schedule, by the uids
-    that they are about, for a target that tells them.
+    far it is; ``cancel`` stops from another thread; ``steps`` are those of the schedule, by the
+    uids that they are about, for a target that tells them.
     """
 
     debug: bool = False

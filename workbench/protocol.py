@@ -294,7 +294,8 @@ class KernelTime:
 class Timing:
     """One measurement: the whole call (all samples, microseconds) and its kernels, slowest first.
 
-    ``state`` is the history node that was measured; ``compile_ms`` is apart from the time.
+    ``state`` is the history node that was measured; ``compile_ms`` is apart from the time;
+    ``machine`` are the facts of the machine that the times depend on.
     """
 
     state: str
@@ -306,6 +307,7 @@ class Timing:
     high: float
     compile_ms: float
     kernels: list[KernelTime]
+    machine: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

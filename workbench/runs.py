@@ -186,6 +186,7 @@ class Bench:
         self, compiled: Compiled, function: Function, samples: Samples, progress: Progress
     ) -> Timing:
         from ..codegen.runtime.isolated import Plan
+        from ..codegen.runtime.machine import machine_facts
 
         inputs = sample_inputs(function, samples)
         started, heard = time.perf_counter(), list[int]()
@@ -212,6 +213,7 @@ class Bench:
             high=high,
             compile_ms=compiled.milliseconds,
             kernels=kernels,
+            machine=machine_facts(),
         )
 
     # ------------------------------------------------------------ lower texts

@@ -257,7 +257,8 @@ export interface KernelTime {
 /**
  * One measurement: the whole call (all samples, microseconds) and its kernels, slowest first.
  *
- * `state` is the history node that was measured; `compile_ms` is apart from the time.
+ * `state` is the history node that was measured; `compile_ms` is apart from the time;
+ * `machine` are the facts of the machine that the times depend on.
  */
 export interface Timing {
   readonly state: string;
@@ -269,6 +270,7 @@ export interface Timing {
   readonly high: number;
   readonly compile_ms: number;
   readonly kernels: readonly KernelTime[];
+  readonly machine?: Readonly<Record<string, string>>;
 }
 
 /**

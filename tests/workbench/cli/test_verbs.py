@@ -154,6 +154,7 @@ def test_bench_tells_the_same_as_the_workbench(run, network: Path) -> None:
     assert data["shapes"] == "n = 4"
     assert sum(kernel["share"] for kernel in data["kernels"]) == pytest.approx(1.0)
     assert data["low"] <= data["median"] <= data["high"]
+    assert data["machine"]["cores"]
 
 
 def test_a_target_that_does_not_exist_lists_those_that_do(run, matmul: Path) -> None:
