@@ -250,6 +250,30 @@ def test_the_process_ends_with_its_owner(executable):
     assert not _runs(pid)
 
 
+def test_a_compile_worker_ends_with_its_owner():
+    """Also where LLVM is in the middle of something: it does not look at its pipe then."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        pool = Pool(1)
+        body = "\n".join(f"  %a{k} = mul i64 %a{k - 1}, {2 * k + 3}" for k in range(1, 60_000))
+        slow = f"define i64 @f(i64 %a0) {{\n{body}\n  ret i64 %a59999\n}}\n"
+        threading.Thread(
+            target=lambda: pool.run(Job("f", slow, tw.Target("cpu"))), daemon=True
+        ).start()
+        while pool.workers[0].pid is None:
+            time.sleep(0.01)
+        time.sleep(1.0)
+        os.write(writer, str(pool.workers[0].pid).encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    pid = int(os.read(reader, 20))
+    end = time.monotonic() + 5
+    while _runs(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
 def _runs(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
