@@ -20,7 +20,7 @@ def machine_facts() -> dict[str, str]:
     Examples
     --------
     >>> sorted(machine_facts())[:3]
-    ['cores', 'governor', 'last_level_cache']
+    ['compiler', 'cores', 'governor']
     """
     return {
         "processor": _processor(),

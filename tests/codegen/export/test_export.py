@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,8 @@ import tilewright as tw
 from tilewright.codegen.export import ExportError, link
 from tilewright.codegen.export.errors import ExportDirectoryError, LinkerMissingError
 from tilewright.ir.target import UnknownTargetError
+
+from tests.conftest import ROOT
 
 
 def test_every_file_is_in_the_manifest(exported):
@@ -108,7 +114,20 @@ def test_a_target_nobody_knows(module, tmp_path):
     assert left_behind(tmp_path) == []
 
 
-def test_the_same_program_gives_the_same_files(module, exported, tmp_path):
-    again = tw.export(module, tmp_path / "again", name="small").directory
-    for path in exported.iterdir():
-        assert path.read_bytes() == (again / path.name).read_bytes(), path.name
+def test_the_same_program_gives_the_same_files(tmp_path):
+    """Made twice, each time by a process of its own that has no cache."""
+    code = """
+        import sys
+        import tilewright as tw
+        from tests.codegen.export.conftest import build
+        tw.export(build(), sys.argv[1], name="small")
+    """
+    made = [tmp_path / name for name in ("once", "again")]
+    for folder in made:
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code), folder],
+            env={**os.environ, "TILEWRIGHT_CACHE": str(tmp_path / f"cache-{folder.name}")},
+            cwd=ROOT, check=True,
+        )  # fmt: skip
+    for path in made[0].iterdir():
+        assert path.read_bytes() == (made[1] / path.name).read_bytes(), path.name
