@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from . import protocol
@@ -54,8 +54,8 @@ def _interface(item: Any) -> str:
 
 
 def _member(name: str, hint: Any, default: object) -> str:
-    """Write one field; one that defaults to None is a section that may be left out."""
-    if default is MISSING:
+    """Write one field; one that defaults to None may be left out, as :mod:`.wire` does."""
+    if default is not None:
         return f"  readonly {name}: {_type(hint)};"
     present = Union[tuple(part for part in get_args(hint) if part is not type(None))]  # noqa: UP007
     return f"  readonly {name}?: {_type(present)};"

@@ -24,10 +24,15 @@ class ProtocolError(TilewrightError):
 def to_plain(value: object) -> Json:
     """Turn a value of the protocol into what :mod:`json` takes.
 
+    A field that defaults to None is left out where it is None, as its TypeScript type says; one
+    without a default travels as null.
+
     Examples
     --------
     >>> to_plain(protocol.Ref("loop", "f", 3, "i"))
     {'kind': 'loop', 'function': 'f', 'uid': 3, 'name': 'i'}
+    >>> to_plain(protocol.Update(version=1, reply=7, server_ms=0.5, open="f"))
+    {'version': 1, 'reply': 7, 'server_ms': 0.5, 'open': 'f'}
     """
     match value:
         case None | bool() | int() | float() | str():
@@ -38,13 +43,18 @@ def to_plain(value: object) -> Json:
             items = cast("dict[str, object]", value).items()
             return {key: to_plain(item) for key, item in items}
         case _:
-            return {name: to_plain(getattr(value, name)) for name in _names(type(value))}
+            present = ((name, getattr(value, name)) for name in _names(type(value)))
+            optional = _optional(type(value))
+            return {
+                name: to_plain(item)
+                for name, item in present
+                if item is not None or name not in optional
+            }
 
 
 def update_to_plain(update: Update) -> Plain:
     """Turn an update into JSON, leaving out the sections it does not have."""
-    sections = ((name, getattr(update, name)) for name in _names(Update))
-    return {name: to_plain(value) for name, value in sections if value is not None}
+    return cast("Plain", to_plain(update))
 
 
 def decode(message: Mapping[str, object]) -> Request:
@@ -96,6 +106,12 @@ def _names(cls: type) -> tuple[str, ...]:
     if not is_dataclass(cls):
         raise ProtocolError(f"a {name} cannot travel")
     return tuple(field.name for field in fields(cls))
+
+
+@cache
+def _optional(cls: type) -> frozenset[str]:
+    """Give the fields that are left out where they are None, as :mod:`.typescript` has them."""
+    return frozenset(field.name for field in fields(cls) if field.default is None)
 
 
 @cache

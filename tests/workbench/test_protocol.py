@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tilewright.workbench.protocol import Apply, Hello, Ref, Select, Update
+from tilewright.workbench.protocol import Apply, Candidate, Hello, Menu, Ref, Select, Update
 from tilewright.workbench.typescript import typescript
 from tilewright.workbench.wire import ProtocolError, decode, to_plain, update_to_plain
 
@@ -35,6 +35,19 @@ def test_null_survives_inside_of_a_section() -> None:
         "uid": 1,
         "name": "i",
     }
+
+
+def test_an_optional_field_inside_of_a_section_is_left_out_as_its_type_says() -> None:
+    """A step without an instruction came with ``match: null``; opening its form drew nothing."""
+    step = Candidate("c0", "split", "loop", "", "", [], [], 0)
+    plain = to_plain(step)
+    assert isinstance(plain, dict)
+    assert "match" not in plain
+
+
+def test_null_travels_where_a_field_has_no_default() -> None:
+    menu = to_plain(Menu(None, [], {}, []))
+    assert menu == {"selection": None, "path": [], "facts": {}, "candidates": []}
 
 
 def test_requests_are_read() -> None:
