@@ -99,10 +99,6 @@ def _shapes(intrinsic: Intrinsic) -> list[list[int]]:
     return [[const_value(d) or 0 for d in b.shape] for b in intrinsic.semantics.buffer_params]
 
 
-_FAMILIES: Final = {"aarch64": (128, 32), "riscv64": (64, 32), "wasm32": (128, 16)}
-"""Vector bits and registers of other processors than x86-64; RISC-V's are its scalar ones."""
-
-
 def machine_of(target: Target | None) -> Machine:
     """Give the facts of a target; without one, those of a processor with 512-bit vectors.
 
@@ -115,8 +111,6 @@ def machine_of(target: Target | None) -> Machine:
     """
     if target is not None and target.arch in FAMILIES:
         return Machine(*FAMILIES[target.arch], target)
-    if target is not None and target.arch in _FAMILIES:
-        return Machine(*_FAMILIES[target.arch], target)
     features = target.features if target else ()
     if features and not any(f.startswith("avx512") for f in features):
         return Machine(256, 16, target)
