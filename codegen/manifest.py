@@ -130,6 +130,12 @@ class FunctionSpec:
     kernels: tuple[str, ...] = ()
     device: str = "cpu"
 
+    def signature(self, name: str) -> str:
+        """Print parameters with their annotations, and the results' element types."""
+        params = ", ".join(f"{p.name}: {p.annotation}" for p in self.params)
+        results = ", ".join(r.dtype for r in self.results) or "None"
+        return f"{name}({params}) -> {results}"
+
 
 def to_json(value: Any) -> Json:
     """Turn a specification into plain data."""

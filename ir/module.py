@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -26,7 +27,7 @@ class UnknownFunctionError(TilewrightError):
 
 
 class MissingConstantError(TilewrightError):
-    """A constant is only described; its values were never supplied."""
+    """A program refers to a constant whose values were never supplied."""
 
     title = "Constant not supplied"
 
@@ -59,7 +60,18 @@ class Module:
     """Functions and constants, immutable; changing one shares all the others.
 
     The function named ``main`` is what runs when no other is asked for. ``attributes`` hold facts
-    about the source, such as the model's name.
+    about the source, such as the model's name. ``print`` shows the program.
+
+    Examples
+    --------
+    >>> from tilewright.ir.script import parse
+    >>> parse('''
+    ... @prim_func
+    ... def halve(x: Buffer[(8,), f32], y: Out[(8,), f32]):
+    ...     for i in range(8):
+    ...         y[i] = x[i] * 0.5
+    ... ''')
+    <Module: loops halve>
     """
 
     functions: Mapping[str, Function] = field(default_factory=_no_functions)
@@ -121,9 +133,41 @@ class Module:
         merged = dict(self.constants) | dict(constants)
         return replace(self, constants=MappingProxyType(merged))
 
+    def __str__(self) -> str:
+        """The program as text, which parses back."""
+        from .script import to_text
+
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        """In one line: functions by level, and the weight of the constants."""
+        parts = [
+            _listed("graph", [f.name for f in self.graphs]),
+            _listed("loops", [f.name for f in self.prims]),
+            _weights(self.constants),
+        ]
+        return f"<Module: {'; '.join(p for p in parts if p) or 'empty'}>"
+
     @staticmethod
     def _unknown(name: str, level: str, known: list[str]) -> UnknownFunctionError:
         return UnknownFunctionError(
             f"no {level}-level function {name!r}",
             hint=f"{level}-level functions are {', '.join(known) or 'none'}",
         )
+
+
+_NAMED = 4
+"""Functions of a level that a module's one line names."""
+
+
+def _listed(level: str, names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{level} {', '.join(names[:_NAMED])}{more}" if names else ""
+
+
+def _weights(constants: Mapping[str, Constant]) -> str:
+    if not constants:
+        return ""
+    bits = sum(math.prod(c.shape) * c.dtype.bits for c in constants.values())
+    count = len(constants)
+    return f"{count} constant{'s' if count > 1 else ''} of {bits / 8e6:.3g} MB"

@@ -118,6 +118,11 @@ class Schedule(ScheduleMethods):
 
         return to_text(self.module)
 
+    def __repr__(self) -> str:
+        """In one line: the program, and how many steps were taken."""
+        taken = len(self.trace)
+        return f"<Schedule: {taken} step{'' if taken == 1 else 's'} on {self.module!r}>"
+
     # ------------------------------------------------------------ changing
 
     def apply(self, step: Step, *, expected: str | None = None) -> Applied:

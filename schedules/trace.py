@@ -71,6 +71,17 @@ class Trace:
         """One step."""
         return self.steps[index]
 
+    def __str__(self) -> str:
+        """The steps as Python, one a line."""
+        from .text import to_python
+
+        return to_python(self)
+
+    def __repr__(self) -> str:
+        """In one line: how many steps, and the last."""
+        last = f", the last {self.steps[-1].op}" if self.steps else ""
+        return f"<Trace: {len(self)} step{'' if len(self) == 1 else 's'}{last}>"
+
     def appended(self, *steps: TraceStep) -> Trace:
         """Add steps at the end."""
         return Trace((*self.steps, *steps))

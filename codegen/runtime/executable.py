@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...ir.errors import TilewrightError
-from ...ir.module import Array, Constant, UnknownFunctionError
+from ...ir.module import Array, Constant, MissingConstantError, UnknownFunctionError
 from ...ir.target import Target
 from ..artifact import Artifact
 from ..libraries import library_address
@@ -27,12 +26,6 @@ from .remote import RemoteFunction
 from .support import support_object
 from .table import ProviderError, RuntimeTable, default_table
 from .workers import Job, default_pool
-
-
-class MissingConstantError(TilewrightError):
-    """A program refers to a constant that neither the module nor ``prepare`` provides."""
-
-    title = "Missing constant"
 
 
 class Executable:
@@ -67,8 +60,8 @@ class Executable:
     ...         y[i] = x[i] * 0.5
     ... ''')
     ... )
-    >>> exe.names
-    ('halve',)
+    >>> exe
+    <Executable for Target('cpu'): halve(x: Tensor((n,), f32)) -> f32; 1 kernel>
     >>> exe(np.array([2, 4], np.float32))
     array([1., 2.], dtype=float32)
     >>> y = np.empty(2, np.float32)
@@ -140,6 +133,15 @@ class Executable:
             )
             for spec in artifact.functions
         }  # fmt: skip
+
+    def __repr__(self) -> str:
+        """In a line: what can be called, the target, and how many kernels there are."""
+        functions = ", ".join(self.spec(name).signature(name) for name in self.names)
+        count = len(self.kernels)
+        return (
+            f"<Executable for {self.target}: {functions}; "
+            f"{count} kernel{'' if count == 1 else 's'}>"
+        )
 
     # ------------------------------------------------------------ calling
 

@@ -93,6 +93,10 @@ class NativeFunction:
         self._instance[layout.INSTANCE_KERNELS // 8] = ctypes.addressof(self._handles)
         weakref.finalize(self, _drop, self._instance, table, spec.slot).atexit = False
 
+    def __repr__(self) -> str:
+        """Print the signature."""
+        return f"<NativeFunction {self.spec.signature(public_name(self.spec.name))}>"
+
     def passer(self, param: ParamSpec) -> Passer:
         """Choose how an argument is described to native code."""
         return _passer(param.form, param.dtype)

@@ -24,7 +24,8 @@ def describe(info: TensorInfo | PrimInfo) -> str:
         return str(info.dtype)
     if info.shape is None:
         return f"Tensor(rank {info.rank}, {info.dtype})" if info.rank else f"Tensor({info.dtype})"
-    return f"Tensor(({', '.join(map(str, info.shape))}), {info.dtype})"
+    comma = "," if len(info.shape) == 1 else ""
+    return f"Tensor(({', '.join(map(str, info.shape))}{comma}), {info.dtype})"
 
 
 def param_info(func: GraphFunc, param: GraphParam) -> TensorInfo | PrimInfo:

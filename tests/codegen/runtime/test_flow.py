@@ -15,7 +15,6 @@ from tilewright.codegen.libraries import (
     register_callback,
 )
 from tilewright.codegen.runtime.errors import CheckError, FactError, KernelError, LibraryError
-from tilewright.codegen.runtime.executable import MissingConstantError
 from tilewright.ir.dtype import bool_, f32
 from tilewright.ir.errors import MalformedProgramError
 from tilewright.ir.graph.builder import GraphBuilder
@@ -41,7 +40,7 @@ from tilewright.ir.graph.nodes import (
 )
 from tilewright.ir.graph.plan import plan_memory
 from tilewright.ir.loop.builder import Builder
-from tilewright.ir.module import Module, UnknownFunctionError
+from tilewright.ir.module import MissingConstantError, Module, UnknownFunctionError
 from tilewright.ir.symbolic import TRUE, minimum, var
 
 from tests.codegen.runtime.helpers import (
