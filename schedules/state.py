@@ -38,6 +38,10 @@ _S = TypeVar("_S", bound=Step)
 _NO_RESULTS: Mapping[Ref, ResultOf] = MappingProxyType({})
 
 
+def _nothing_known() -> dict[object, object]:
+    return {}
+
+
 class LostHandleError(ScheduleError):
     """A handle that points at nothing; checks report it before a rewrite can meet it."""
 
@@ -50,6 +54,8 @@ class State:
 
     ``results`` are the handles that each step of the trace gave; ``known`` finds the step that
     gave a handle last. ``first`` numbers the first step, above all that already minted uids.
+    ``memo`` keeps what steps have found out about this state, for others to ask again; it is no
+    part of what the state is, and goes with it.
 
     Examples
     --------
@@ -65,6 +71,7 @@ class State:
     known: Mapping[Ref, ResultOf] = field(default_factory=lambda: _NO_RESULTS)
     moves: tuple[Move, ...] = ()
     first: int = 1
+    memo: dict[object, object] = field(default_factory=_nothing_known, init=False, repr=False)
 
     @classmethod
     def start(cls, module: Module, target: Target | None = None) -> State:

@@ -74,7 +74,18 @@ class Site:
 
 
 def site_of(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> Site:
-    """Compare a place of a program with an instruction."""
+    """Compare a place of a program with an instruction, once a state.
+
+    Suggestions, checks and fixes all ask, and fixes ask about every instruction.
+    """
+    key = (Site, where, intrinsic.name)
+    known = state.memo.get(key)
+    if not isinstance(known, Site):
+        known = state.memo[key] = _compared(state, where, intrinsic)
+    return known
+
+
+def _compared(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> Site:
     tree = state.tree(where.function)
     start: Stmt = state.loop(where) if isinstance(where, LoopRef) else _body(state.block(where))
     found = nest_of(start, tree.facts(start))

@@ -19,6 +19,7 @@ from ...intrinsics.nest import Nest, Stray, compact_strides
 from ...intrinsics.registry import intrinsics_for
 from ...primitive import Primitive
 from ...refs import BlockRef, BufferRef, FunctionRef, LoopRef, block_ref, loop_ref
+from ...state import State
 from ..caching.cache_read import CacheRead
 from ..caching.cache_write import CacheWrite
 from ..layout.set_scope import SetScope
@@ -52,9 +53,9 @@ def mends(site: Site, difference: Difference, step: Primitive) -> bool:
     """Whether a step is legal, and removes a difference."""
     if isinstance(step, _tensorize()):
         return not any(step.structural(site.state)) and not step.site(site.state).differences
-    if site.state.check(step):
+    after = _after(site.state, step)
+    if after is None:
         return False
-    after = site.state.apply(step).state
     where = after.follow(site.where)[-1:]
     if not where or not isinstance(where[0], LoopRef | BlockRef):
         return False
@@ -62,6 +63,15 @@ def mends(site: Site, difference: Difference, step: Primitive) -> bool:
     if isinstance(left.unified, Stray):
         return False
     return _count(left, difference) < _count(site, difference)
+
+
+def _after(state: State, step: Primitive) -> State | None:
+    """Give the program after a step; None where it is not legal. One step mends many things."""
+    key = ("after", step)
+    if key not in state.memo:
+        state.memo[key] = None if state.check(step) else state.apply(step).state
+    after = state.memo[key]
+    return after if isinstance(after, State) else None
 
 
 def _tensorize() -> type[Tensorize]:
