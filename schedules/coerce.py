@@ -202,13 +202,15 @@ def type_text(options: Any) -> str:
     Examples
     --------
     >>> type_text((int, None))
-    'int or None'
+    'integer or None'
+    >>> type_text(tuple[Expr | int | None, ...])
+    'a tuple of term, integer or None'
     """
     flat: tuple[Any, ...] = (
         cast("tuple[Any, ...]", options) if isinstance(options, tuple) else _flat(options)
     )
-    words = [_word(x) for x in flat]
-    return " or ".join(dict.fromkeys(words))
+    *words, last = dict.fromkeys(map(_word, flat))
+    return f"{', '.join(words)} or {last}" if words else last
 
 
 def _word(option: Any) -> str:
@@ -220,4 +222,14 @@ def _word(option: Any) -> str:
         return f"a tuple of {type_text(_flat(args[0]))}" if many else "a tuple"
     if get_origin(option) is Literal:
         return " or ".join(map(repr, get_args(option)))
-    return getattr(option, "__name__", str(option))
+    return _WORDS.get(option) or getattr(option, "__name__", str(option))
+
+
+_WORDS: Mapping[object, str] = {
+    int: "integer",
+    str: "text",
+    Expr: "term",
+    IndexMap: "map of indices",
+    **{kind: kind.__name__.removesuffix("Ref").lower() for kind in REF_TYPES},
+}
+"""What a person calls a type; another one is told by its name."""

@@ -9,7 +9,15 @@ from typing import Any, cast
 
 from ..ir.errors import TilewrightError
 from ..ir.target import Target
-from ..schedules import Candidate as Suggested, Primitive, Problem, State, explain_match, suggest
+from ..schedules import (
+    Candidate as Suggested,
+    Primitive,
+    Problem,
+    ScheduleError,
+    State,
+    explain_match,
+    suggest,
+)
 from ..schedules.coerce import type_text
 from ..schedules.intrinsics.registry import has_intrinsic, intrinsics_for
 from ..schedules.primitive import Parameter
@@ -65,15 +73,26 @@ class Offers:
         """
         if key in self.fixes:
             return self.fixes[key]
-        if key not in self.by_key:
-            raise FormError("this step is of a menu that is gone", hint="select again")
-        return filled(self.by_key[key].offered, values, state)
+        return filled(self._offer(key).offered, values, state)
 
     def change(self, key: str, values: Mapping[str, str], state: State) -> None:
-        """Check a candidate with the values of its form, and keep it so."""
-        step = self.step(key, values, state)
-        offer = self.by_key[key]
+        """Check a candidate with the values of its form, and keep it so.
+
+        What cannot be read is a reason beside the form, as a violated requirement is.
+        """
+        offer = self._offer(key)
+        try:
+            step = filled(offer.offered, values, state)
+        except (FormError, ScheduleError) as error:
+            said = " ".join(filter(None, (error.message, error.hint)))
+            self.by_key[key] = replace(offer, problems=(Problem(0, said),))
+            return
         self.by_key[key] = replace(offer, step=step, problems=state.check(step))
+
+    def _offer(self, key: str) -> Offer:
+        if key not in self.by_key:
+            raise FormError("this step is of a menu that is gone", hint="select again")
+        return self.by_key[key]
 
     def to_view(self, state: State) -> list[Candidate]:
         """Everything as the browser shows it."""

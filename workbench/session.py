@@ -456,7 +456,7 @@ class Session:
         report = Report(
             key=f"r{next(self._numbers)}",
             tone=tone,
-            title=known.title if known else f"Fault in Tilewright: {type(error).__name__}",
+            title=_title(known) if known else f"Fault in Tilewright: {type(error).__name__}",
             message=known.message if known else str(error),
             where=(known.where if known else "") or doing,
             hint=known.hint if known else "",
@@ -464,6 +464,11 @@ class Session:
         )
         self.shown.reports = (report, *self.shown.reports)[:_REPORTS]
         self._say(f"{report.title}: {report.message.splitlines()[0]}", tone)
+
+
+def _title(error: TilewrightError) -> str:
+    """What is told in one phrase: of an error in another process, what it was called there."""
+    return str(error.details.get("title") or error.title)
 
 
 def _first(module: Module) -> str:

@@ -51,6 +51,8 @@ def main(x: Tensor[(n, 8), f32]):
     return b
 """
 
+ONE_THREAD = tw.Target("cpu", threads=1)
+
 
 @dataclass
 class Client:
@@ -93,13 +95,13 @@ class Client:
         return panes[-1].text
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def connect() -> Callable[..., Client]:
     """Open a session on a program, with a page connected."""
 
-    def open_(program: str | tw.Schedule) -> Client:
+    def open_(program: str | tw.Schedule, target: tw.Target = ONE_THREAD) -> Client:
         schedule = tw.Schedule(tw.parse(program)) if isinstance(program, str) else program
-        session = Session(schedule, Bench(tw.Target("cpu", threads=1)))
+        session = Session(schedule, Bench(target))
         client = Client(session)
         session.publish = lambda update, buffers: client.heard.append((update, buffers))
         client.hello()

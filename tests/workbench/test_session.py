@@ -7,8 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
+
+from tests.workbench.scenarios import NONSENSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,6 +111,22 @@ def test_checking_a_form_tells_the_problem_before_applying(matmul: Client) -> No
     (fix,) = issue.fixes
     matmul.send("apply", key=fix.key, values={}, head=matmul.session.schedule.head.id)
     assert "for j_1 in range(3):" in matmul.latest("matmul")
+
+
+@pytest.mark.parametrize("text", NONSENSE)
+def test_what_is_typed_into_a_form_is_answered_beside_it(matmul: Client, text: str) -> None:
+    """No entry in Problems for each key, and never *Legal* beside what cannot be read."""
+    matmul.select_loop("j")
+    key = matmul.candidate("split").key
+    update = matmul.send("check", key=key, values={"factors": text})
+    assert update.reports is None
+    assert update.menu is not None
+    issues = next(c for c in update.menu.candidates if c.key == key).issues
+    assert issues
+    assert "Expr" not in issues[0].message
+    better = matmul.send("check", key=key, values={"factors": "(None, 8)"})
+    assert better.menu is not None
+    assert next(c for c in better.menu.candidates if c.key == key).issues == []
 
 
 def test_an_unreadable_form_becomes_a_report(matmul: Client) -> None:

@@ -1,0 +1,117 @@
+"""The two sides of the protocol meet: real sessions are checked by TypeScript and drawn.
+
+What Python says is written out as literals of the types in ``protocol.ts``; the interface draws
+the same sessions, opens every form, and what it asks is read by Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tilewright.workbench.protocol import Update
+from tilewright.workbench.wire import decode
+
+from tests.workbench import scenarios
+from tests.workbench.recording import Recording, to_json, typescript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.workbench.conftest import Client
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+
+ALWAYS = {"version", "reply", "server_ms"}
+
+
+@pytest.fixture(scope="module")
+def recordings(connect: Callable[..., Client]) -> list[Recording]:
+    return [scene(connect) for scene in scenarios.ALL]
+
+
+def test_every_section_and_request_is_recorded(recordings: list[Recording]) -> None:
+    told = {key for r in recordings for item in r.updates() for key in item["update"]}
+    assert told == {*Update.__dataclass_fields__}
+    asked = {str(request["type"]) for r in recordings for request in r.requests}
+    assert asked == {
+        *("hello", "open", "select", "check", "apply", "travel", "sample"),
+        *("run", "cancel", "lower", "save", "load", "dismiss"),
+    }
+    marks = {
+        mark["kind"]
+        for r in recordings
+        for item in r.updates()
+        for candidate in item["update"].get("menu", {}).get("candidates", ())
+        for mark in candidate.get("match", {}).get("mismatches", ())
+    }
+    assert "extent" in marks
+
+
+def test_what_python_says_is_what_typescript_expects(
+    recordings: list[Recording], root: Path, tmp_path: Path
+) -> None:
+    extensions = root / "extensions"
+    text = typescript(recordings, str(extensions / "core" / "protocol"))
+    (tmp_path / "recorded.ts").write_text(text)
+    config = {"extends": str(extensions / "tsconfig.json"), "include": [], "files": ["recorded.ts"]}
+    (tmp_path / "tsconfig.json").write_text(json.dumps(config))
+    done = run(extensions / "node_modules" / ".bin" / "tsc", "-p", str(tmp_path), cwd=extensions)
+    assert done.returncode == 0, done.stdout[:4000]
+
+
+def test_typescript_refuses_what_python_must_not_say(root: Path, tmp_path: Path) -> None:
+    """The check itself is checked: a null for a part that may be left out, and a wrong word."""
+    extensions = root / "extensions"
+    (tmp_path / "wrong.ts").write_text(
+        f'import type {{ Job, Update }} from "{extensions / "core" / "protocol"}";\n'
+        'export const a: Update = {"version": 1, "reply": 0, "server_ms": 0, "open": null};\n'
+        'export const b: Job = {"key": "", "title": "", "state": "lost", "progress": 0, '
+        '"message": ""};\n'
+    )
+    config = {"extends": str(extensions / "tsconfig.json"), "include": [], "files": ["wrong.ts"]}
+    (tmp_path / "tsconfig.json").write_text(json.dumps(config))
+    done = run(extensions / "node_modules" / ".bin" / "tsc", "-p", str(tmp_path), cwd=extensions)
+    assert done.stdout.count("error TS") == 2, done.stdout
+
+
+def test_every_form_is_drawn_and_what_it_asks_is_read(
+    recordings: list[Recording], root: Path, tmp_path: Path
+) -> None:
+    for recording in recordings:
+        (tmp_path / f"{recording.name}.json").write_text(to_json(recording.updates()))
+    sent = tmp_path / "sent"
+    sent.mkdir()
+    extensions = root / "extensions"
+    vitest = extensions / "node_modules" / ".bin" / "vitest"
+    environment = {"RECORDED": str(tmp_path), "SENT": str(sent)}
+    done = run(
+        vitest, "run", "--config", "vitest.recorded.config.mjs", cwd=extensions, more=environment
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    messages = [m for path in sent.glob("*.json") for m in json.loads(path.read_text())]
+    assert {"hello", "check", "open"} <= {decode(message).type for message in messages}
+
+
+def run(
+    tool: Path, *arguments: str, cwd: Path, more: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one of the browser side's tools, which `make` has installed."""
+    assert tool.exists(), f"no {tool.name}: run `npm ci` in extensions/"
+    node = shutil.which("node")
+    assert node is not None
+    return subprocess.run(
+        [node, str(tool), *arguments],
+        cwd=cwd,
+        env=os.environ | (more or {}) | {"CI": "1", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
