@@ -1,6 +1,7 @@
 """tensorize: what each requirement refuses, and that every step it offers mends."""
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -17,6 +18,7 @@ from tilewright.schedules import (
     to_python,
 )
 from tilewright.schedules.gallery import ATTEMPTS
+from tilewright.schedules.intrinsics.registry import intrinsics_for
 from tilewright.schedules.primitives.annotate.annotate import Annotate
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
 from tilewright.schedules.primitives.caching.cache_write import CacheWrite
@@ -24,6 +26,7 @@ from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
 from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
+from tilewright.schedules.primitives.tensorize import _site
 from tilewright.schedules.primitives.tensorize.tensorize import REQUIREMENTS, Tensorize
 
 from tests.codegen.tensorized import FMA_AVX2, FMA_AVX512, MATMUL_F32
@@ -294,6 +297,27 @@ def test_suggested_exactly_or_nearly():
     found = [c for c in naive.suggest(naive.get_loop("i")) if c.step.verb() == "tensorize"]
     assert 1 <= len(found) <= 4
     assert not any(c.applicable for c in found)
+
+
+def test_a_selection_is_compared_with_each_instruction_once(monkeypatch):
+    """Every offer asks what else fits; comparing anew made a selection wait a third of a second."""
+    compared, tried = Counter(), _site._compared
+
+    def counting(state, where, intrinsic):
+        compared[id(state), where, intrinsic.name] += 1
+        return tried(state, where, intrinsic)
+
+    monkeypatch.setattr(_site, "_compared", counting)
+    naive = FMA_AVX512.naive()
+    i, *_ = naive.get_loops("mm")
+    naive.suggest(i)
+    of_the_loop = [key for key in compared if key[:2] == (id(naive.state), i)]
+    assert len(of_the_loop) > 3
+    assert set(compared.values()) == {1}
+    assert compared.total() <= 6 * len(intrinsics_for(naive.state.target))
+    before = compared.total()
+    naive.suggest(i)
+    assert compared.total() == before
 
 
 # ---------------------------------------------------------------- other steps
