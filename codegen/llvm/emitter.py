@@ -29,6 +29,7 @@ class ModuleState:
         self.globals: dict[str, str] = {}
         self.outlined: list[str] = []
         self.defined: set[str] = set()
+        self.arch = ""
         self.fused = True
         self.halves = True
 

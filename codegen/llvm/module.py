@@ -60,6 +60,7 @@ def emit_located(functions: Sequence[ThreadFunc], target: Target) -> tuple[str, 
 
 def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState) -> str:
     state.defined.update(f.name for f in functions)
+    state.arch = target.arch or "x86_64"
     state.fused = target.arch != "wasm32"
     state.halves = target.arch not in ("riscv64", "wasm32")
     texts = [_function(state, f, target) for f in functions]

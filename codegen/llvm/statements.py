@@ -19,6 +19,7 @@ from ...ir.thread.nodes import (
     Let,
     Loop,
     Parallel,
+    Pause,
     Perform,
     Reg,
     Return,
@@ -85,6 +86,8 @@ def write(em: Emitter, statement: Stmt) -> None:
             em.begin(em.label("dead"))
         case Barrier(scope=scope):
             _barrier(em, scope)
+        case Pause():
+            _pause(em)
         case Perform():
             _perform(em, statement)
         case AtomicUpdate() | CompareExchange() | AtomicLoad() | AtomicStore():
@@ -125,6 +128,20 @@ def _barrier(em: Emitter, scope: ExecutionScope) -> None:
             where=f"function {em.function.name!r}",
         )
     write(em)
+
+
+_PAUSES = {
+    "x86_64": ("llvm.x86.sse2.pause", ""),
+    "aarch64": ("llvm.aarch64.hint", "i32 1"),
+}
+"""The processor's hint that a thread waits in a loop: an intrinsic and its operand."""
+
+
+def _pause(em: Emitter) -> None:
+    if em.module.arch in _PAUSES:
+        name, operand = _PAUSES[em.module.arch]
+        em.module.declare(name, f"void @{name}({operand.split(' ')[0]})")
+        em.line(f"call void @{name}({operand})")
 
 
 def _store(em: Emitter, statement: Store) -> None:

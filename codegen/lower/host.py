@@ -170,6 +170,8 @@ class _Lowering:
                 yield thread.Allocate(self.reg(target), size)
             case host.Return(value):
                 yield self.leave(value)
+            case host.Pause():
+                yield thread.Pause()
             case host.Exchange() | host.Publish() | host.Observe():
                 yield self.atomic(statement)
             case _:

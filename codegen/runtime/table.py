@@ -9,16 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, TypeAlias
 
 from ...ir.errors import TilewrightError
 from ...ir.host import layout
-from ...ir.host.support import calls, providers, results
+from ...ir.host.support import calls, pool, providers, results
 from ...ir.thread import table as slots
+from .pool import process_pool
 from .support import support_address
 
-Parallel: TypeAlias = Literal["openmp", "serial"] | int
-"""Who shares out iterations: an OpenMP runtime, nobody, or the address of a function of yours."""
+Parallel: TypeAlias = Literal["pool", "openmp", "serial"] | int
+"""Who shares out iterations: our workers, an OpenMP runtime, nobody, or the address of a function
+of yours."""
 
 _OPENMP_NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
 _OPENMP_SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
@@ -75,7 +78,28 @@ def _system() -> ctypes.Array[ctypes.c_int64]:
         found |= dict(zip(places, runtime[1], strict=True))
     for offset, address in found.items():
         words[offset // 8] = address
+    workers = process_pool()
+    words[layout.SYSTEM_POOL // 8] = workers.address if workers else 0
     return words
+
+
+class _First:
+    """Held while the words are first filled in: there is one set of them, and one pool."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+    def renew(self) -> None:
+        """Begin anew in a forked child, where another thread may have held it."""
+        self.lock = Lock()
+
+
+_FIRST = _First()
+
+
+def _system_words() -> ctypes.Array[ctypes.c_int64]:
+    with _FIRST.lock:
+        return _system()
 
 
 def available_threads() -> int:
@@ -108,8 +132,10 @@ class RuntimeTable:
     ----------
     threads : int
         Workers a parallel loop may use; 0 means one per core.
-    parallel : {"openmp", "serial"} or int
-        Provider of parallel loops; an integer is the address of a function of yours.
+    parallel : {"pool", "openmp", "serial"} or int
+        Provider of parallel loops: the workers of this process (:mod:`.pool`), those of an OpenMP
+        runtime, none; an integer is the address of a function of yours. The pool where it is not
+        given, and none on a system without POSIX threads.
     memory : Memory, optional
         Provider of memory; the C library's where it is not given.
     launch : int
@@ -122,7 +148,8 @@ class RuntimeTable:
     Raises
     ------
     ProviderError
-        If ``"openmp"`` is asked for and no OpenMP runtime is found.
+        If ``"openmp"`` is asked for and no OpenMP runtime is found, or ``"pool"`` where the system
+        has no POSIX threads.
 
     Examples
     --------
@@ -143,7 +170,8 @@ class RuntimeTable:
         """Fill the slots."""
         self._words = (ctypes.c_int64 * (slots.SIZE // 8))()
         self._callbacks: list[Any] = []
-        chosen = parallel or ("openmp" if openmp_runtime() else "serial")
+        system = _system_words()
+        chosen = parallel or ("pool" if process_pool() else "serial")
         self._put(slots.VERSION, slots.CURRENT)
         support_address(providers.run_serial)  # remembered for a forked child
         self._memory(memory)
@@ -152,7 +180,7 @@ class RuntimeTable:
         self._put(slots.LIBRARY, support_address(calls.call_library))
         self._put(slots.PROFILE, profile or support_address(providers.take_time))
         self._put(slots.RELEASE, support_address(results.release_result))
-        self._put(slots.SYSTEM, ctypes.addressof(_system()))
+        self._put(slots.SYSTEM, ctypes.addressof(system))
         self._put(slots.LAUNCH, launch)
         self._put(slots.DEVICE, device)
         _KEPT.append(self)
@@ -179,14 +207,23 @@ class RuntimeTable:
         self._put(slots.FREE, ctypes.cast(free, ctypes.c_void_p).value or 0)
 
     def _parallel(self, provider: Parallel, threads: int) -> None:
+        if provider == "pool" and process_pool() is None:
+            raise ProviderError(
+                "this system has no POSIX threads", hint="use parallel='openmp' or 'serial'"
+            )
         if provider == "openmp" and openmp_runtime() is None:
             raise ProviderError(
                 "no OpenMP runtime is found",
-                hint=f"install one of {', '.join(_OPENMP_NAMES)}, or use parallel='serial'",
+                hint=f"install one of {', '.join(_OPENMP_NAMES)}, or use parallel='pool'",
             )
         if provider == "serial":
             threads = 1
-        entry = {"openmp": providers.run_openmp, "serial": providers.run_serial}
+        entry = {
+            "pool": pool.run_pool,
+            "openmp": providers.run_openmp,
+            "serial": providers.run_serial,
+        }
+        self._survives = provider == "pool"
         own = isinstance(provider, int)
         self._put(slots.PARALLEL, provider if own else support_address(entry[provider]))
         self._put(slots.THREADS, threads)
@@ -201,9 +238,28 @@ class RuntimeTable:
         """How many workers a parallel loop may use now."""
         return int(self._words[slots.THREADS // 8])
 
+    @property
+    def profile(self) -> int:
+        """The provider of times: the address of a function."""
+        return int(self._words[slots.PROFILE // 8])
+
+    @profile.setter
+    def profile(self, address: int) -> None:
+        self._put(slots.PROFILE, address)
+
+    def limit(self, threads: int) -> None:
+        """Let a parallel loop use so many workers from now on; without a runtime it stays one."""
+        serial = self._words[slots.PARALLEL // 8] == support_address(providers.run_serial)
+        self._put(slots.THREADS, 1 if serial else threads)
+
     def go_serial(self) -> None:
         """Run every parallel loop on its caller's thread from now on."""
         self._parallel("serial", 1)
+
+    def after_fork(self) -> None:
+        """Leave, in a forked child, a provider whose threads are lost; our pool begins anew."""
+        if not self._survives:
+            self.go_serial()
 
 
 @cache
@@ -214,8 +270,9 @@ def _watch_forks() -> None:
 
 def _after_fork() -> None:
     """An OpenMP runtime has lost its threads in a forked child, and hangs waiting for them."""
+    _FIRST.renew()
     for table in _KEPT:
-        table.go_serial()
+        table.after_fork()
     _system()[layout.SYSTEM_BUSY // 8] = 0
 
 

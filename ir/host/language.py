@@ -9,6 +9,7 @@ compiled form.
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable
 from typing import Any, NewType, TypeVar, get_type_hints
 
@@ -117,6 +118,11 @@ def publish(base: Ptr, offset: int, value: int) -> None:
 def observe(base: Ptr, offset: int) -> int:
     """Read an integer that another thread may have published."""
     return load_i64(base, offset)
+
+
+def pause() -> None:
+    """Let a processor that waits in a loop rest for some cycles."""
+    time.sleep(0)
 
 
 def call_int(function: Ptr, *args: int) -> int:

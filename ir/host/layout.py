@@ -111,9 +111,65 @@ SYSTEM_OWNER: Final = 64
 """The thread that opened the last region."""
 SYSTEM_LAST: Final = 72
 """When it was closed, in nanoseconds."""
-SYSTEM_WORKERS: Final = 80
-"""Address of ``tw_region_worker``."""
+SYSTEM_POOL: Final = 80
+"""Address of the pool of workers, or null."""
 SYSTEM_SIZE: Final = 88
+
+# ---------------------------------------------------------------- a pool of workers
+# What several threads write at the same time lies in cache lines of its own.
+
+POOL_WORK: Final = 0
+"""One word that every claim of work changes at once; see :mod:`.support.pool`."""
+POOL_BUSY: Final = 64
+"""1 while a parallel region runs."""
+POOL_BODY: Final = 128
+"""The region: what is called, its environment, where it stops, iterations a chunk, chunks."""
+POOL_ENVIRONMENT: Final = 136
+POOL_STOP: Final = 144
+POOL_CHUNK: Final = 152
+POOL_CHUNKS: Final = 160
+POOL_CODE: Final = 168
+"""The first code of the region that is not 0."""
+POOL_SEATS: Final = 176
+"""Workers that may join the region."""
+POOL_SLEEPERS: Final = 192
+"""Workers that sleep, or are about to."""
+POOL_CLOSING: Final = 200
+"""1 once every worker is to end."""
+POOL_GONE: Final = 208
+"""Workers that have ended."""
+POOL_SIZE: Final = 216
+"""Workers that were started."""
+POOL_MOST: Final = 224
+"""Workers that may be started."""
+POOL_LIMIT: Final = 232
+"""Threads of a region where no table says how many."""
+POOL_CREATE: Final = 256
+"""Functions of the system: ``pthread_create``, of mutexes, conditions, signals and time."""
+POOL_LOCK: Final = 264
+POOL_TRY_LOCK: Final = 272
+POOL_UNLOCK: Final = 280
+POOL_WAIT: Final = 288
+POOL_SIGNAL: Final = 296
+POOL_MASK: Final = 304
+"""``pthread_sigmask``, and its number for blocking."""
+POOL_BLOCK: Final = 312
+POOL_TIME: Final = 320
+"""``clock_gettime``, and its number of a clock that only goes forward."""
+POOL_CLOCK: Final = 328
+POOL_SLEEP_MUTEX: Final = 384
+"""The mutex and the condition that idle workers sleep on."""
+POOL_SLEEP_CONDITION: Final = 512
+POOL_DONE_MUTEX: Final = 640
+"""The mutex and the condition that a caller sleeps on until the last chunk is done."""
+POOL_DONE_CONDITION: Final = 768
+POOL_SIGNALS: Final = 896
+"""The set of signals that workers leave to the threads of the program."""
+POOL_HANDLES: Final = 1024
+"""What ``pthread_join`` takes, of each worker."""
+POOL_WORKERS: Final = 255
+"""The most workers there can be."""
+POOL_BYTES: Final = POOL_HANDLES + 8 * POOL_WORKERS
 
 # ---------------------------------------------------------------- a kernel started on a device
 

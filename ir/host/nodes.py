@@ -282,6 +282,11 @@ class Observe:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pause:
+    """Rest for some cycles, in a loop that waits for another thread."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Return:
     """Leave the function."""
 
@@ -301,6 +306,7 @@ Statement: TypeAlias = (
     | Exchange
     | Publish
     | Observe
+    | Pause
     | Return
 )
 Body: TypeAlias = tuple[Statement, ...]

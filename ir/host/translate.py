@@ -289,6 +289,9 @@ class _Translator:
                 seen = self.temporary("int")
                 self.out.append(host.Observe(base, offset, seen))
                 return seen
+            case "pause", []:
+                self.out.append(host.Pause())
+                return None
             case _:
                 return self.support_call(node, name, tuple(args), wanted=wanted)
 

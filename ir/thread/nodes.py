@@ -484,6 +484,13 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pause:
+    """Rest for some cycles, in a loop that waits for another thread: host code only."""
+
+    source: Source = NO_SOURCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Perform:
     """Do an operation that only some machines have (:mod:`tilewright.ir.thread.operations`).
 
@@ -550,6 +557,7 @@ Stmt: TypeAlias = (
     | Call
     | Return
     | Barrier
+    | Pause
     | Perform
     | AtomicUpdate
     | CompareExchange

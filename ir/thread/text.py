@@ -37,6 +37,7 @@ from .nodes import (
     Null,
     Offset,
     Parallel,
+    Pause,
     Perform,
     Predicate,
     Reduce,
@@ -174,6 +175,8 @@ class _Printer:
                 return f"{place}{self._extra(None, mask)} = {self._typed(value)}"
             case Barrier(scope=scope):
                 return f"barrier({scope})"
+            case Pause():
+                return "pause()"
             case Perform(operation=operation, args=args, results=results):
                 given = ", ".join(map(self.value, args))
                 made = ", ".join(map(self._reg, results))

@@ -36,6 +36,7 @@ from .nodes import (
     Null,
     Offset,
     Parallel,
+    Pause,
     Perform,
     Predicate,
     Reduce,
@@ -102,7 +103,7 @@ def statement_values(statement: Stmt) -> tuple[Value, ...]:
             return (base, expected, desired)
         case AtomicLoad(address=Address(base=base)):
             return (base,)
-        case Allocate() | Loop() | Barrier():
+        case Allocate() | Loop() | Barrier() | Pause():
             return ()
         case _:
             assert_never(statement)

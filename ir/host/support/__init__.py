@@ -1,7 +1,19 @@
 """The run-time support: entry checks, plans, workspaces, results, providers of the table."""
 
-from . import calls, devices, gemm, memory, planner, providers, results, views, workspaces
+from . import (
+    calls,
+    devices,
+    gemm,
+    memory,
+    planner,
+    pool,
+    providers,
+    results,
+    views,
+    workspaces,
+)
 
 __all__ = [
-    "calls", "devices", "gemm", "memory", "planner", "providers", "results", "views", "workspaces",
+    "calls", "devices", "gemm", "memory", "planner", "pool", "providers", "results", "views",
+    "workspaces",
 ]  # fmt: skip

@@ -141,7 +141,9 @@ def run_openmp(context: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
     """
     base = system(context)
     threads = min(load_i64(load_ptr(context, 0), table.THREADS), stop)
-    if threads < 2 or exchange(base, layout.SYSTEM_BUSY, 0, 1) != 0:
+    if threads < 2:
+        return call_code(body, environment, 0, stop, 0)
+    if exchange(base, layout.SYSTEM_BUSY, 0, 1) != 0:
         return call_code(body, environment, 0, stop, 0)
     code = 0
     if may_open(base) == 1:

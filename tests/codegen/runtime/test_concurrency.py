@@ -101,6 +101,7 @@ def test_a_parallel_kernel_from_many_threads_makes_few_threads() -> None:
 def test_providers_are_chosen_by_name() -> None:
     assert RuntimeTable(threads=4, parallel="serial").threads == 1
     assert RuntimeTable(threads=3, parallel="openmp").threads == 3
+    assert RuntimeTable(threads=5, parallel="pool").threads == 5
     assert RuntimeTable().threads == available_threads()
     assert openmp_runtime() is not None
 
@@ -113,6 +114,15 @@ def test_without_an_openmp_runtime_asking_for_one_is_an_error(
     monkeypatch.setattr(table, "openmp_runtime", lambda: None)
     with pytest.raises(ProviderError, match="no OpenMP runtime"):
         RuntimeTable(parallel="openmp")
+    assert RuntimeTable(threads=4).threads == 4
+
+
+def test_without_posix_threads_there_is_no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.codegen.runtime import table
+
+    monkeypatch.setattr(table, "process_pool", lambda: None)
+    with pytest.raises(ProviderError, match="no POSIX threads"):
+        RuntimeTable(parallel="pool")
     assert RuntimeTable(threads=4).threads == 1
 
 
@@ -141,7 +151,7 @@ def test_a_provider_of_the_users_own() -> None:
     assert calls == [300]
 
 
-def test_a_child_forked_after_a_parallel_call_works_serially() -> None:
+def test_a_child_forked_after_a_parallel_call_has_workers_of_its_own() -> None:
     script = textwrap.dedent("""
         import os, signal
         import numpy as np
@@ -159,7 +169,8 @@ def test_a_child_forked_after_a_parallel_call_works_serially() -> None:
             signal.alarm(20)
             same = all(np.array_equal(exe(x), x * x) for _ in range(3))
             again = compile(chain(3))(np.ones(4, np.float32)).tolist() == [4.0] * 4
-            os._exit(0 if same and again else 1)
+            few = os.listdir("/proc/self/task")
+            os._exit(0 if same and again and len(few) == 2 else 1)
         _, status = os.waitpid(child, 0)
         assert np.array_equal(exe(x), x * x)
         raise SystemExit(os.waitstatus_to_exitcode(status))

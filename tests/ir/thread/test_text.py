@@ -39,6 +39,7 @@ STATEMENTS = {
         AT, t.Const(1.0, FOUR), None, MASK
     ),
     "barrier(block)": t.Barrier("block"),
+    "pause()": t.Pause(),
     "nvidia.trap()": t.Perform(TRAP, ()),
     "a, b = nvidia.ldmatrix.x2.f16(q + i)": t.Perform(
         LDMATRIX_X2, (t.Offset(Q, I),), (t.Reg("a", WORD), t.Reg("b", WORD))
