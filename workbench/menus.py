@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -27,6 +28,8 @@ from ..schedules.values import Value, value_text
 from .places import find_by_name, to_view
 from .protocol import Candidate, Field, Fix, Issue, MatchMark, MatchRow, MatchView
 
+_NUMBERS = itertools.count(1)
+
 
 class FormError(TilewrightError):
     """A text in a form that is no value."""
@@ -41,11 +44,15 @@ class Offer:
     step: Primitive
     problems: tuple[Problem, ...]
     offered: Primitive
+    applies: bool
 
 
 @dataclass(slots=True)
 class Offers:
-    """The steps offered for one selection, by key; fixes have keys too."""
+    """The steps offered for one selection, by key; fixes have keys too.
+
+    No key is ever used again, so a click on a menu that is gone cannot mean another step.
+    """
 
     selection: Ref | None = None
     by_key: dict[str, Offer] = field(default_factory=dict[str, Offer])
@@ -61,7 +68,8 @@ class Offers:
 
     def add(self, found: Suggested) -> None:
         """Offer a candidate under a key of its own."""
-        self.by_key[f"c{len(self.by_key)}"] = Offer(found.step, found.problems, found.step)
+        offer = Offer(found.step, found.problems, found.step, applies=not found.problems)
+        self.by_key[f"c{next(_NUMBERS)}"] = offer
 
     def step(self, key: str, values: Mapping[str, str], state: State) -> Primitive:
         """The step of a key, with the values of its form.
@@ -84,7 +92,7 @@ class Offers:
         try:
             step = filled(offer.offered, values, state)
         except (FormError, ScheduleError) as error:
-            said = " ".join(filter(None, (error.message, error.hint)))
+            said = "; ".join(filter(None, (error.message, error.hint)))
             self.by_key[key] = replace(offer, problems=(Problem(0, said),))
             return
         self.by_key[key] = replace(offer, step=step, problems=state.check(step))
@@ -105,6 +113,7 @@ class Offers:
             key=key,
             step=step.verb(),
             family=step.family,
+            applies=offer.applies,
             label=self._label(step),
             summary=step.summary(),
             fields=[_field(p, step, state) for p in step.parameters()],
@@ -135,7 +144,7 @@ class Offers:
         )
 
     def _fix(self, fix: Primitive) -> Fix:
-        key = f"f{len(self.fixes)}"
+        key = f"f{next(_NUMBERS)}"
         self.fixes[key] = fix
         return Fix(key, fix.title())
 
@@ -189,6 +198,9 @@ def _choices(value: Value) -> list[str]:
 _TOLD = 3
 """Reasons that are told in full; a step on a whole model may have hundreds."""
 
+_LONGEST = 500
+"""Characters of a value that are read; a permutation of many indices is shorter."""
+
 _SIZES = (4, 6, 8, 16, 32, 64)
 
 
@@ -216,6 +228,9 @@ def _read(name: str, text: str, refs: Mapping[str, Ref], state: State) -> object
     """Read a literal; names are those of the step's own handles, anything else stays text."""
     if text in refs:
         return refs[text]
+    if not text or len(text) > _LONGEST:
+        said = f"{len(text)} characters are no value" if text else "a value is missing"
+        raise FormError(f"{name}: {said}")
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError as error:

@@ -182,12 +182,15 @@ class MatchView:
 class Candidate:
     """A step filled in for the selection; legal if ``issues`` is empty.
 
+    ``applies`` tells whether it was legal as it was offered, whatever its form says now.
+
     A step that puts an instruction in the place of loops comes with the ``match`` of the two.
     """
 
     key: str
     step: str
     family: str
+    applies: bool
     label: str
     summary: str
     fields: list[Field]

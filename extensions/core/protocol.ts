@@ -146,12 +146,15 @@ export interface MatchView {
 /**
  * A step filled in for the selection; legal if `issues` is empty.
  *
+ * `applies` tells whether it was legal as it was offered, whatever its form says now.
+ *
  * A step that puts an instruction in the place of loops comes with the `match` of the two.
  */
 export interface Candidate {
   readonly key: string;
   readonly step: string;
   readonly family: string;
+  readonly applies: boolean;
   readonly label: string;
   readonly summary: string;
   readonly fields: readonly Field[];

@@ -88,6 +88,7 @@ export class Store {
   readonly state = new Observable<State>(EMPTY);
   readonly hover = new Observable<Pointer | null>(null);
   private nextId = 1;
+  private applying = 0;
   private readonly sentAt = new Map<number, number>();
 
   constructor(private readonly transport: Transport) {
@@ -95,12 +96,13 @@ export class Store {
     this.send({ type: "hello", version: VERSION });
   }
 
-  send(request: Request): void {
+  send(request: Request): number {
     const id = this.nextId++;
     this.sentAt.set(id, performance.now());
     performance.mark(`tw:send:${id}`);
     this.state.update((state) => ({ ...state, waiting: state.waiting + 1 }));
     this.transport.send({ ...request, id });
+    return id;
   }
 
   select(ref: Pick<Ref, "kind" | "function" | "uid"> | null): void {
@@ -112,8 +114,10 @@ export class Store {
     });
   }
 
+  /** Apply a step; the second click of two is not a second step. */
   apply(key: string, values: Readonly<Record<string, string>> = {}): void {
-    this.send({ type: "apply", key, values, head: this.state.value.history.head });
+    if (this.sentAt.has(this.applying)) return;
+    this.applying = this.send({ type: "apply", key, values, head: this.state.value.history.head });
   }
 
   travel(how: "undo" | "redo" | "jump", to = ""): void {

@@ -145,6 +145,7 @@ function candidate(step: string, label: string, extra: Partial<Candidate> = {}):
     key: `${step}:${label}`,
     step,
     family: "loops",
+    applies: !extra.issues,
     label,
     summary: SUMMARIES[step] ?? "",
     fields: [],

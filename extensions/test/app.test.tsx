@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { mount } from "../core/app";
+import { shortened } from "../core/panels/trace";
 import type { Store } from "../core/store";
 import { connected, makeMenu, settled, type FakeKernel } from "./helpers";
 
@@ -49,6 +50,7 @@ test("applicable steps come first, blocked ones say why", () => {
 test("one click applies, one click mends", () => {
   byText(".tw-step", "split").querySelector<HTMLElement>(".tw-apply")?.click();
   expect(kernel.last()).toMatchObject({ type: "apply", key: "split:factors=(None, 4)", values: {} });
+  kernel.answer({});
   find(".tw-fix").click();
   expect(kernel.last()).toMatchObject({ type: "apply", key: "fix:1" });
 });
@@ -63,14 +65,56 @@ test("another suggestion is chosen by its chip", async () => {
 test("the form checks what is typed and applies with Enter", async () => {
   byText(".tw-step-name", "split").click();
   await settled();
-  const input = find(".tw-form .tw-input") as HTMLInputElement;
-  input.value = "(None, 12)";
-  input.dispatchEvent(new Event("change", { bubbles: true }));
+  type("(None, 12)");
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(kernel.last()).toMatchObject({ type: "check", values: { factors: "(None, 12)" } });
   kernel.answer({});
   find(".tw-form").dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
   expect(kernel.last()).toMatchObject({ type: "apply", values: { factors: "(None, 12)" } });
+});
+
+function type(text: string): void {
+  const input = find(".tw-form .tw-input") as HTMLInputElement;
+  input.value = text;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+test("a wrong value is told at the form, which stays where it is with what was typed", async () => {
+  byText(".tw-step-name", "split").click();
+  await settled();
+  type("nonsense");
+  await settled();
+  expect(find(".tw-form-verdict").textContent).toBe("Checking…");
+  await settled();
+  const { menu } = store.state.value;
+  const problem = { requirement: 0, message: "no value", numbers: {}, counterexample: {}, where: [], fixes: [] };
+  const candidates = menu.candidates.map((candidate, index) => (index === 0 ? { ...candidate, issues: [problem] } : candidate));
+  kernel.answer({ menu: { ...menu, candidates } });
+  await settled();
+  const steps = [...page.querySelectorAll<HTMLElement>(".tw-step")].map((step) => step.dataset.step);
+  expect(steps).toEqual(["split", "reorder", "unroll", "fuse", "vectorize", "parallel"]);
+  expect((find(".tw-form .tw-input") as HTMLInputElement).value).toBe("nonsense");
+  expect(find(".tw-form-verdict").textContent).toBe("Not legal");
+  expect(byText(".tw-step", "split").querySelector(".tw-apply")).toBeNull();
+  expect(byText(".tw-step", "split").textContent).toContain("no value");
+});
+
+test("the button beside a step's name applies what its form says, once", async () => {
+  byText(".tw-step-name", "split").click();
+  await settled();
+  type("(None, 12)");
+  await settled();
+  const count = kernel.sent.length;
+  byText(".tw-step", "split").querySelector<HTMLElement>(".tw-apply")?.click();
+  byText(".tw-step", "split").querySelector<HTMLElement>(".tw-apply")?.click();
+  expect(kernel.last()).toMatchObject({ type: "apply", values: { factors: "(None, 12)" } });
+  expect(kernel.sent.length).toBe(count + 1);
+});
+
+test("of many results of a step the first are named", () => {
+  expect(shortened("a, b, c = sch.split(loop=i)")).toBe("a, b, c = sch.split(loop=i)");
+  expect(shortened("a, b, c, d, e, f = sch.fuse_ops(function=main)")).toBe("a, b, c, d, … 2 more = sch.fuse_ops(function=main)");
+  expect(shortened("sch.dead_code(function=main)")).toBe("sch.dead_code(function=main)");
 });
 
 test("the loop tree is one tab stop and moves with arrows", async () => {

@@ -39,7 +39,7 @@ def test_null_survives_inside_of_a_section() -> None:
 
 def test_an_optional_field_inside_of_a_section_is_left_out_as_its_type_says() -> None:
     """A step without an instruction came with ``match: null``; opening its form drew nothing."""
-    step = Candidate("c0", "split", "loop", "", "", [], [], 0)
+    step = Candidate("c0", "split", "loops", True, "", "", [], [], 0)
     plain = to_plain(step)
     assert isinstance(plain, dict)
     assert "match" not in plain

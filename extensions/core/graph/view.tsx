@@ -4,6 +4,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GraphView as Graph, Timing } from "../protocol";
 import { focusRoving, nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
+import { textWidth } from "../ui/measure";
 import { fold, foldedAtFirst, namespaces, type Card, type Folded } from "./fold";
 import { layOut, routePath, type Box, type Placed } from "./layout";
 
@@ -29,13 +30,14 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
   const [query, setQuery] = useState("");
   const scroll = useRef<HTMLDivElement>(null);
   const last = useRef<ReadonlyMap<string, Placed>>(new Map());
+  const fonts = useFonts(scroll);
   const initial = useMemo(() => foldedAtFirst(graph), [graph]);
   const shown = useMemo(() => folding(graph, initial, changed), [graph, initial, changed]);
   const layout = useMemo(() => {
-    const next = layOut(shown.cards.map(boxOf), shown.edges, last.current);
+    const next = layOut(shown.cards.map((card) => boxOf(card, fonts)), shown.edges, last.current);
     last.current = next.boxes;
     return next;
-  }, [shown]);
+  }, [shown, fonts]);
   const wide = useWidth(scroll);
   const scale = zoom ?? Math.max(0.62, Math.min(1, (wide - 4) / layout.width));
   const zoomBy = (factor: number): void => setZoom(Math.max(0.35, Math.min(2, scale * factor)));
@@ -228,13 +230,31 @@ function isSmall(card: Card): boolean {
   return card.kind === "param" || card.kind === "result";
 }
 
-function boxOf(card: Card): Box {
+interface Fonts {
+  readonly title: string;
+  readonly detail: string;
+}
+
+/** The fonts of the cards, as the page has them: their families are the notebook's. */
+function useFonts(box: { readonly current: HTMLElement | null }): Fonts {
+  const [families, setFamilies] = useState<readonly [string, string]>(["sans-serif", "monospace"]);
+  useLayoutEffect(() => {
+    if (!box.current) return;
+    const style = getComputedStyle(box.current);
+    setFamilies([style.fontFamily || "sans-serif", style.getPropertyValue("--tw-mono") || "monospace"]);
+  }, [box]);
+  const [title, detail] = families;
+  return useMemo(() => ({ title: `600 12px ${title}`, detail: `11px ${detail}` }), [title, detail]);
+}
+
+function boxOf(card: Card, fonts: Fonts): Box {
   const first = card.members[0];
   if (isSmall(card)) {
     const text = `${first?.name ?? ""}  ${card.detail}`;
-    return { key: card.key, width: Math.max(56, text.length * 6.4 + 24), height: PARAM_HEIGHT };
+    return { key: card.key, width: Math.max(56, textWidth(text, fonts.detail) + 24), height: PARAM_HEIGHT };
   }
-  const width = Math.max(clipped(card.title, 24).length * 7.2, clipped(card.detail, 27).length * 6.4) + 24;
+  const title = textWidth(clipped(card.title, 24), fonts.title);
+  const width = Math.max(title, textWidth(clipped(card.detail, 27), fonts.detail)) + 24;
   return { key: card.key, width: Math.max(84, width), height: HEIGHT };
 }
 

@@ -1,35 +1,38 @@
-import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import type { ComponentChildren, JSX } from "preact";
+import { useId } from "preact/hooks";
 import type { Candidate, Field } from "../protocol";
+
+/** What was typed into a form, by field. */
+export type Values = Readonly<Record<string, string>>;
 
 interface FormProps {
   readonly candidate: Candidate;
-  readonly busy: boolean;
-  readonly onCheck: (values: Readonly<Record<string, string>>) => void;
-  readonly onApply: (values: Readonly<Record<string, string>>) => void;
+  readonly values: Values;
+  readonly checking: boolean;
+  readonly onType: (values: Values) => void;
+  readonly onApply: () => void;
+  readonly children: ComponentChildren;
 }
 
 /** The parameters of a step: written as in Python, checked as they change, applied with Enter. */
-export function StepForm({ candidate, busy, onCheck, onApply }: FormProps): JSX.Element {
-  const [changed, setChanged] = useState<Readonly<Record<string, string>>>({});
-  const change = (name: string, value: string): void => {
-    const next = { ...changed, [name]: value };
-    setChanged(next);
-    onCheck(next);
-  };
+export function StepForm({ candidate, values, checking, onType, onApply, children }: FormProps): JSX.Element {
+  const change = (name: string, value: string): void => onType({ ...values, [name]: value });
   const submit = (event: Event): void => {
     event.preventDefault();
-    onApply(changed);
+    onApply();
   };
   const legal = candidate.issues.length === 0;
+  const verdict = checking ? "Checking…" : legal ? "Legal" : "Not legal";
+  const tone = checking ? "" : legal ? " is-good" : " is-bad";
   return (
     <form class="tw-form" onSubmit={submit} aria-label={`Parameters of ${candidate.step}`}>
       {candidate.fields.map((field) => (
-        <FieldRow key={field.name} field={field} value={changed[field.name] ?? field.value} onChange={change} />
+        <FieldRow key={field.name} field={field} value={values[field.name] ?? field.value} onChange={change} />
       ))}
+      {children}
       <div class="tw-form-end">
-        <span class={`tw-form-verdict ${legal ? "is-good" : "is-bad"}`}>{legal ? "Legal" : "Not legal"}</span>
-        <button type="submit" class="tw-button tw-primary" disabled={busy || !legal}>
+        <span class={`tw-form-verdict${tone}`}>{verdict}</span>
+        <button type="submit" class="tw-button tw-primary" disabled={!checking && !legal}>
           Apply {candidate.step} <kbd>⏎</kbd>
         </button>
       </div>
@@ -65,7 +68,7 @@ function FieldRow({ field, value, onChange }: RowProps): JSX.Element {
           autocomplete="off"
           list={field.choices.length > 0 ? `${id}-choices` : undefined}
           aria-describedby={`${id}-doc`}
-          onChange={(event) => onChange(field.name, event.currentTarget.value)}
+          onInput={(event) => onChange(field.name, event.currentTarget.value)}
         />
       )}
       <Choices field={field} value={value} listId={`${id}-choices`} onChange={onChange} />

@@ -1,11 +1,10 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Candidate, Issue, Menu, Ref } from "../protocol";
+import type { Candidate, Menu, Ref } from "../protocol";
 import type { Store } from "../store";
 import { Icon, type IconName } from "../ui/icons";
-import { StepForm } from "./form";
-import { Matching } from "./match";
+import { Step, type Variants } from "./step";
 
 const SYMBOLS: Readonly<Record<Ref["kind"], IconName>> = {
   function: "graph",
@@ -21,8 +20,8 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
   const [query, setQuery] = useState("");
   if (menu.selection === null) return <Nothing />;
   const wanted = menu.candidates.filter((candidate) => finds(candidate, query));
-  const legal = groups(wanted.filter((candidate) => candidate.issues.length === 0));
-  const blocked = groups(wanted.filter((candidate) => candidate.issues.length > 0));
+  const legal = groups(wanted.filter((candidate) => candidate.applies));
+  const blocked = groups(wanted.filter((candidate) => !candidate.applies));
   return (
     <div class="tw-inspector">
       <Selection menu={menu} store={store} />
@@ -53,7 +52,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
             </h3>
             <ul class="tw-step-list" aria-label="Blocked steps">
               {blocked.map((family) => (
-                <Blocked key={stepKey(menu, family)} variants={family} store={store} />
+                <Step key={stepKey(menu, family)} variants={family} store={store} />
               ))}
             </ul>
           </>
@@ -104,182 +103,6 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
   );
 }
 
-type Variants = readonly [Candidate, ...Candidate[]];
-
-interface StepProps {
-  readonly variants: Variants;
-  readonly store: Store;
-}
-
-function Step({ variants, store }: StepProps): JSX.Element {
-  const [open, setOpen] = useState(false);
-  const [candidate, choose] = useChosen(variants);
-  const busy = useWatch(store.state, (state) => state.waiting > 0);
-  return (
-    <li class={`tw-step${open ? " is-open" : ""}`} data-step={candidate.step}>
-      <div class="tw-step-head">
-        <StepName candidate={candidate} open={open} onToggle={() => setOpen(!open)} />
-        <button
-          type="button"
-          class="tw-button tw-apply"
-          aria-label={`Apply ${candidate.step} ${candidate.label}`}
-          disabled={busy}
-          onClick={() => store.apply(candidate.key)}
-        >
-          Apply
-        </button>
-      </div>
-      <Suggestions variants={variants} chosen={candidate} onChoose={choose} />
-      {open ? <StepBody candidate={candidate} busy={busy} store={store} /> : null}
-    </li>
-  );
-}
-
-function Blocked({ variants, store }: StepProps): JSX.Element {
-  const [open, setOpen] = useState(false);
-  const [candidate, choose] = useChosen(variants);
-  return (
-    <li class={`tw-step is-blocked${open ? " is-open" : ""}`} data-step={candidate.step}>
-      <div class="tw-step-head">
-        <StepName candidate={candidate} open={open} onToggle={() => setOpen(!open)} />
-        <span class="tw-blocked-mark">
-          <Icon name="lock" size={13} /> blocked
-        </span>
-      </div>
-      {open ? <Suggestions variants={variants} chosen={candidate} onChoose={choose} /> : null}
-      {candidate.issues.map((issue, index) => (
-        <Reason key={index} issue={issue} store={store} />
-      ))}
-      {candidate.more_issues > 0 ? <p class="tw-reason tw-quiet">and {candidate.more_issues} more reasons</p> : null}
-      {open ? <StepBody candidate={candidate} busy={false} store={store} /> : null}
-    </li>
-  );
-}
-
-/** The candidate of a step that is shown, and how another one is chosen. */
-function useChosen(variants: Variants): [Candidate, (key: string) => void] {
-  const [chosen, setChosen] = useState(variants[0].key);
-  return [variants.find((variant) => variant.key === chosen) ?? variants[0], setChosen];
-}
-
-interface NameProps {
-  readonly candidate: Candidate;
-  readonly open: boolean;
-  readonly onToggle: () => void;
-}
-
-function StepName({ candidate, open, onToggle }: NameProps): JSX.Element {
-  return (
-    <button
-      type="button"
-      class="tw-step-name"
-      aria-expanded={open}
-      title={candidate.summary}
-      onClick={onToggle}
-    >
-      <span class="tw-turn" aria-hidden="true">
-        <Icon name="chevron" size={12} />
-      </span>
-      <strong>{candidate.step}</strong>
-      <span class="tw-step-args tw-mono">{candidate.label}</span>
-    </button>
-  );
-}
-
-interface SuggestionsProps {
-  readonly variants: Variants;
-  readonly chosen: Candidate;
-  readonly onChoose: (key: string) => void;
-}
-
-function Suggestions({ variants, chosen, onChoose }: SuggestionsProps): JSX.Element | null {
-  if (variants.length < 2) return null;
-  return (
-    <div class="tw-variants" role="group" aria-label={`Suggestions for ${chosen.step}`}>
-      {variants.slice(0, 6).map((variant) => (
-        <button
-          type="button"
-          key={variant.key}
-          class="tw-chip tw-mono"
-          aria-pressed={variant.key === chosen.key}
-          onClick={() => onChoose(variant.key)}
-        >
-          {short(variant.label)}
-        </button>
-      ))}
-    </div>
-  );
-}
-
-interface BodyProps {
-  readonly candidate: Candidate;
-  readonly busy: boolean;
-  readonly store: Store;
-}
-
-/** What a step is, the match with its instruction where it has one, and its parameters. */
-function StepBody({ candidate, busy, store }: BodyProps): JSX.Element {
-  const check = useDebounced((values: Readonly<Record<string, string>>) =>
-    store.send({ type: "check", key: candidate.key, values }),
-  );
-  return (
-    <div class="tw-step-body">
-      <p class="tw-summary">{candidate.summary}</p>
-      {candidate.match === undefined ? null : <Matching match={candidate.match} />}
-      <StepForm
-        key={candidate.key}
-        candidate={candidate}
-        busy={busy}
-        onCheck={check}
-        onApply={(values) => store.apply(candidate.key, values)}
-      />
-    </div>
-  );
-}
-
-/** Why a step does not apply: what fails, where, with which numbers, and what mends it. */
-function Reason({ issue, store }: { issue: Issue; store: Store }): JSX.Element {
-  const example = Object.entries(issue.counterexample);
-  return (
-    <div class="tw-reason">
-      <p>
-        {issue.requirement > 0 ? <span class="tw-requirement">Requirement {issue.requirement}. </span> : null}
-        {issue.message}
-      </p>
-      {example.length > 0 ? (
-        <p class="tw-example">
-          For example at{" "}
-          <span class="tw-mono">{example.map(([name, value]) => `${name} = ${value}`).join(", ")}</span>
-        </p>
-      ) : null}
-      <div class="tw-fixes">
-        {issue.where.map((ref) => (
-          <button type="button" key={ref.uid} class="tw-link tw-mono" onClick={() => store.select(ref)}>
-            {ref.name}
-          </button>
-        ))}
-        {issue.fixes.map((fix) => (
-          <button type="button" key={fix.key} class="tw-button tw-fix" onClick={() => store.apply(fix.key)}>
-            <Icon name="wrench" size={13} /> <span class="tw-mono">{fix.label}</span>
-          </button>
-        ))}
-      </div>
-    </div>
-  );
-}
-
-/** Call the newest of a burst of changes, a moment after it. */
-function useDebounced<T>(action: (value: T) => void): (value: T) => void {
-  const latest = useRef(action);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  latest.current = action;
-  useEffect(() => () => clearTimeout(timer.current), []);
-  return (value) => {
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => latest.current(value), 120);
-  };
-}
-
 function groups(candidates: readonly Candidate[]): Variants[] {
   const found = new Map<string, [Candidate, ...Candidate[]]>();
   for (const candidate of candidates) {
@@ -288,11 +111,6 @@ function groups(candidates: readonly Candidate[]): Variants[] {
     else found.set(candidate.step, [candidate]);
   }
   return [...found.values()];
-}
-
-/** A label of one parameter without the parameter's name, as its suggestions all share it. */
-function short(label: string): string {
-  return /^\w+=(\([^=]*\)|[^=,]*)$/.exec(label)?.[1] ?? label;
 }
 
 function stepKey(menu: Menu, variants: Variants): string {

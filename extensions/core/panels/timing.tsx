@@ -69,7 +69,8 @@ function Whole({ timing, stale }: { timing: Timing; stale: boolean }): JSX.Eleme
       <p class="tw-big">
         {duration(timing.median)}
         <span class="tw-unit">
-          median of {timing.samples.length}, 95 % interval {duration(timing.low)} – {duration(timing.high)}
+          median of {timing.samples.length}, 95 % interval{" "}
+          <span class="tw-whole-part">{`${duration(timing.low)} – ${duration(timing.high)}`}</span>
         </span>
       </p>
       <Strip samples={timing.samples} median={timing.median} />

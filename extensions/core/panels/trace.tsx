@@ -66,8 +66,8 @@ function Step({ line }: { line: TraceLine }): JSX.Element {
       <span class="tw-trace-mark" role="img" aria-label={meaning} title={meaning}>
         <Icon name={icon} size={13} />
       </span>
-      <code>
-        {tokenize(line.text).map((token, index) => (
+      <code title={line.text}>
+        {tokenize(shortened(line.text)).map((token, index) => (
           <span key={index} class={`tw-tok-${token.kind}`}>
             {token.text}
           </span>
@@ -77,6 +77,16 @@ function Step({ line }: { line: TraceLine }): JSX.Element {
       <span class="tw-trace-time">{line.milliseconds === null ? "" : `${line.milliseconds.toFixed(1)} ms`}</span>
     </li>
   );
+}
+
+const NAMED = 4;
+
+/** A line with only the first of many results, so that one sees the step. */
+export function shortened(text: string): string {
+  const at = text.indexOf(" = sch.");
+  const names = text.slice(0, Math.max(0, at)).split(", ");
+  if (names.length <= NAMED + 1) return text;
+  return `${names.slice(0, NAMED).join(", ")}, … ${String(names.length - NAMED)} more${text.slice(at)}`;
 }
 
 type Purpose = "copy" | "save";
