@@ -8,13 +8,16 @@ what is known of it for all values of its symbols: a constant interval and a con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .errors import UndecidedConditionError
 
 if TYPE_CHECKING:
     from .terms import Var
+
+Order: TypeAlias = tuple[int, ...]
+"""Place in sorted listings: a number of the structure, then the serials of its symbols."""
 
 Known: TypeAlias = tuple[int | None, int | None, int, int]
 """Lower bound, upper bound, modulus, remainder: ``value % modulus == remainder``.
@@ -72,13 +75,24 @@ class Algebra:
 ALGEBRA: Final = Algebra()
 
 
-def structural_order(tag: int, *parts: int) -> int:
-    """Position of a compound term in every sorted listing: above all symbols, same in every run.
+def structural_order(parts: Iterable[Order], *numbers: int) -> Order:
+    """Place of a compound term in every sorted listing: above all symbols, same in every run.
 
-    It depends on the structure and the serials of symbols alone, never on names or addresses.
-    No part is negative.
+    The number stands for everything but which symbols occur: the kind, ``numbers`` (none
+    negative), the parts, and where one symbol occurs several times. The serials follow in order of
+    first occurrence. So places compare alike wherever symbols were made in the same order, however
+    many others were made before or between; a number of the serials themselves would not.
     """
-    return _COMPOUND_ORDER | (hash((tag, *parts)) & _ORDER_MASK)
+    symbols: Order = ()
+    for part in parts:
+        numbers += part[:1]
+        symbols += part[1:]
+    if len(symbols) > 1:
+        distinct = tuple(dict.fromkeys(symbols))
+        if len(distinct) < len(symbols):
+            numbers += (len(distinct), *map(distinct.index, symbols))
+            symbols = distinct
+    return (_COMPOUND_ORDER | hash(numbers) & _ORDER_MASK, *symbols)
 
 
 def unsigned(number: int) -> int:
@@ -88,19 +102,22 @@ def unsigned(number: int) -> int:
 
 def union_of_symbols(terms: tuple[Term, ...]) -> frozenset[Var]:
     """The symbols that occur in any of the terms."""
-    if len(terms) == 1:
-        return terms[0].free
-    return _NO_SYMBOLS.union(*[term.free for term in terms])
+    union = _NO_SYMBOLS
+    for term in terms:
+        symbols = term.free
+        if symbols:
+            union = union | symbols if union else symbols
+    return union
 
 
 class Term:
     """An integer term or a condition."""
 
     __slots__ = ("__weakref__", "_free", "order")
-    order: int
+    order: Order
     _free: frozenset[Var]
 
-    def __init__(self, order: int, children: tuple[Term, ...]) -> None:
+    def __init__(self, order: Order, children: tuple[Term, ...]) -> None:
         """Keep the place in sorted listings and the union of the children's symbols."""
         self.order = order
         self._free = union_of_symbols(children)
@@ -138,11 +155,12 @@ class Expr(Term):
     modulus: Final[int]
     remainder: Final[int]
 
-    def __init__(self, known: Known, order: int = -1, children: tuple[Term, ...] = ()) -> None:
+    def __init__(self, known: Known, order: Order = (), children: tuple[Term, ...] = ()) -> None:
         """Keep what is known of the value; a sum finds its order and symbols later by itself."""
         self.lower, self.upper, self.modulus, self.remainder = known
-        if order >= 0:
-            super().__init__(order, children)
+        if order:  # as the base class does; terms are made too often for one call more
+            self.order = order
+            self._free = union_of_symbols(children)
 
     if TYPE_CHECKING:
         # Identity, inherited from object, but a constant also equals the Python integer.

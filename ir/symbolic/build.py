@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
 
 from . import ranges
-from .base import ALGEBRA, INTEGER, Expr, Known, SymInt
+from .base import ALGEBRA, INTEGER, Expr, Known, Order, SymInt
 from .errors import InvalidSymbolError, NotAnIntegerError
 from .intern import InternTable
 from .rule import PLAIN
@@ -156,7 +156,8 @@ def _new_sum(key: Hashable, terms: Mapping[Expr, int], constant: int) -> Expr:
                     return result
             break
     ordered = tuple(sorted(terms.items(), key=_first_order) if len(terms) > 1 else terms.items())
-    known = ranges.known_of_sum([(known_of(term), c) for term, c in ordered], constant)
+    parts = [((e.lower, e.upper, e.modulus, e.remainder), c) for e, c in ordered]
+    known = ranges.known_of_sum(parts, constant)
     return _sums.add(key, Add(ordered, constant, known))
 
 
@@ -171,7 +172,7 @@ def weighted_sum(parts: Iterable[tuple[Expr, int]], constant: int) -> Expr:
     return sum_of({term: c for term, c in merged.items() if c}, constant)
 
 
-def _first_order(item: tuple[Expr, int]) -> int:
+def _first_order(item: tuple[Expr, int]) -> Order:
     return item[0].order
 
 

@@ -94,7 +94,7 @@ def _determined(delta: Expr) -> tuple[Var, Expr] | None:
     """A symbol that an equality gives in terms of others; the youngest, if several."""
     terms, _ = linear_terms(delta)
     candidates = [(t, c) for t, c in terms if isinstance(t, Var) and abs(c) == 1]
-    for symbol, c in sorted(candidates, key=lambda item: -item[0].order):
+    for symbol, c in sorted(candidates, key=lambda item: -item[0].serial):
         rest = delta - c * symbol
         if symbol not in rest.free:
             return symbol, -c * rest

@@ -21,7 +21,7 @@ class BoolConst(Bool):
         if found is not None:
             return found
         node = super().__new__(cls)
-        Bool.__init__(node, structural_order(8, int(value)), ())
+        Bool.__init__(node, structural_order((), 8, int(value)), ())
         node.value = bool(value)
         return _DECIDED.setdefault(node.value, node)
 
@@ -54,7 +54,7 @@ class Cmp(Bool):
         """Hold a difference that no rule simplifies."""
         self.delta = delta
         self._sides: tuple[Expr, Expr] | None = None
-        super().__init__(structural_order(self.tag, delta.order), (delta,))
+        super().__init__(structural_order((delta.order,), self.tag), (delta,))
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -121,7 +121,7 @@ class And(Bool):
     def __init__(self, args: tuple[Bool, ...]) -> None:
         """Hold conditions sorted by `order`."""
         self.args = args
-        super().__init__(structural_order(13, *[a.order for a in args]), args)
+        super().__init__(structural_order([a.order for a in args], 13), args)
 
     @property
     def children(self) -> tuple[Bool, ...]:
@@ -139,7 +139,7 @@ class Or(Bool):
     def __init__(self, args: tuple[Bool, ...]) -> None:
         """Hold conditions sorted by `order`."""
         self.args = args
-        super().__init__(structural_order(14, *[a.order for a in args]), args)
+        super().__init__(structural_order([a.order for a in args], 14), args)
 
     @property
     def children(self) -> tuple[Bool, ...]:

@@ -24,7 +24,7 @@ class Const(Expr):
             return found
         value = index(value)
         node = super().__new__(cls)
-        Expr.__init__(node, (value, value, 0, value), structural_order(0, unsigned(value)), ())
+        Expr.__init__(node, (value, value, 0, value), structural_order((), 0, unsigned(value)), ())
         node.value = value
         if -_SMALL_LIMIT <= value <= _SMALL_LIMIT:
             return _SMALL.setdefault(value, node)
@@ -64,7 +64,7 @@ class Var(Expr):
         self.name = name
         self.multiple_of = known[2] or 1
         self.serial = next(_SERIALS)
-        super().__init__(known, self.serial, ())
+        super().__init__(known, (0, self.serial), ())
 
     @property
     def free(self) -> frozenset[Var]:
@@ -91,8 +91,9 @@ class Add(Expr):
     def __getattr__(self, name: str) -> object:
         """Compute ``order`` and ``_free`` when they are first read."""
         if name == "order":
-            parts = [part for t, c in self.terms for part in (t.order, unsigned(c))]
-            self.order = structural_order(1, unsigned(self.constant), *parts)
+            numbers = [unsigned(c) for _, c in self.terms]
+            places = [term.order for term, _ in self.terms]
+            self.order = structural_order(places, 1, unsigned(self.constant), *numbers)
             return self.order
         if name == "_free":
             self._free = union_of_symbols(self.children)
@@ -117,7 +118,7 @@ class Mul(Expr):
         """Hold factors sorted by `order`."""
         self.factors = factors
         self.joins = True in [factor.joins for factor in factors]
-        super().__init__(known, structural_order(2, *[f.order for f in factors]), factors)
+        super().__init__(known, structural_order([f.order for f in factors], 2), factors)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -138,7 +139,7 @@ class FloorDiv(Expr):
         """Hold a quotient that no rule simplifies."""
         self.numerator = numerator
         self.divisor = divisor
-        order = structural_order(3, numerator.order, divisor.order)
+        order = structural_order((numerator.order, divisor.order), 3)
         super().__init__(known, order, (numerator, divisor))
 
     @property
@@ -160,7 +161,7 @@ class Mod(Expr):
         """Hold a remainder that no rule simplifies."""
         self.numerator = numerator
         self.divisor = divisor
-        order = structural_order(4, numerator.order, divisor.order)
+        order = structural_order((numerator.order, divisor.order), 4)
         super().__init__(known, order, (numerator, divisor))
 
     @property
@@ -180,7 +181,7 @@ class Min(Expr):
     def __init__(self, args: tuple[Expr, ...], known: Known) -> None:
         """Hold arguments sorted by `order`."""
         self.args = args
-        super().__init__(known, structural_order(5, *[a.order for a in args]), args)
+        super().__init__(known, structural_order([a.order for a in args], 5), args)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -198,7 +199,7 @@ class Max(Expr):
     def __init__(self, args: tuple[Expr, ...], known: Known) -> None:
         """Hold arguments sorted by `order`."""
         self.args = args
-        super().__init__(known, structural_order(6, *[a.order for a in args]), args)
+        super().__init__(known, structural_order([a.order for a in args], 6), args)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -220,7 +221,7 @@ class Select(Expr):
         self.condition = condition
         self.then = then
         self.otherwise = otherwise
-        order = structural_order(7, condition.order, then.order, otherwise.order)
+        order = structural_order((condition.order, then.order, otherwise.order), 7)
         super().__init__(known, order, (condition, then, otherwise))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from .base import ALGEBRA, Bool, Expr, Term, structural_order, unsigned
+from .base import ALGEBRA, Bool, Expr, Order, Term, structural_order, unsigned
 from .predicates import And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, linear_terms
 from .traverse import postorder
@@ -23,7 +23,7 @@ class _Piece(NamedTuple):
 
     text: str
     binding: int
-    key: tuple[tuple[int, ...], int, int]
+    key: tuple[tuple[int, ...], int, Order]
 
 
 def to_text(
@@ -72,7 +72,7 @@ class _Printer:
             self.pieces[term] = _Piece(text, binding, self.key(term))
         return self.pieces[e].text
 
-    def key(self, term: Term) -> tuple[tuple[int, ...], int, int]:
+    def key(self, term: Term) -> tuple[tuple[int, ...], int, Order]:
         """Sort by the symbols that occur, then products before their factors, then by structure."""
         places = tuple(sorted(self.place(v) for v in term.free))
         degree = len(term.factors) if isinstance(term, Mul) else 1
@@ -81,22 +81,23 @@ class _Printer:
     def place(self, symbol: Var) -> int:
         return self.order.get(symbol, _UNNUMBERED + symbol.serial)
 
-    def structure(self, term: Term) -> int:
-        """A number that depends on structure and on places alone."""
+    def structure(self, term: Term) -> Order:
+        """What depends on structure and on places alone."""
         match term:
             case Var():
-                return self.place(term)
+                return (0, self.place(term))
             case Const(value) | BoolConst(value):
-                return structural_order(0, unsigned(value))
+                return structural_order((), 0, unsigned(value))
             case Add(terms, constant):
                 parts = sorted((self.pieces[t].key[2], unsigned(c)) for t, c in terms)
-                return structural_order(1, unsigned(constant), *[x for part in parts for x in part])
+                numbers = [c for _, c in parts]
+                return structural_order([p for p, _ in parts], 1, unsigned(constant), *numbers)
             case FloorDiv() | Mod() | Select():
                 ordered = [self.pieces[child].key[2] for child in term.children]
-                return structural_order(_TAGS[type(term)], *ordered)
+                return structural_order(ordered, _TAGS[type(term)])
             case _:
                 unordered = sorted(self.pieces[child].key[2] for child in term.children)
-                return structural_order(_TAGS[type(term)], *unordered)
+                return structural_order(unordered, _TAGS[type(term)])
 
     def write(self, term: Term) -> tuple[str, int]:
         match term:

@@ -337,6 +337,43 @@ def test_order_depends_on_serials_not_on_names_or_history() -> None:
     assert (a // 7).order == order
 
 
+def listed(gap: int) -> list[str]:
+    """Name compound terms in their order; their symbols are made with others in between."""
+    symbols: list[Expr] = []
+    for name in "abcd":
+        symbols.append(var(name))
+        _ = [var("other") for _ in range(gap)]
+    terms = {
+        f"{kind} {i}{j}": make(p, q)
+        for i, p in enumerate(symbols)
+        for j, q in enumerate(symbols)
+        for kind, make in {
+            "quotient": lambda p, q: p // (q + 2), "sum": lambda p, q: p * q + 2 * p - q,
+            "least": lambda p, q: minimum(p // 3, q % 5),
+            "choice": lambda p, q: select(p < q, p, 7), "square": lambda p, q: p * p * q,
+        }.items()
+    }  # fmt: skip
+    return sorted(terms, key=lambda name: terms[name].order)
+
+
+def test_order_does_not_depend_on_what_was_made_before() -> None:
+    once = listed(0)
+    assert listed(1) == listed(1000) == once
+
+
+def test_order_tells_where_a_symbol_occurs_again() -> None:
+    y = var("y")
+    terms = [x * x * y, x * y * y, x // (x + y), x // (y + 1), x * x // y, x * y // x, y * y // x]
+    assert len({e.order for e in terms}) == len(terms)
+
+
+def test_order_of_deep_terms_that_differ_at_the_bottom() -> None:
+    deep = [x, n]
+    for k in range(3000):
+        deep = [(e + k) // 2 for e in deep]
+    assert sorted(deep, key=lambda e: e.order) == deep
+
+
 def test_order_tells_signs_apart() -> None:
     assert ((x - n) // 3).order != ((x - 2 * n) // 3).order
 
