@@ -58,6 +58,9 @@ CHUNKS = 4
 """Chunks a thread, so that one that is slowed down does not hold the others up."""
 PATIENCE = 100_000
 """Nanoseconds a thread looks out for a change before it sleeps: about what waking it costs."""
+GRACE = 20_000
+"""Nanoseconds a caller looks out for the end of others' chunks before it sleeps: who does them may
+wait for the caller's own core."""
 INTERRUPTED = 20_000
 """Nanoseconds between two looks after which the core must have been somebody else's."""
 LOOKS = 24
@@ -243,14 +246,14 @@ def await_others(pool: Ptr) -> None:
     """Wait until every chunk that somebody took is done."""
     start = pool_time(pool)
     last = start
-    while last - start < PATIENCE:
+    while last - start < GRACE:
         for _look in range(LOOKS):
             if (observe(pool, layout.POOL_WORK) & WORKING) == 0:
                 return
             pause()
         time = pool_time(pool)
         if time - last > INTERRUPTED:
-            time = start + PATIENCE
+            time = start + GRACE
         last = time
     mutex = move(pool, layout.POOL_DONE_MUTEX)
     call_code(load_ptr(pool, layout.POOL_LOCK), mutex)
