@@ -206,7 +206,7 @@ class _Inliner:
             match binding.right:
                 case MatchCast(info=info):
                     for e in info_terms(info):
-                        for symbol in free_vars(e) - terms.keys():
+                        for symbol in sorted(free_vars(e) - terms.keys(), key=lambda v: v.serial):
                             terms[symbol] = _copy(symbol)
                 case _:
                     pass

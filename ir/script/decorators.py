@@ -12,9 +12,10 @@ from typing import Any, TypeAlias, overload
 from ..dtype import DType
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
-from ..module import Constant, Function, Module
+from ..module import Function, Module
 from ..symbolic import Expr, Var, to_text
 from .errors import SourceUnavailableError
+from .reading.constants import Constants
 from .reading.graph import read_graph_func
 from .reading.header import Declared
 from .reading.loop import read_prim_func
@@ -74,8 +75,7 @@ def _read_prim(function: Written) -> PrimFunc:
 
 
 def _read_graph(function: Written) -> GraphFunc:
-    constants: Mapping[str, Constant] = MappingProxyType({})
-    return read_graph_func(*_definition(function), constants)
+    return read_graph_func(*_definition(function), Constants({}))
 
 
 def _definition(function: Written) -> tuple[Source, ast.FunctionDef, dict[str, Declared]]:
@@ -183,7 +183,7 @@ class _Resolver(ast.NodeTransformer):
         return _placed(new, node)
 
     def _term(self, term: Expr) -> ast.expr:
-        for symbol in term.free:
+        for symbol in sorted(term.free, key=lambda v: v.serial):
             self._declare(symbol)
         return ast.parse(to_text(term), mode="eval").body
 

@@ -8,7 +8,7 @@ from typing import cast
 from ..errors import MalformedProgramError
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
-from ..module import Constant, Function, Module
+from ..module import Array, Constant, Function, Module
 from .printing.lines import Lines, Span
 from .printing.module import NO_CONSTANTS, print_function, print_preamble
 from .reading.module import ModuleReader
@@ -18,23 +18,23 @@ from .spans import Rendered, shifted, spans_of
 __all__ = ["Rendered", "Span", "parse", "render", "to_text"]
 
 
-def parse(text: str, *, constants: Mapping[str, Constant] | None = None) -> Module:
+def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None) -> Module:
     """Read a module of functions of both levels.
 
     Parameters
     ----------
     text : str
         Python syntax; it is never executed, so any string is safe.
-    constants : Mapping[str, Constant], optional
-        Values for the constants that the text describes. Those that are missing raise
-        :class:`MissingConstantError` when they are loaded.
+    constants : Mapping[str, Constant or array], optional
+        Values for the constants that the text describes; arrays are not copied. Those that are
+        missing raise :class:`MissingConstantError` when they are loaded.
 
     Raises
     ------
     ParseError
         What is wrong, with line, column and a caret under it.
     ConstantMismatchError
-        If a constant supplied is not the one described.
+        If a constant supplied is not the one described, or no array.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class Terms:
         found = self._cache.get(term)
         if found is None:
             new = [v for v in term.free if v not in self._order]
-            for variable in sorted(new, key=lambda v: v.name):
+            for variable in sorted(new, key=lambda v: (v.name, v.serial)):
                 self.symbol(variable)
             found = self._cache[term] = to_text(term, self._names, self._order)
         return found

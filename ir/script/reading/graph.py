@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TypeAlias
 
 from ...errors import TilewrightError
@@ -22,11 +21,11 @@ from ...graph.nodes import (
 )
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import Access, Attributes
-from ...module import Constant
 from ...symbolic import TRUE, Bool, Facts
 from ..errors import ScriptTypeError
 from .arguments import Arguments, called_name
 from .buffers import ACCESS
+from .constants import Constants
 from .header import Declarations, decorator_of, signature, statements_of, take_facts
 from .infos import read_info
 from .rights import RightReader
@@ -40,7 +39,7 @@ Hints: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 class GraphReader:
     """Reads the bindings of one function in order."""
 
-    def __init__(self, scope: Scope, constants: Mapping[str, Constant]) -> None:
+    def __init__(self, scope: Scope, constants: Constants) -> None:
         """Start with no value."""
         self.scope = scope
         self.source = scope.source
@@ -279,7 +278,7 @@ def read_graph_func(
     source: Source,
     node: ast.FunctionDef,
     declared: Declarations,
-    constants: Mapping[str, Constant],
+    constants: Constants,
 ) -> GraphFunc:
     """Read one graph-level function; ``declared`` and ``constants`` stand above it."""
     scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})

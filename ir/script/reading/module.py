@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...module import Constant, Function, Module
+from ...module import Function, Module
 from ..errors import DuplicateNameError
 from .arguments import Arguments, called_name
-from .constants import declared_constant
+from .constants import Constants, Supplied
 from .graph import read_graph_func
 from .header import Declared, decorator_of, read_symbols
 from .loop import read_prim_func
@@ -22,14 +21,13 @@ DECORATORS = ("prim_func", "graph_func")
 class ModuleReader:
     """Reads the statements of a module one after the other."""
 
-    def __init__(self, source: Source, supplied: Mapping[str, Constant]) -> None:
+    def __init__(self, source: Source, supplied: Supplied) -> None:
         """Take the values of constants from ``supplied``."""
         self._source = source
         self._scope = Scope(source, {})
-        self._supplied = supplied
         self._symbols: dict[str, Declared] = {}
         self._functions: dict[str, Function] = {}
-        self._constants: dict[str, Constant] = {}
+        self._constants = Constants(supplied)
         self._attributes: dict[str, str] = {}
 
     def read(self) -> Module:
@@ -38,7 +36,7 @@ class ModuleReader:
             self._statement(node)
         return Module(
             MappingProxyType(self._functions),
-            MappingProxyType(self._constants),
+            MappingProxyType(self._constants.known),
             MappingProxyType(self._attributes),
         )
 
@@ -75,12 +73,7 @@ class ModuleReader:
                 for key, value in arguments.rest():
                     self._attributes[key] = self._scope.string(value)
             case "constant":
-                key, constant = declared_constant(self._scope, call, self._supplied)
-                if key in self._constants:
-                    raise DuplicateNameError(
-                        f"two constants {key!r}", place=self._source.place(call)
-                    )
-                self._constants[key] = constant
+                self._constants.declare(self._scope, call)
             case name:
                 raise self._source.error(
                     call, f"no statement {name!r} in a module; there are module(...), constant(...)"

@@ -9,10 +9,10 @@ from typing import Final
 from ...dtype import DTYPES, bool_, f32, i64
 from ...graph.nodes import ConstantRef, Dims, Info, Operand, ScalarLiteral, TensorInfo, Value
 from ...identity import UidSource
-from ...module import Constant
 from ...symbolic import as_expr
 from ..errors import DuplicateNameError, UnknownNameError
 from .arguments import Arguments
+from .constants import Constants
 from .infos import read_info
 from .scope import Scope, listed
 
@@ -23,7 +23,7 @@ _PLAIN = {float: f32, int: i64, bool: bool_}
 class ValueReader:
     """The values of one function by name, and the operands that mention them."""
 
-    def __init__(self, scope: Scope, constants: Mapping[str, Constant]) -> None:
+    def __init__(self, scope: Scope, constants: Constants) -> None:
         """Take the annotations of constants from ``constants``."""
         self.scope = scope
         self.source = scope.source
@@ -88,14 +88,15 @@ class ValueReader:
             info = read_info(self.scope, infos[0])
             if not isinstance(info, TensorInfo):
                 raise self.source.error(infos[0], "a constant is a Tensor")
+            self._constants.describe(key, info)
             return ConstantRef(key, info)
-        if key not in self._constants:
+        if key not in self._constants.known:
             raise UnknownNameError(
-                f"no constant {key!r}; constants above are {listed(self._constants)}",
+                f"no constant {key!r}; constants above are {listed(self._constants.known)}",
                 place=self.source.place(key_node),
                 hint=f'write its annotation: const("{key}", Tensor[(...), f32])',
             )
-        known = self._constants[key]
+        known = self._constants.known[key]
         return ConstantRef(key, TensorInfo(tuple(map(as_expr, known.shape)), known.dtype))
 
     def results(self, node: ast.expr) -> tuple[Operand, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright
 from tilewright.ir.dtype import f32
 from tilewright.ir.module import Constant
 from tilewright.ir.script import (
@@ -79,3 +80,55 @@ def test_names_that_cannot_be_written() -> None:
         bad = replace(func, params=(replace(func.params[0], value=value),))
         with pytest.raises(UnprintableProgramError, match="cannot be written"):
             to_text(bad)
+
+
+INLINE = """
+@graph_func
+def main(x: Tensor[(4,), f32]):
+    y = add(x, const("enc.w", Tensor[(4,), f32]))
+    z = multiply(y, const("enc.w", Tensor[(4,), f32]))
+    return z
+"""
+
+
+def test_values_for_a_constant_that_is_described_where_it_is_used() -> None:
+    module = parse(INLINE, constants=supplied())
+    np.testing.assert_array_equal(module.constants["enc.w"].load(), [0, 1, 2, 3])
+    again = parse(to_text(module), constants=module.constants)
+    assert to_text(again) == to_text(module)
+    assert not parse(INLINE).constants
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "what"),
+    [
+        (INLINE, supplied((5,)), r"'enc\.w': the text says shape \(4,\), supplied is \(5,\)"),
+        (INLINE, {"enc.w": np.zeros(4)}, r"says dtype f32, supplied is f64"),
+        (INLINE.replace("4,", "n,", 3), {"enc.w": np.zeros(4, np.float32)}, "tuple of integers"),
+        (TEXT, {"enc.w": [1.0, 2.0]}, r"(?s)'enc\.w' is supplied as list.*a NumPy array"),
+        (TEXT, {"enc.w": None}, r"supplied as NoneType"),
+    ],
+)
+def test_values_that_cannot_be_those_of_the_text(text, given, what) -> None:
+    declared = 'n = symbols("n", lower=1)\n' + text
+    with pytest.raises(ConstantMismatchError, match=what):
+        parse(declared, constants=given)
+
+
+@pytest.mark.parametrize("text", [TEXT, INLINE])
+def test_arrays_are_values_too(text) -> None:
+    weight = np.arange(8, dtype=np.float32)[::2]
+    module = parse(text.replace(', digest="ab"', ""), constants={"enc.w": weight, "other": weight})
+    assert set(module.constants) == {"enc.w"}
+    assert np.shares_memory(module.constants["enc.w"].load(), weight)
+    program = tilewright.compile(module, target="cpu")
+    found = np.asarray(program(np.ones(4, np.float32)))
+    want = 1 + weight if text == TEXT else (1 + weight) * weight
+    np.testing.assert_allclose(found, want)
+
+
+def test_arrays_of_the_other_byte_order() -> None:
+    weight = np.arange(4, dtype=">f4")
+    (constant,) = parse(INLINE, constants={"enc.w": weight}).constants.values()
+    assert constant.load().dtype == np.dtype("<f4")
+    np.testing.assert_array_equal(constant.load(), weight)
