@@ -1,9 +1,14 @@
 /* The interface that every exported library shares, version 1. docs/abi.md describes it.
  *
  * Freestanding C11: nothing but <stdint.h> is needed, unless TILEWRIGHT_STDIO is defined, which
- * adds a runtime on malloc and free, and a reader of files. */
+ * adds a runtime on malloc and free, and a reader of files, or TILEWRIGHT_PTHREADS, which adds
+ * that and a pool of threads. */
 #ifndef TILEWRIGHT_H
 #define TILEWRIGHT_H
+
+#if defined(TILEWRIGHT_PTHREADS) && !defined(TILEWRIGHT_STDIO)
+#define TILEWRIGHT_STDIO
+#endif
 
 #include <stdint.h>
 
@@ -151,6 +156,222 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
   fclose(file);
   if (data) *bytes = size;
   return data;
+}
+#endif
+
+#ifdef TILEWRIGHT_PTHREADS
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A pool of threads. A parallel loop is cut into chunks, which the caller and the workers take one
+ * by one; the caller waits for chunks that somebody took, never for a worker that the system has
+ * not scheduled. One loop runs at a time: who finds the pool taken does its work alone, so several
+ * threads may call models on one pool. Idle workers sleep.
+ *
+ * All that threads agree on is one word, changed by compare-and-exchange:
+ *   generation (31 bits) | free seats (8) | at work (8) | unclaimed chunks (16)
+ * The other fields of a loop are written when nobody is at work, and read by who is. */
+#define TW_POOL_THREADS 256
+#define TW_POOL_CHUNKS 4       /* a thread */
+#define TW_POOL_PATIENCE 100000 /* nanoseconds a worker looks out for work before it sleeps */
+#define TW_POOL_GRACE 20000    /* nanoseconds a caller looks out for the end of others' chunks */
+#define TW_POOL_GAP 20000      /* between two looks: the core was somebody else's */
+#define TW_POOL_UNCLAIMED INT64_C(0xffff)
+#define TW_POOL_AT_WORK (INT64_C(1) << 16)
+#define TW_POOL_WORKING INT64_C(0xffffff)
+#define TW_POOL_SEAT (INT64_C(1) << 24)
+#define TW_POOL_SEATS (INT64_C(0xff) << 24)
+
+typedef struct tw_pool {
+  int64_t word;
+  char apart[56]; /* what all threads change lies in a cache line of its own */
+  int64_t busy;
+  int64_t sleepers;
+  int64_t closing;
+  tw_body body;
+  void *environment;
+  int64_t stop, chunk, chunks, seats;
+  int64_t code;
+  int64_t threads, started;
+  pid_t process;
+  pthread_mutex_t sleep_mutex, done_mutex;
+  pthread_cond_t sleep_condition, done_condition;
+  pthread_t workers[TW_POOL_THREADS];
+} tw_pool;
+
+static inline int64_t tw_pool_look(int64_t *place) {
+  return __atomic_load_n(place, __ATOMIC_ACQUIRE);
+}
+
+/* Write desired where *expected is held, else say in *expected what is. */
+static inline int tw_pool_swap(int64_t *place, int64_t *expected, int64_t desired) {
+  return __atomic_compare_exchange_n(place, expected, desired, 0, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST);
+}
+
+static inline int64_t tw_pool_time(void) {
+  struct timespec t;
+  timespec_get(&t, TIME_UTC);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline void tw_pool_pause(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static inline int tw_pool_open_work(int64_t word) {
+  return (word & TW_POOL_UNCLAIMED) && (word & TW_POOL_SEATS);
+}
+
+/* Look until work (or its end, if done) is there: 1; 0 where it takes long, or the system has given
+ * the core to somebody else meanwhile. */
+static inline int tw_pool_watch(tw_pool *p, int done, int64_t patience) {
+  int64_t start = tw_pool_time(), last = start;
+  while (last - start < patience) {
+    for (int k = 0; k < 24; k++) {
+      int64_t word = tw_pool_look(&p->word);
+      if (done ? !(word & TW_POOL_WORKING) : tw_pool_open_work(word)) return 1;
+      tw_pool_pause();
+    }
+    if (!done && tw_pool_look(&p->closing)) return 1;
+    int64_t now = tw_pool_time();
+    if (now < last || now - last > TW_POOL_GAP) return 0;
+    last = now;
+  }
+  return 0;
+}
+
+/* Waking is a hint: it waits for no lock, and is repeated before every chunk. */
+static inline void tw_pool_wake(tw_pool *p) {
+  if (!tw_pool_open_work(tw_pool_look(&p->word)) || !tw_pool_look(&p->sleepers)) return;
+  if (pthread_mutex_trylock(&p->sleep_mutex)) return;
+  pthread_cond_signal(&p->sleep_condition);
+  pthread_mutex_unlock(&p->sleep_mutex);
+}
+
+/* Having done a chunk, take another: how many were unclaimed; or leave: 0. */
+static inline int64_t tw_pool_next(tw_pool *p, int64_t worker, int32_t code) {
+  int64_t word = tw_pool_look(&p->word), left, wanted;
+  do {
+    left = code ? 0 : word & TW_POOL_UNCLAIMED;
+    wanted = left ? word - 1 : word - (word & TW_POOL_UNCLAIMED) - TW_POOL_AT_WORK;
+  } while (!tw_pool_swap(&p->word, &word, wanted));
+  if (!left && worker && !(wanted & TW_POOL_WORKING)) {
+    pthread_mutex_lock(&p->done_mutex);
+    pthread_cond_signal(&p->done_condition);
+    pthread_mutex_unlock(&p->done_mutex);
+  }
+  return left;
+}
+
+static inline void tw_pool_chunks(tw_pool *p, int64_t worker, int64_t left) {
+  while (left) {
+    tw_pool_wake(p);
+    int64_t begin = (p->chunks - left) * p->chunk, end = begin + p->chunk, none = 0;
+    int32_t code = p->body(p->environment, begin, end < p->stop ? end : p->stop, worker);
+    if (code) tw_pool_swap(&p->code, &none, code);
+    left = tw_pool_next(p, worker, code);
+  }
+}
+
+static inline void tw_pool_sleep(tw_pool *p) {
+  pthread_mutex_lock(&p->sleep_mutex);
+  __atomic_add_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
+  if (!tw_pool_open_work(tw_pool_look(&p->word)) && !tw_pool_look(&p->closing))
+    pthread_cond_wait(&p->sleep_condition, &p->sleep_mutex);
+  __atomic_sub_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
+  pthread_mutex_unlock(&p->sleep_mutex);
+}
+
+static inline void *tw_pool_worker(void *given) {
+  tw_pool *p = (tw_pool *)given;
+  while (!tw_pool_look(&p->closing)) {
+    int64_t word = tw_pool_look(&p->word), joined = 0;
+    while (!joined && tw_pool_open_work(word))
+      joined = tw_pool_swap(&p->word, &word, word - TW_POOL_SEAT + TW_POOL_AT_WORK - 1);
+    if (joined)
+      tw_pool_chunks(p, p->seats - (word & TW_POOL_SEATS) / TW_POOL_SEAT + 1,
+                     word & TW_POOL_UNCLAIMED);
+    else if (!tw_pool_watch(p, 0, TW_POOL_PATIENCE))
+      tw_pool_sleep(p);
+  }
+  return 0;
+}
+
+static inline void tw_pool_await(tw_pool *p) {
+  if (tw_pool_watch(p, 1, TW_POOL_GRACE)) return;
+  pthread_mutex_lock(&p->done_mutex);
+  while (tw_pool_look(&p->word) & TW_POOL_WORKING)
+    pthread_cond_wait(&p->done_condition, &p->done_mutex);
+  pthread_mutex_unlock(&p->done_mutex);
+}
+
+/* parallel of tw_runtime; the context is the pool. In a forked child it runs serially. */
+static inline int32_t tw_pool_parallel(void *context, tw_body body, int64_t stop,
+                                       void *environment) {
+  tw_pool *p = (tw_pool *)context;
+  int64_t threads = p->started + 1 < stop ? p->started + 1 : stop, none = 0;
+  if (threads < 2 || getpid() != p->process || !tw_pool_swap(&p->busy, &none, 1))
+    return body(environment, 0, stop, 0);
+  int64_t chunk = stop / (TW_POOL_CHUNKS * threads), word = tw_pool_look(&p->word);
+  p->body = body;
+  p->environment = environment;
+  p->stop = stop;
+  p->chunk = chunk ? chunk : 1;
+  p->chunks = (stop + p->chunk - 1) / p->chunk;
+  p->seats = threads - 1;
+  __atomic_store_n(&p->code, 0, __ATOMIC_RELEASE);
+  int64_t generation = ((word >> 32) + 1) & 0x7fffffff;
+  tw_pool_swap(&p->word, &word, generation * (INT64_C(1) << 32) + p->seats * TW_POOL_SEAT +
+                                    TW_POOL_AT_WORK + p->chunks - 1);
+  tw_pool_chunks(p, 0, p->chunks);
+  tw_pool_await(p);
+  int32_t code = (int32_t)tw_pool_look(&p->code);
+  __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE);
+  return code;
+}
+
+/* End the workers. No call may be running, and no model that uses the pool be called again. */
+static inline void tw_pool_close(tw_pool *p) {
+  if (!p) return;
+  if (getpid() == p->process) {
+    pthread_mutex_lock(&p->sleep_mutex);
+    __atomic_store_n(&p->closing, 1, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&p->sleep_condition);
+    pthread_mutex_unlock(&p->sleep_mutex);
+    for (int64_t k = 0; k < p->started; k++) pthread_join(p->workers[k], 0);
+  }
+  free(p);
+}
+
+/* Start a pool of so many threads, the caller's among them (at most TW_POOL_THREADS); null where
+ * there is no memory. Where the system gives fewer threads, it has as many as it got. Workers have
+ * the signal mask of the thread that calls this. */
+static inline tw_pool *tw_pool_open(int64_t threads) {
+  tw_pool *p = (tw_pool *)calloc(1, sizeof *p);
+  if (!p) return 0;
+  p->threads = threads < TW_POOL_THREADS ? threads : TW_POOL_THREADS;
+  p->process = getpid();
+  pthread_mutex_init(&p->sleep_mutex, 0);
+  pthread_mutex_init(&p->done_mutex, 0);
+  pthread_cond_init(&p->sleep_condition, 0);
+  pthread_cond_init(&p->done_condition, 0);
+  while (p->started < p->threads - 1 &&
+         !pthread_create(&p->workers[p->started], 0, tw_pool_worker, p))
+    p->started++;
+  return p;
+}
+
+/* A runtime on the C library's memory and a pool's threads. */
+static inline tw_runtime tw_pool_runtime(tw_pool *p) {
+  tw_runtime r = {TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
+                  p->started + 1};
+  return r;
 }
 #endif
 

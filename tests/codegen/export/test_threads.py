@@ -1,7 +1,8 @@
-"""A runtime with threads of the user's own, never more than the library reserves memory for."""
+"""The ready-made pool of threads of ``tilewright.h``, never more than memory is reserved for."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -19,39 +20,98 @@ def main(a: Tensor[(n, k), f32], b: Tensor[(k, m), f32]):
     c = matmul(a, b)
     return c
 """
+OTHER = TEXT.replace("return c", "d = multiply(c, c)\n    return d")
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    made = tmp_path_factory.mktemp("threads") / "product"
+    made = tmp_path_factory.mktemp("threads")
     target = tw.Target("cpu", threads=4)
-    directory = tw.export(
-        tw.parse(TEXT), made, target=target, kind="static", name="product"
-    ).directory
+    folder = made / "product"
+    tw.export(tw.parse(TEXT), folder, target=target, kind="static", name="product")
+    tw.export(tw.parse(OTHER), made / "other", target=target, kind="static", name="other")
+    for name in ("libother.a", "other.h", "other.safetensors"):
+        (made / "other" / name).rename(folder / name)
+    return folder
+
+
+def build(directory, name: str, *more: str):
+    program = directory / name
     run_linker(
         [
-            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", f"-I{directory}",
-            str(PROGRAMS / "threads.c"), str(directory / "libproduct.a"),
-            "-o", str(directory / "program"),
+            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", *more,
+            f"-I{directory}", str(PROGRAMS / "threads.c"), str(directory / "libproduct.a"),
+            str(directory / "libother.a"), "-o", str(program),
         ]
     )  # fmt: skip
-    return directory
+    return program
 
 
-def run(directory, threads: int) -> str:
+@pytest.fixture(scope="module")
+def program(directory):
+    return build(directory, "program")
+
+
+def run(program, *numbers: int) -> str:
     done = subprocess.run(
-        [directory / "program", str(threads)],
-        cwd=directory, capture_output=True, text=True, check=True,
+        [program, *map(str, numbers)],
+        cwd=program.parent, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
 
 @pytest.mark.parametrize(("threads", "how"), [(1, "serial"), (2, "parallel"), (4, "parallel")])
-def test_results_do_not_depend_on_threads(directory, threads, how):
-    assert run(directory, threads) == f"0 wrong, {how}"
+def test_results_do_not_depend_on_threads(program, threads, how):
+    assert run(program, threads) == f"0 wrong, {how}"
 
 
-def test_more_threads_than_memory_is_reserved_for(directory):
+def test_callers_of_two_models_share_a_pool(program):
+    assert run(program, 3, 6, 10) == "0 wrong, parallel"
+
+
+def test_more_threads_than_memory_is_reserved_for(directory, program):
     wanted = "19 the runtime has 5 threads, this library was made for at most 4"
-    assert run(directory, 5) == wanted
+    assert run(program, 5) == wanted
     assert "#define product_MOST_THREADS 4\n" in (directory / "product.h").read_text()
+
+
+def test_the_thread_sanitizer_finds_nothing(directory):
+    """Every access of the pool is ordered: two and four threads, one and several callers."""
+    program = build(directory, "checked", "-fsanitize=thread", "-g")
+    for threads, callers in ((2, 1), (4, 3)):
+        assert run(program, threads, callers, 4) == "0 wrong, parallel"
+
+
+def test_the_thread_sanitizer_would_find_something(directory, tmp_path):
+    """A pool that forgets to wait for others is caught, so that the test above says something."""
+    text = (directory / "tilewright.h").read_text()
+    waiting = "  tw_pool_await(p);\n"
+    assert text.count(waiting) == 1
+    (tmp_path / "tilewright.h").write_text(text.replace(waiting, ""))
+    for name in ("product.h", "other.h"):
+        shutil.copy(directory / name, tmp_path)
+    program = tmp_path / "broken"
+    run_linker(
+        [
+            "cc", "-std=c11", "-O1", "-pthread", "-fsanitize=thread", f"-I{tmp_path}",
+            str(PROGRAMS / "threads.c"), str(directory / "libproduct.a"),
+            str(directory / "libother.a"), "-o", str(program),
+        ]
+    )  # fmt: skip
+    done = subprocess.run(
+        [program, "4", "1", "4"], cwd=directory, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode != 0 or not done.stdout.startswith("0 wrong")
+
+
+def test_the_header_is_cpp_as_well(directory, tmp_path):
+    source = tmp_path / "program.cpp"
+    source.write_text(
+        '#define TILEWRIGHT_PTHREADS\n#include "tilewright.h"\n'
+        "tw_runtime runtime() { return tw_pool_runtime(tw_pool_open(2)); }\n"
+    )
+    made = tmp_path / "program.o"
+    run_linker(["c++", "-Wall", "-Werror", f"-I{directory}", "-c", str(source), "-o", str(made)])
+    assert made.stat().st_size > 0
