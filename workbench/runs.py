@@ -219,10 +219,26 @@ class Bench:
     # ------------------------------------------------------------ lower texts
 
     def lower(self, node: Node, name: str, kind: TextKind, progress: Progress) -> str:
-        """LLVM or assembly text of one kernel, compiled by itself."""
+        """LLVM or assembly text of one kernel, compiled by itself; of a GPU's what it would run."""
         alone = Module().with_functions(node.state.module.prim(name))
+        if self.target.is_gpu:
+            return self._lower_for_gpu(alone, name, kind, progress)
         executable = self._compile(alone, progress)
         return executable.llvm(name) if kind == "llvm" else executable.assembly(name)
+
+    def _lower_for_gpu(self, alone: Module, name: str, kind: TextKind, progress: Progress) -> str:
+        """LLVM or PTX text, made without a driver: the emulator has neither."""
+        from ..codegen.compiler import BuildOptions, make
+        from ..codegen.nvidia import Image
+        from ..codegen.runtime.workers import Cancellation
+
+        cancel = Cancellation()
+        progress.on_cancel(cancel.cancel)
+        options = BuildOptions(progress=progress.tell, cancel=cancel)
+        artifact, _ = make(alone, Target("cuda", arch=self.target.arch), options)
+        if kind == "llvm":
+            return artifact.text(name)
+        return Image.from_bytes(artifact.images[name]).ptx
 
 
 def _kernels(executable: Executable, name: str, outcome: Outcome) -> list[KernelTime]:

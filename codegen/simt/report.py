@@ -9,6 +9,9 @@ from .findings import ERRORS, Finding, SimtError
 from .frame import Point
 from .traffic import Counter
 
+_TOLD = 4
+"""Findings that an error tells in words; its details hold all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -69,12 +72,13 @@ class Report:
             return None
         first, rest = self.errors[0], len(self.errors) - 1
         more = f"; {rest} more finding{'s' if rest > 1 else ''}" if rest else ""
-        hint = "a barrier is missing between the two" if _needs_barrier(first) else ""
+        hints = ["a barrier is missing between the two"] if _needs_barrier(first) else []
+        hints += [f"also: {f.message} (at {f.site})" for f in self.errors[1:_TOLD]]
         return ERRORS[first.kind](
             first.message + more,
             where=f"{first.site} of kernel {self.kernel!r}"
             + ("" if first.other in (None, first.site) else f", and {first.other}"),
-            hint=hint,
+            hint="; ".join(hints),
             details={"kernel": self.kernel, "findings": [f.to_json() for f in self.findings]},
         )
 

@@ -92,9 +92,11 @@ function Wide({ store, idBase }: PartProps): JSX.Element {
 }
 
 function Narrow({ store, idBase }: PartProps): JSX.Element {
-  const [tab, setTab] = useState("function");
+  const [chosen, setTab] = useState("function");
+  const hasGraph = useWatch(store.state, (state) => state.graph !== null);
+  const tab = chosen === "graph" && !hasGraph ? "function" : chosen;
   const tabs = [
-    { key: "graph", label: "Graph" },
+    ...(hasGraph ? [{ key: "graph", label: "Graph" }] : []),
     { key: "function", label: "Loops" },
     { key: "steps", label: "Steps" },
     { key: "dock", label: "More" },

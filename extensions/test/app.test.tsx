@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { mount } from "../core/app";
+import { telling } from "../core/panels/step";
 import { shortened } from "../core/panels/trace";
 import type { Store } from "../core/store";
 import { connected, makeMenu, settled, type FakeKernel } from "./helpers";
@@ -111,6 +112,12 @@ test("the button beside a step's name applies what its form says, once", async (
   expect(kernel.sent.length).toBe(count + 1);
 });
 
+test("suggestions show what tells them apart", () => {
+  expect(telling(["factors=(None, 8)", "factors=(None, 16)"])).toEqual(["(None, 8)", "(None, 16)"]);
+  expect(telling(["function=f, symbol='M', lower=1", "function=f, symbol='N', lower=1"])).toEqual(["'M'", "'N'"]);
+  expect(telling(["a=1, b=2", "a=2, b=3"])).toEqual(["a=1, b=2", "a=2, b=3"]);
+});
+
 test("of many results of a step the first are named", () => {
   expect(shortened("a, b, c = sch.split(loop=i)")).toBe("a, b, c = sch.split(loop=i)");
   expect(shortened("a, b, c, d, e, f = sch.fuse_ops(function=main)")).toBe("a, b, c, d, … 2 more = sch.fuse_ops(function=main)");
@@ -136,6 +143,20 @@ test("undo by keyboard, but not while typing", () => {
   expect(kernel.sent.length).toBe(count);
   press(find(".tw-code"));
   expect(kernel.last()).toMatchObject({ type: "travel", how: "undo" });
+});
+
+test("a lower text that cannot be made says so, and is asked for again where one looks", async () => {
+  find("[data-tab=assembly]").click();
+  await settled();
+  expect(kernel.last()).toMatchObject({ type: "lower", kind: "assembly" });
+  expect(find("[aria-label=Function]").textContent).toContain("Compiling…");
+  kernel.answer({ jobs: [{ key: "job1", title: `Lower ${store.state.value.open}`, state: "failed", progress: -1, message: "no" }] });
+  await settled();
+  expect(find("[aria-label=Function]").textContent).toContain("came to no end");
+  const count = kernel.sent.length;
+  kernel.answer({ open: "softmax" });
+  await settled();
+  expect(kernel.sent.slice(count)).toEqual([expect.objectContaining({ type: "lower", kind: "assembly" })]);
 });
 
 test("a timing opens the kernels, the slowest marked, with bars", async () => {

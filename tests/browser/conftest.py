@@ -1,7 +1,9 @@
-"""A real Chromium in a real JupyterLab, the latter started once a file."""
+"""A real Chromium in a real JupyterLab, which is started once for all files."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,35 +14,84 @@ from tests.browser.lab import PATIENCE, Lab, running_lab
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+NOT_OURS = tuple(
+    map(
+        re.compile,
+        (
+            # A notebook saved with its outputs is opened before its kernel has made the widgets.
+            r"widget model not found",
+        ),
+    )
+)
+"""What JupyterLab writes to the console by itself; anything else fails the test."""
+
+UNDRAWN = ".tw-empty[role=alert]"
+"""A pane that fell to its boundary: *could not be drawn*."""
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab for all tests of a file.
+@dataclass
+class Watch:
+    """What went wrong in the pages of one test without anybody asserting it."""
 
-    Where a notebook of another file still runs, it would ask which kernel to use.
-    """
+    faults: list[str] = field(default_factory=list)
+
+    def page(self, page: Page) -> None:
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", self.console)
+
+    def console(self, message: ConsoleMessage) -> None:
+        said = f"{message.type}: {message.text} ({message.location.get('url')})"
+        ours = not any(pattern.search(said) for pattern in NOT_OURS)
+        if message.type in ("error", "warning") and ours:
+            self.faults.append(said)
+
+    def undrawn(self, page: Page) -> None:
+        self.faults += page.locator(UNDRAWN).all_inner_texts()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab, as its start takes as long as a test."""
     with running_lab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
 
 
 @pytest.fixture
-def open_notebook(browser: Browser, lab: Lab) -> Iterator[Callable[..., Page]]:
-    """Open a notebook of the folder and run it, or the cells above that of an id.
+def lab(server: Lab) -> Iterator[Lab]:
+    """The server for one test: no kernel lives from one to the next."""
+    yield server
+    server.end_kernels()
 
-    A fault in the page fails the test.
-    """
+
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One cache for all pages: JupyterLab's own files are large."""
     expect.set_options(timeout=PATIENCE)
     context = browser.new_context(viewport={"width": 1500, "height": 1050})
-    faults: list[str] = []
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def open_notebook(context: BrowserContext, lab: Lab) -> Iterator[Callable[..., Page]]:
+    """Open a notebook of the folder and run it, or the cells above that of an id.
+
+    A fault in the page, a complaint in its console, or a pane that is not drawn fails the test.
+    """
+    watch = Watch()
+    pages: list[Page] = []
 
     def open_(name: str, before: str = "") -> Page:
         page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        pages.append(page)
+        watch.page(page)
         lab.open(page, name, before)
         return page
 
     yield open_
-    context.close()
-    assert faults == []
+    for page in pages:
+        watch.undrawn(page)
+        page.close()
+    assert watch.faults == []

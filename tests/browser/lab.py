@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import socket
 import subprocess
@@ -40,6 +42,9 @@ c.ServerApp.allow_root = True
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 """
+
+WORKSPACES = (f"test{number}" for number in itertools.count())
+"""Each page has a layout of its own: JupyterLab opens again what the last one had open."""
 
 READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext != null"
 IDLE = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'"
@@ -93,7 +98,7 @@ class Lab:
         With ``before``, only the cells above the one of that id are run.
         """
         page.set_default_timeout(START)
-        page.goto(f"{self.url}/lab/tree/{name}")
+        page.goto(f"{self.url}/lab/workspaces/{next(WORKSPACES)}/tree/{name}")
         page.wait_for_function(READY)
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready")
         page.wait_for_function(IDLE)
@@ -103,6 +108,16 @@ class Lab:
         page.wait_for_function(IDLE)
         page.evaluate("document.querySelector('.tw-root').scrollIntoView({block: 'end'})")
         page.set_default_timeout(PATIENCE)
+
+    def end_kernels(self) -> None:
+        """Let the next test begin with none: an old one would be offered to its notebook."""
+        with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=20) as answer:
+            sessions = json.load(answer)
+        for session in sessions:
+            request = urllib.request.Request(
+                f"{self.url}/api/sessions/{session['id']}", method="DELETE"
+            )
+            urllib.request.urlopen(request, timeout=20).close()
 
 
 def connected(page: Page) -> None:

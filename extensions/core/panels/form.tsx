@@ -73,10 +73,16 @@ function FieldRow({ field, value, onChange }: RowProps): JSX.Element {
       )}
       <Choices field={field} value={value} listId={`${id}-choices`} onChange={onChange} />
       <p class="tw-field-doc" id={`${id}-doc`}>
-        <span class="tw-mono">{field.type}</span> {field.doc}
+        <span class="tw-mono">{field.type}</span> <Prose text={field.doc} />
       </p>
     </div>
   );
+}
+
+/** A sentence of the documentation: what stands between double backticks is code. */
+export function Prose({ text }: { text: string }): JSX.Element {
+  const parts = text.split("``");
+  return <>{parts.map((part, index) => (index % 2 === 1 ? <code key={index} class="tw-mono">{part}</code> : part))}</>;
 }
 
 function Choices({ field, value, listId, onChange }: RowProps & { listId: string }): JSX.Element | null {

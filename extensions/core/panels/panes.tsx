@@ -1,11 +1,11 @@
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { CodeView } from "../code/view";
 import { LoweredView } from "../code/lowered";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
-import type { FunctionItem, GraphView, Ref, Timing } from "../protocol";
+import type { FunctionItem, GraphView, Lowered, Ref, Timing } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
 import { Tabs } from "../ui/tabs";
 
@@ -64,10 +64,6 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   const pane = useWatch(store.state, (state) => paneOf(state, open));
   const linked = useLinked(store);
   const item = functions.find((candidate) => candidate.name === open);
-  const change = (key: string): void => {
-    setMode(key);
-    if (key === "llvm" || key === "assembly") store.send({ type: "lower", kind: key });
-  };
   const tabs = [
     { key: "ir", label: item?.level === "graph" ? "Graph IR" : "Loop IR" },
     ...(item?.level === "graph"
@@ -80,11 +76,11 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   const shown = tabs.some((tab) => tab.key === mode) ? mode : "ir";
   return (
     <section class="tw-pane" aria-label="Function">
-      <Tabs label="Level" tabs={tabs} current={shown} onChange={change} idBase={idBase} trailing={
+      <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} trailing={
         <FunctionPicker store={store} functions={functions} open={open} />
       } />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
-        {shown === "ir" ? (
+        {shown !== "llvm" && shown !== "assembly" ? (
           pane ? <Code store={store} pane={pane} linked={linked} /> : <p class="tw-quiet tw-pad">Waiting for the kernel…</p>
         ) : (
           <Lower store={store} kind={shown} />
@@ -94,22 +90,44 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   );
 }
 
-function Lower({ store, kind }: { store: Store; kind: string }): JSX.Element {
+/** The text that the open function is compiled to: asked for when it is looked at. */
+function Lower({ store, kind }: { store: Store; kind: Lowered["kind"] }): JSX.Element {
   const lowered = useWatch(store.state, (state) => state.lowered);
   const open = useWatch(store.state, (state) => state.open);
   const head = useWatch(store.state, (state) => state.history.head);
-  if (lowered?.function !== open || lowered.kind !== kind)
-    return <p class="tw-quiet tw-pad">Compiling…</p>;
+  const working = useWatch(store.state, isLowering);
+  const ask = (): void => void store.send({ type: "lower", kind });
+  const fits = lowered?.function === open && lowered.kind === kind;
+  useLayoutEffect(() => {
+    if (!fits) ask();
+  }, [open, kind]);
+  if (!fits)
+    return working ? (
+      <p class="tw-quiet tw-pad">Compiling…</p>
+    ) : (
+      <div class="tw-empty">
+        <p>Compiling {open} came to no end; if it failed, Problems says why.</p>
+        <button type="button" class="tw-button" onClick={ask}>
+          Compile again
+        </button>
+      </div>
+    );
   return (
     <div class="tw-lowered">
       {lowered.state === head ? null : (
-        <button type="button" class="tw-stale tw-button" onClick={() => store.send({ type: "lower", kind: lowered.kind })}>
+        <button type="button" class="tw-stale tw-button" onClick={ask}>
           Made at an earlier step. Compile again
         </button>
       )}
       <LoweredView lowered={lowered} />
     </div>
   );
+}
+
+function isLowering(state: State): boolean {
+  const title = `Lower ${state.open}`;
+  const under = state.jobs.some((job) => job.title === title && (job.state === "running" || job.state === "cancelling"));
+  return under || state.waiting > 0;
 }
 
 interface PickerProps {

@@ -4,7 +4,7 @@ import { useWatch } from "../observable";
 import type { Candidate, Issue } from "../protocol";
 import type { Store } from "../store";
 import { Icon } from "../ui/icons";
-import { StepForm, type Values } from "./form";
+import { Prose, StepForm, type Values } from "./form";
 import { Matching } from "./match";
 
 /** The candidates of one step, at least one. */
@@ -44,7 +44,9 @@ export function Step({ variants, store }: StepProps): JSX.Element {
       {open && values !== UNCHANGED ? null : <Reasons candidate={candidate} store={store} />}
       {open ? (
         <div class="tw-step-body">
-          <p class="tw-summary">{candidate.summary}</p>
+          <p class="tw-summary">
+            <Prose text={candidate.summary} />
+          </p>
           {candidate.match === undefined ? null : <Matching match={candidate.match} />}
           <StepForm
             key={candidate.key}
@@ -128,17 +130,20 @@ interface SuggestionsProps {
 
 function Suggestions({ variants, chosen, onChoose }: SuggestionsProps): JSX.Element | null {
   if (variants.length < 2) return null;
+  const shown = variants.slice(0, 6);
+  const labels = telling(shown.map((variant) => variant.label));
   return (
     <div class="tw-variants" role="group" aria-label={`Suggestions for ${chosen.step}`}>
-      {variants.slice(0, 6).map((variant) => (
+      {shown.map((variant, index) => (
         <button
           type="button"
           key={variant.key}
           class="tw-chip tw-mono"
           aria-pressed={variant.key === chosen.key}
+          title={variant.label}
           onClick={() => onChoose(variant.key)}
         >
-          {short(variant.label)}
+          {labels[index]}
         </button>
       ))}
     </div>
@@ -151,7 +156,7 @@ function Reasons({ candidate, store }: { candidate: Candidate; store: Store }): 
       {candidate.issues.map((issue, index) => (
         <Reason key={index} issue={issue} store={store} />
       ))}
-      {candidate.more_issues > 0 ? <p class="tw-reason tw-quiet">and {candidate.more_issues} more reasons</p> : null}
+      {candidate.more_issues > 0 ? <p class="tw-reason tw-quiet">and {candidate.more_issues} more {candidate.more_issues === 1 ? "reason" : "reasons"}</p> : null}
     </>
   );
 }
@@ -205,7 +210,18 @@ function useDebounced<T>(action: (value: T) => void): [(value: T) => void, boole
   return [call, waiting];
 }
 
-/** A label of one parameter without the parameter's name, as its suggestions all share it. */
-function short(label: string): string {
-  return /^\w+=(\([^=]*\)|[^=,]*)$/.exec(label)?.[1] ?? label;
+/** What tells suggestions apart: their labels without the parameters that they share, and without the name of a single one. */
+export function telling(labels: readonly string[]): readonly string[] {
+  const parts = labels.map(parameters);
+  const shared = (part: string): boolean => parts.every((list) => list.includes(part));
+  return parts.map((list, index) => {
+    const own = list.filter((part) => !shared(part));
+    if (own.length === 0) return labels[index] ?? "";
+    return own.length === 1 ? (own[0] ?? "").replace(/^\w+=/, "") : own.join(", ");
+  });
+}
+
+/** The parameters of a label: its commas outside of brackets divide them. */
+function parameters(label: string): readonly string[] {
+  return label.split(/, (?=\w+=)/);
 }

@@ -1,0 +1,95 @@
+"""A kernel for a GPU on the emulator: a race is told, a wrong axis is refused, PTX is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.workbench import apply, code, select_loop, step, tab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from tests.browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+PROGRAM = '''
+import tilewright as tw
+mod = tw.parse("""
+n = symbols("n", lower=1)
+
+@prim_func
+def doubled(x: Buffer[(n, 64), f32], y: Out[(n, 64), f32]):
+    part = alloc((32,), f32, scope="shared")
+    for b in thread(n, "blockIdx.x"):
+        for t in thread(64, "threadIdx.x"):
+            with block("load"):
+                vb, vt = spatial(b), spatial(t)
+                part[vt % 32] = x[vb, vt]
+        for t2 in thread(64, "threadIdx.x"):
+            with block("store"):
+                vb, vt = spatial(b), spatial(t2)
+                y[vb, vt] = part[vt % 32] * 2.0
+
+@prim_func
+def scaled(x: Buffer[(n, 64), f32], y: Out[(n, 64), f32]):
+    for i in range(n):
+        for j in range(64):
+            with block("scaled"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj] * 2.0
+""")
+wb = tw.Workbench(mod, target="simt")
+wb
+'''
+
+
+@pytest.fixture
+def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
+    lab.write("emulated.ipynb", [PROGRAM])
+    return open_notebook("emulated.ipynb")
+
+
+def test_a_race_a_wrong_axis_and_what_a_gpu_would_run(page: Page) -> None:
+    root = page.locator(".tw-root")
+    root.get_by_role("button", name="Compile").click()
+    tab(page, "Problems")
+    report = page.locator(".tw-report")
+    expect(report).to_contain_text("Data race", timeout=60_000)
+    expect(report).to_contain_text("written by thread 0 of block 0 and written by thread 32")
+    expect(report).to_contain_text("store of 'load' of kernel 'doubled'")
+    expect(report.locator("pre")).to_be_hidden()
+
+    page.locator(".tw-picker").select_option("scaled")
+    select_loop(page, "i")
+    apply(page, "bind")
+    select_loop(page, "j")
+    bind = step(page, "bind").first
+    bind.locator(".tw-step-name").click()
+    bind.get_by_label("thread", exact=True).fill("threadIdx.q")
+    expect(bind).to_contain_text("no thread axis 'threadIdx.q'; axes are blockIdx.x")
+    expect(bind.locator(".tw-form-verdict")).to_have_text("Not legal")
+    bind.get_by_label("thread", exact=True).fill("threadIdx.x")
+    expect(bind.locator(".tw-form-verdict")).to_have_text("Legal")
+    bind.locator(".tw-form button[type=submit]").click()
+    expect(code(page)).to_contain_text('for j in thread(64, "threadIdx.x")')
+    root.get_by_role("button", name="Compile").click()
+    expect(page.locator(".tw-correct")).to_contain_text("matches the interpreter", timeout=60_000)
+    tab(page, "Assembly")
+    expect(page.locator(".tw-lowered")).to_contain_text(".visible .entry scaled", timeout=60_000)
+
+
+def test_a_narrow_panel_keeps_everything_in_reach(page: Page) -> None:
+    page.set_viewport_size({"width": 800, "height": 1050})
+    expect(page.locator(".tw-root.is-narrow")).to_be_visible()
+    page.get_by_role("button", name="Compile").click()
+    cancel = page.get_by_role("button", name="Cancel")
+    expect(cancel).to_be_in_viewport(ratio=1)
+    tab(page, "More")
+    tab(page, "Problems")
+    expect(page.locator(".tw-report")).to_contain_text("Data race", timeout=60_000)
