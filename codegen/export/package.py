@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...ir.errors import Json
+from ...ir.host import layout
 from ...ir.module import Constant, Module
 from ...ir.target import Target, as_target
 from ...schedules import Schedule, State
@@ -184,13 +185,14 @@ def _write(
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
-        loader = (NATIVE / "loader.py").read_text(encoding="utf-8").replace("@NAME@", name)
-        (folder / f"{name}.py").write_text(loader, encoding="utf-8")
+        (folder / f"{name}.py").write_text(_python(name), encoding="utf-8")
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
     if progress is not None:
         progress(0.9, "linking")
-    shim = compile_shim(model_source(model, wasm=kind == "wasm"), folder, ready)
+    shim = compile_shim(
+        model_source(model, wasm=kind == "wasm", pool=kind == "shared"), folder, ready
+    )
     parts = {**artifact.objects, "support": support_object(ready), "shim": shim.read_bytes()}
     shim.unlink()
     _link(parts, library, ready, (kind, model))
@@ -241,6 +243,17 @@ def _write_kernels(
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
     write_manifest(folder, name, {**facts, "kernels": kernels})
+
+
+def _python(name: str) -> str:
+    """Write the loader of a shared library; it lays the pool out as the support code does."""
+    words = {
+        word.removeprefix("POOL_"): offset
+        for word, offset in vars(layout).items()
+        if word.startswith("POOL_")
+    }
+    text = (NATIVE / "loader.py").read_text(encoding="utf-8")
+    return text.replace("@NAME@", name).replace("@POOL@", json.dumps(words))
 
 
 def _javascript(model: Model) -> str:

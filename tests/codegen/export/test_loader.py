@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.ir.interpreter import call_prim, run_graph
 
 
@@ -217,3 +218,81 @@ def test_a_function_that_the_library_lacks(copy):
     manifest["functions"][0]["symbol"] = "small_nothing"
     change(copy, functions=manifest["functions"])
     assert "the library has no function small_nothing" in refused(copy)
+
+
+# ---------------------------------------------------------------- threads
+
+THREADED = """
+n, m, k = symbols("n m k", lower=1)
+
+@graph_func
+def main(a: Tensor[(n, k), f32], b: Tensor[(k, m), f32]):
+    c = matmul(a, b)
+    return c
+"""
+
+
+@pytest.fixture(scope="module")
+def threaded(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("threaded") / "small"
+    target = tw.Target("cpu", threads=4)
+    return tw.export(tw.parse(THREADED), made, target=target, kind="shared", name="small").directory
+
+
+def test_loops_run_on_threads_of_the_library(threaded):
+    """The same bits from any number of threads, from several callers, and in a forked child."""
+    code = """
+        import os, time
+        from concurrent.futures import ThreadPoolExecutor
+        def alive(wanted=0):
+            end = time.monotonic() + 5  # the system lists a thread a moment longer
+            while (n := len(os.listdir("/proc/self/task"))) != wanted and time.monotonic() < end:
+                if not wanted: break
+            return n
+        child = os.fork()  # NumPy's own threads end at the first fork
+        if child == 0: os._exit(0)
+        os.waitpid(child, 0)
+        rng = np.random.default_rng(0)
+        a, b = (rng.standard_normal((300, 300), dtype=np.float32) for _ in range(2))
+        alone = load(threads=1)
+        wanted, before = alone.main(a, b).tobytes(), alive()
+        for threads in (2, 4):
+            model = load(threads=threads)
+            assert model.main(a, b).tobytes() == wanted
+            assert alive() == before + threads - 1, (alive(), before, threads)
+            with ThreadPoolExecutor(6) as callers:
+                got = list(callers.map(lambda _: model.main(a, b).tobytes(), range(60)))
+            assert set(got) == {wanted}
+            child = os.fork()
+            if child == 0:
+                good = model.main(a, b).tobytes() == wanted and alive() == threads
+                model.close()
+                os._exit(not (good and alive(1) == 1))
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            model.close()
+            assert alive(before) == before
+        kept = load()
+        assert kept.threads == min(4, len(os.sched_getaffinity(0)))
+        assert kept.main(a, b).tobytes() == wanted
+        print("well")
+    """
+    done = plain(threaded, code)
+    assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+
+
+def test_more_threads_than_the_library_was_made_for(threaded):
+    code = """
+        for threads in (0, 5, -1):
+            try: load(threads=threads)
+            except ModelError as e: print(e.code, e)
+    """
+    words = "{0} threads: the library was made for 1 to 4"
+    said = "".join(f"19 {words.format(n)}\n" for n in (0, 5, -1))
+    assert plain(threaded, code).stdout == said
+
+
+def test_a_manifest_with_an_impossible_number_of_threads(copy):
+    path = copy / "small.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, "threads": "many"}))
+    assert refused(copy) == "'threads' of the manifest is 'many'\n"
