@@ -359,7 +359,8 @@ class Session:
         """Bring selection and open function in line with the head, wherever it went."""
         self._reopen()
         old = self.shown.selection
-        self._choose(old if old is not None and exists(self.state, old) else None)
+        gone = old is not None and not exists(self.state, old)
+        self._choose(FunctionRef(self.shown.open) if gone else old)
 
     def _reopen(self) -> None:
         if self.shown.open not in self.state.module.functions:

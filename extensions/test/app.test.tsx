@@ -135,6 +135,16 @@ test("the loop tree is one tab stop and moves with arrows", async () => {
   expect(kernel.last()).toMatchObject({ type: "select", kind: "loop", uid: Number(knobs()[1]?.dataset.uid) });
 });
 
+test("the graph is one tab stop and moves with arrows", async () => {
+  const cards = (): SVGElement[] => [...page.querySelectorAll<SVGElement>(".tw-card")];
+  expect(cards().filter((card) => card.getAttribute("tabindex") === "0")).toHaveLength(1);
+  expect(cards().filter((card) => card.hasAttribute("tabIndex"))).toEqual([]);
+  cards()[0]?.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+  await settled();
+  expect(cards()[1]?.getAttribute("tabindex")).toBe("0");
+  expect(document.activeElement).toBe(cards()[1]);
+});
+
 test("undo by keyboard, but not while typing", () => {
   const count = kernel.sent.length;
   const press = (target: Element): boolean =>

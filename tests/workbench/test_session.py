@@ -234,3 +234,14 @@ def test_an_old_page_is_told_to_reload(matmul: Client) -> None:
     update = matmul.send("hello", version=0)
     assert update.reports is not None
     assert update.reports[0].hint == "reload the page"
+
+
+def test_where_the_selection_is_gone_its_function_is_selected(matmul: Client) -> None:
+    matmul.select_loop("j")
+    matmul.apply("split", "(None, 8)")
+    matmul.select_loop("j_1")
+    head = matmul.session.schedule.head.id
+    menu = matmul.send("travel", how="undo", to="", head=head).menu
+    assert menu is not None
+    assert menu.selection is not None
+    assert (menu.selection.kind, menu.selection.name) == ("function", "matmul")

@@ -152,13 +152,14 @@ function CardShape(props: CardProps): JSX.Element | null {
     const callee = card.members[0]?.callee;
     if (card.kind !== "group" && callee) props.onOpen(callee);
   };
-  const label = `${card.title}, ${card.detail}${share > 0 ? `, ${(share * 100).toFixed(0)} % of the time` : ""}`;
+  const title = isSmall(card) ? `${card.title} ${card.members[0]?.name ?? ""}` : card.title;
+  const label = `${title}, ${card.detail}${share > 0 ? `, ${(share * 100).toFixed(0)} % of the time` : ""}`;
   return (
     <g
       role="treeitem"
       class={cardClass(props)}
       transform={`translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`}
-      tabIndex={props.tabStop ? 0 : -1}
+      tabindex={props.tabStop ? 0 : -1}
       data-roving={props.index}
       data-name={card.members[0]?.name}
       aria-label={card.kind === "group" ? `${label}, folded` : label}
