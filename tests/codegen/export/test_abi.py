@@ -104,8 +104,9 @@ def test_the_header_is_also_cpp(tmp_path, exported):
     run_linker(["c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{exported}", *made])
 
 
-def test_the_example_of_the_page_runs(tmp_path):
-    """The C program at the top, with a main around it."""
+@pytest.mark.parametrize("pool", [False, True])
+def test_the_examples_of_the_page_run(tmp_path, pool):
+    """The C program at the top, with a main around it; the pool's lines in their places."""
     text = """
 n = symbols("n", lower=0)
 
@@ -116,8 +117,15 @@ def main(x: Buffer[(n, 24), f32], y: Out[(n, 24), f32]):
             y[i, j] = x[i, j] * 2
 """
     made = tw.export(tw.parse(text), tmp_path / "dist", kind="static").directory
-    (code,) = re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL)
+    code, threads = re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL)
     head, body = code.split("\n\n", 1)
+    if pool:
+        head, rest = threads.split("\n\n", 1)
+        opened, closed = rest.split("...\n")
+        body = body.replace("tw_runtime runtime = tw_stdlib_runtime();\n", opened)
+        body = body.replace("model_close(m);\n", closed)
+        assert "tw_pool_open" in body
+        assert "tw_pool_close" in body
     print_it = 'printf("%g\\n", ((float *)y->tensor.data)[71]);\ntw_release(y);'
     body = body.replace("tw_release(y);", print_it)
     data = "static float data[72];\n"
@@ -125,6 +133,6 @@ def main(x: Buffer[(n, 24), f32], y: Out[(n, 24), f32]):
     source.write_text(f"{head}\n{data}int main(void) {{\ndata[71] = 21;\n{body}return 0;\n}}\n")
     program = str(tmp_path / "use")
     library = str(made / "libmodel.a")
-    run_linker(["cc", "-std=c11", f"-I{made}", str(source), library, "-o", program])
+    run_linker(["cc", "-std=c11", "-pthread", f"-I{made}", str(source), library, "-o", program])
     done = subprocess.run([program], cwd=made, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "42\n")
