@@ -15,6 +15,7 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
         "avx512vnni", "bmi2", "f16c", "fma", "lzcnt", "movbe",
     ),
     "aarch64": ("bf16", "dotprod", "fullfp16", "i8mm", "lse", "sve", "sve2"),
+    "riscv64": ("v", "zba", "zbb", "zbs", "zfh", "zvfh"),
 }  # fmt: skip
 """What ``native/processor.c`` knows to look for."""
 
@@ -22,8 +23,7 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
 def needed_features(target: Target) -> tuple[str, ...]:
     """List what the processor has to have, beyond the least of its family.
 
-    WebAssembly's engine checks a module itself; RISC-V has no instruction that tells, so that its
-    features are for the caller to know.
+    WebAssembly's engine checks a module itself.
 
     Raises
     ------

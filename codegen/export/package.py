@@ -253,7 +253,7 @@ def _python(name: str) -> str:
         if word.startswith("POOL_")
     }
     text = (NATIVE / "loader.py").read_text(encoding="utf-8")
-    return text.replace("@NAME@", name).replace("@POOL@", json.dumps(words))
+    return text.replace("@NAME@", name).replace("{}  # @POOL@", json.dumps(words))
 
 
 def _javascript(model: Model) -> str:

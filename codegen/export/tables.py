@@ -86,10 +86,11 @@ def written_results(spec: FunctionSpec) -> tuple[int, ...]:
 # ---------------------------------------------------------------- the generated file
 
 
-def model_source(model: Model, *, wasm: bool = False) -> str:
+def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
     """Write the C file of a model: layout, tables, the shim, and the public functions.
 
-    A WebAssembly module also gets memory and a way to open the model on it.
+    A WebAssembly module also gets memory and a way to open the model on it; ``pool`` shows the
+    pool of threads to a loader in another language.
     """
     parts = [
         f'#include "{model.name}.h"',
@@ -100,10 +101,12 @@ def model_source(model: Model, *, wasm: bool = False) -> str:
         *_tables(model),
         _same(),
         '#include "processor.c"',
+        '#include "sha256.c"',
         '#include "shim.c"',
         '#include "memory.c"',
         *_public(model),
         *(('#include "wasm.c"',) if wasm else ()),
+        *(('#include "pool.c"',) if pool else ()),
     ]
     return "\n".join(parts) + "\n"
 
@@ -144,6 +147,8 @@ def _tables(model: Model) -> Iterator[str]:
     rows = (header[k : k + 24] for k in range(0, len(header), 24))
     body = ",\n".join("  " + ",".join(map(str, row)) for row in rows)
     yield f"static const unsigned char weights_header[HEADER_SIZE + 1] = {{\n{body}\n}};"
+    digest = ", ".join(map(str, model.weights.digest))
+    yield f"static const unsigned char weights_digest[32] = {{{digest}}};"
     needed = "".join(f"{c_text(f)}, " for f in model.features)
     yield f"static const char *const needed_features[] = {{{needed}0}};"
     places = _constant_places(model)

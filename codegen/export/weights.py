@@ -36,6 +36,8 @@ class Weights:
     ----------
     header : bytes
         Everything before the first tensor.
+    digest : bytes
+        The sha256 of everything behind the header.
     size : int
         Bytes of the whole file.
     offsets : Mapping of str to int
@@ -43,6 +45,7 @@ class Weights:
     """
 
     header: bytes
+    digest: bytes
     size: int
     offsets: Mapping[str, int]
 
@@ -58,7 +61,8 @@ def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
         By name.
     """
     names = sorted(constants, key=lambda k: (-constants[k].dtype.bytes, k))
-    entries: dict[str, object] = {"__metadata__": {"sha256": _digest(constants, names)}}
+    digest = _digest(constants, names)
+    entries: dict[str, object] = {"__metadata__": {"sha256": digest.hex()}}
     starts: dict[str, int] = {}
     at = 0
     for name in names:
@@ -79,14 +83,14 @@ def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
         for name in names:
             file.write(_bytes(constants[name]))
     offsets = {name: len(header) + start for name, start in starts.items()}
-    return Weights(header, len(header) + at, MappingProxyType(offsets))
+    return Weights(header, digest, len(header) + at, MappingProxyType(offsets))
 
 
-def _digest(constants: Mapping[str, Constant], names: Sequence[str]) -> str:
+def _digest(constants: Mapping[str, Constant], names: Sequence[str]) -> bytes:
     digest = hashlib.sha256()
     for name in names:
         digest.update(_bytes(constants[name]))
-    return digest.hexdigest()
+    return digest.digest()
 
 
 def _bytes(constant: Constant) -> memoryview:

@@ -3,6 +3,7 @@
 //   import { load } from "./@NAME@.mjs";
 //   const model = await load();                      // node: the files beside this one
 //   const model = await load({ wasm, weights });     // anywhere: bytes that you fetched
+//   const model = await load({ trust: true });       // without the sha256 of the weights
 //   const { data, shape } = model.main({ data: new Float32Array(6), shape: [2, 3] });
 //
 // Arguments are { data, shape } with a typed array of the parameter's dtype, or integers. Several
@@ -13,6 +14,7 @@ const ABI = 1;
 const FUNCTIONS = @FUNCTIONS@;
 const TENSOR = 56;
 const ERROR = 512;
+const TRUST_WEIGHTS = 1;
 
 const ARRAYS = {
   f32: Float32Array, f64: Float64Array, i8: Int8Array, i16: Int16Array, i32: Int32Array,
@@ -30,15 +32,16 @@ export class ModelError extends Error {
   }
 }
 
-/** Open the model. `wasm` and `weights` are bytes; without them, node reads the files. */
-export async function load({ wasm, weights } = {}) {
+/** Open the model. `wasm` and `weights` are bytes; without them, node reads the files. The sha256
+ * of the weights is compared unless you `trust` them. */
+export async function load({ wasm, weights, trust = false } = {}) {
   if (wasm === undefined || weights === undefined) {
     const { readFile } = await import("node:fs/promises");
     wasm ??= await readFile(new URL(`./${NAME}.wasm`, import.meta.url));
     weights ??= await readFile(new URL(`./${NAME}.safetensors`, import.meta.url));
   }
   const { instance } = await WebAssembly.instantiate(wasm, {});
-  return new Model(instance.exports, new Uint8Array(weights));
+  return new Model(instance.exports, new Uint8Array(weights), trust ? TRUST_WEIGHTS : 0);
 }
 
 class Model {
@@ -46,14 +49,15 @@ class Model {
   #model = 0;
   #weights = 0;
 
-  constructor(native, weights) {
+  constructor(native, weights, flags) {
     this.#native = native;
     if (this.#call("abi_version") !== ABI) throw new ModelError("the module is of another version");
     this.#weights = this.#alloc(Math.max(weights.byteLength, 1));
     new Uint8Array(native.memory.buffer, this.#weights, weights.byteLength).set(weights);
     const place = this.#alloc(8);
     try {
-      this.#checked((error) => this.#call("start", this.#weights, weights.byteLength, place, error));
+      const bytes = weights.byteLength;
+      this.#checked((error) => this.#call("start", this.#weights, bytes, flags, place, error));
       this.#model = new DataView(native.memory.buffer).getUint32(place, true);
     } catch (error) {
       this.#call("free", this.#weights);

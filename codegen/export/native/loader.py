@@ -8,11 +8,15 @@ Copy the directory as a whole: every file is checked against the manifest's sha2
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import json
+import os
 import platform
+import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,7 @@ import numpy as np
 NAME = "@NAME@"
 SCHEMA = 1
 ABI = 1
+TRUST_WEIGHTS = 1
 LARGEST_MANIFEST = 64 << 20
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 
@@ -66,7 +71,114 @@ class _Runtime(ctypes.Structure):
     _fields_ = [
         ("version", ctypes.c_int64), ("context", ctypes.c_void_p), ("alloc", ctypes.c_void_p),
         ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p), ("threads", ctypes.c_int64),
+        ("flags", ctypes.c_uint64),
     ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- threads
+
+_POOL: dict[str, int] = {}  # @POOL@
+_SYSTEM = {
+    "CREATE": "pthread_create", "LOCK": "pthread_mutex_lock", "TRY_LOCK": "pthread_mutex_trylock",
+    "UNLOCK": "pthread_mutex_unlock", "WAIT": "pthread_cond_wait", "SIGNAL": "pthread_cond_signal",
+    "MASK": "pthread_sigmask", "TIME": "clock_gettime",
+}  # fmt: skip
+_LOCKS = {
+    "pthread_mutex_init": ("SLEEP_MUTEX", "DONE_MUTEX"),
+    "pthread_cond_init": ("SLEEP_CONDITION", "DONE_CONDITION"),
+}
+_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
+_LINGER = 2.0
+
+
+class _Pool:
+    """Threads that the library starts when a loop needs them, and that sleep else.
+
+    The words are the library's to work on; here they get the system's functions, a new start in a
+    forked child, which has none of its parent's threads, and an end before the process's.
+    """
+
+    def __init__(self, close, threads: int) -> None:
+        self._memory = ctypes.create_string_buffer(_POOL["BYTES"] + 64)
+        self.address = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._process = ctypes.CDLL(None)
+        self._close = close
+        for word, name in _SYSTEM.items():
+            self._put(word, ctypes.cast(getattr(self._process, name), ctypes.c_void_p).value)
+        self._put("BLOCK", int(signal.SIG_BLOCK))
+        self._put("CLOCK", time.CLOCK_MONOTONIC)
+        self._put("LIMIT", threads)
+        kept = {getattr(signal, name) for name in _FAULTS if hasattr(signal, name)}
+        for number in signal.valid_signals() - kept:
+            place = self.address + _POOL["SIGNALS"] + (number - 1) // 8
+            ctypes.c_uint8.from_address(place).value |= 1 << (number - 1) % 8
+        self.renew()
+        _pools.add(self)
+
+    def _put(self, word: str, value: int) -> None:
+        ctypes.c_int64.from_address(self.address + _POOL[word]).value = value
+
+    def _get(self, word: str) -> int:
+        return ctypes.c_int64.from_address(self.address + _POOL[word]).value
+
+    def renew(self) -> None:
+        for word in ("WORK", "BUSY", "SLEEPERS", "GONE", "SIZE"):
+            self._put(word, 0)
+        self._put("MOST", _POOL["WORKERS"])
+        for name, places in _LOCKS.items():
+            for place in places:
+                where = self.address + _POOL[place]
+                ctypes.memset(where, 0, 128)
+                getattr(self._process, name)(ctypes.c_void_p(where), None)
+
+    def close(self) -> None:
+        if self._get("CLOSING"):
+            return
+        self._close(ctypes.c_void_p(self.address))
+        end = time.monotonic() + _LINGER
+        while self._get("GONE") < self._get("SIZE"):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.0005)
+        for k in range(self._get("SIZE")):
+            handle = ctypes.c_uint64.from_address(self.address + _POOL["HANDLES"] + 8 * k)
+            self._process.pthread_join(handle, None)
+        _pools.discard(self)
+
+
+_pools: set[_Pool] = set()
+"""Those whose memory threads may look at."""
+
+
+def _close_pools() -> None:
+    for pool in tuple(_pools):
+        pool.close()
+
+
+def _renew_pools() -> None:
+    for pool in tuple(_pools):
+        pool.renew()
+
+
+atexit.register(_close_pools)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_pools)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _chosen(threads: int | None, manifest: dict) -> int:
+    """How many threads: as asked, else one a core, as many as the library was made for."""
+    most = manifest.get("threads", 1)
+    if not isinstance(most, int) or most < 1:
+        raise ModelError(f"'threads' of the manifest is {most!r}")
+    if threads is None:
+        return min(_cores(), most) if os.name == "posix" else 1
+    if not 1 <= threads <= most:
+        raise ModelError(f"{threads} threads: the library was made for 1 to {most}", 19)
+    return threads
 
 
 def _runtime() -> tuple[_Runtime, list[object]]:
@@ -128,10 +240,29 @@ def check_files(folder: Path, manifest: dict) -> None:
             raise ModelError(f"{path}: missing, or no plain file")
         if not isinstance(facts, dict) or path.stat().st_size != facts.get("bytes"):
             raise ModelError(f"{path}: {path.stat().st_size} bytes, the manifest says otherwise")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != facts.get("sha256"):
-            raise ModelError(f"{path}: its sha256 is not the manifest's")
+        if name != manifest["weights"]:  # those are checked in the memory that they are used in
+            with path.open("rb") as file:
+                _check_digest(path, hashlib.file_digest(file, "sha256"), facts)
+
+
+def read_weights(folder: Path, manifest: dict) -> np.ndarray:
+    """Read the weights to a multiple of 64 bytes, and compare their sha256 with the manifest's.
+
+    Raises ModelError if it differs.
+    """
+    path, facts = folder / manifest["weights"], manifest["files"][manifest["weights"]]
+    raw = np.empty(facts["bytes"] + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    weights = raw[start : start + facts["bytes"]]
+    with path.open("rb") as file:
+        file.readinto(weights)
+    _check_digest(path, hashlib.sha256(weights), facts)
+    return weights
+
+
+def _check_digest(path: Path, digest, facts: dict) -> None:
+    if digest.hexdigest() != facts.get("sha256"):
+        raise ModelError(f"{path}: its sha256 is not the manifest's")
 
 
 # ---------------------------------------------------------------- the model
@@ -140,19 +271,23 @@ def check_files(folder: Path, manifest: dict) -> None:
 class Model:
     """An open model; every exported function is a method. Several threads may call at once."""
 
-    def __init__(self, folder: Path, manifest: dict) -> None:
+    def __init__(self, folder: Path, manifest: dict, threads: int | None = None) -> None:
+        self.threads = _chosen(threads, manifest)
+        self._pool = None
         machine = platform.machine()
         machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
         if manifest["arch"] != machine:
             raise ModelError(f"the library is for {manifest['arch']}, this machine is {machine}")
         self._library = ctypes.CDLL(str(folder / manifest["library"]))
-        self._weights = np.fromfile(folder / manifest["weights"], np.uint8)
-        if self._weights.ctypes.data % 16:
-            raw = np.empty(self._weights.size + 16, np.uint8)
-            start = -raw.ctypes.data % 16
-            raw[start : start + self._weights.size] = self._weights
-            self._weights = raw[start : start + self._weights.size]
+        self._weights = read_weights(folder, manifest)
         self._runtime, self._held = _runtime()
+        self._runtime.flags = TRUST_WEIGHTS  # read_weights has compared them
+        if self.threads > 1:
+            self._pool = _Pool(self._symbol(f"{NAME}_pool_close"), self.threads)
+            parallel = ctypes.cast(self._symbol(f"{NAME}_pool_parallel"), ctypes.c_void_p)
+            self._runtime.context = self._pool.address
+            self._runtime.parallel = parallel.value
+            self._runtime.threads = self.threads
         self._model = ctypes.c_void_p()
         self._close = self._symbol(f"{NAME}_close")
         self._close.restype = None
@@ -201,13 +336,15 @@ class Model:
         return call
 
     def close(self) -> None:
-        """Free the model; results live on."""
+        """Free the model and end its threads; results live on. No call may be running."""
         model, self._model = self._model, ctypes.c_void_p()
         if model:
             self._close(model)
+        if self._pool is not None:
+            self._pool.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_model", None):
+        if getattr(self, "_model", None) or getattr(self, "_pool", None):
             self.close()
 
 
@@ -261,15 +398,18 @@ def _raise(code: int, error: _Error) -> None:
         raise ModelError(error.message.decode(errors="replace") or f"error {code}", code)
 
 
-def load(folder: str | Path | None = None) -> Model:
+def load(folder: str | Path | None = None, *, threads: int | None = None) -> Model:
     """Check the files of a directory (this one's if not given), and open the model.
+
+    A parallel loop runs on as many threads as there are cores, or as ``threads`` says: at most as
+    many as the library was made for. The interpreter's lock is free while a model runs.
 
     Raises ModelError if a file is not what was exported, or the machine cannot run it.
     """
     place = Path(__file__).parent if folder is None else Path(folder)
     manifest = read_manifest(place)
     check_files(place, manifest)
-    return Model(place, manifest)
+    return Model(place, manifest, threads)
 
 
 if __name__ == "__main__":

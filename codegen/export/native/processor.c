@@ -87,6 +87,53 @@ static const char *missing_feature(void) {
   }
   return 0;
 }
+#elif defined(__riscv)
+static long system_call(long number, long a, long b, long c, long d, long e) {
+  register long a7 __asm__("a7") = number, a0 __asm__("a0") = a, a1 __asm__("a1") = b;
+  register long a2 __asm__("a2") = c, a3 __asm__("a3") = d, a4 __asm__("a4") = e;
+  __asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory");
+  return a0;
+}
+
+/* What every core has, in the bits of riscv_hwprobe's key 4, which Linux has from 6.4 on. Before
+ * that, or where it is forbidden, the auxiliary vector tells of the letters alone: v is one. */
+static uint64_t present_features(void) {
+  struct {
+    int64_t key;
+    uint64_t value;
+  } probe = {4, 0};
+  if (!system_call(258, (long)&probe, 1, 0, 0, 0)) return probe.key == 4 ? probe.value : 0;
+  uint64_t pair[2] = {1, 0}, letters = 0;
+  long file = system_call(56, -100, (long)"/proc/self/auxv", 0, 0, 0);
+  if (file < 0) return 0;
+  while (pair[0] && system_call(63, file, (long)pair, sizeof pair, 0, 0) == sizeof pair)
+    if (pair[0] == 16) letters = pair[1];
+  system_call(57, file, 0, 0, 0, 0);
+  return (letters >> ('v' - 'a') & 1) << 2;
+}
+
+static const char *missing_feature(void) {
+  if (!needed_features[0]) return 0;
+  uint64_t present = present_features();
+  for (int k = 0; needed_features[k]; k++) {
+    const char *f = needed_features[k];
+    int known = 0, have = 0;
+#define FEATURE(word, bit)                                            \
+  if (same(f, #word)) {                                               \
+    known = 1;                                                        \
+    have = bit;                                                       \
+  }
+    FEATURE(v, present >> 2 & 1)
+    FEATURE(zba, present >> 3 & 1)
+    FEATURE(zbb, present >> 4 & 1)
+    FEATURE(zbs, present >> 5 & 1)
+    FEATURE(zfh, present >> 27 & 1)
+    FEATURE(zvfh, present >> 30 & 1)
+#undef FEATURE
+    if (!known || !have) return f;
+  }
+  return 0;
+}
 #else
 static const char *missing_feature(void) { return 0; }
 #endif

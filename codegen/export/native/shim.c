@@ -355,7 +355,8 @@ static int32_t check_call(TW_MODEL *model, tw_error *error) {
 
 /* ---------------------------------------------------------------- opening and closing */
 
-static int32_t check_weights(const unsigned char *weights, int64_t bytes, tw_error *error) {
+static int32_t check_weights(const unsigned char *weights, int64_t bytes, int trusted,
+                             tw_error *error) {
   tw_writer w;
   if (!CONSTANTS && !bytes) return TW_OK;
   if (!weights) return fail(error, TW_ERROR_WEIGHTS, "no weights were given (null)");
@@ -373,6 +374,9 @@ static int32_t check_weights(const unsigned char *weights, int64_t bytes, tw_err
     if (weights[k] != weights_header[k])
       return fail(error, TW_ERROR_WEIGHTS,
                   "the header of the weights is not that of this model's file");
+  if (!trusted && !has_digest(weights + HEADER_SIZE, bytes - HEADER_SIZE, weights_digest))
+    return fail(error, TW_ERROR_WEIGHTS,
+                "the tensors of the weights are not those of this model: their sha256 differs");
   return TW_OK;
 }
 
@@ -434,6 +438,8 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
     put_number(&w, TW_ABI_VERSION);
     return TW_ERROR_VERSION;
   }
+  if (runtime->flags & ~(uint64_t)TW_TRUST_WEIGHTS)
+    return fail(error, TW_ERROR_VERSION, "the runtime has flags that version 1 does not know");
   if (!runtime->alloc || !runtime->free)
     return fail(error, TW_ERROR_NULL, "the runtime has no alloc or no free (null)");
   if (runtime->parallel && runtime->threads > MOST_THREADS) {
@@ -452,7 +458,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
     put(&w, ", which the library was made for");
     return TW_ERROR_PROCESSOR;
   }
-  int32_t code = check_weights(weights, bytes, error);
+  int32_t code = check_weights(weights, bytes, runtime->flags & TW_TRUST_WEIGHTS, error);
   if (code) return code;
   TW_MODEL *model = runtime->alloc(runtime->context, sizeof *model, 64);
   if (!model) return fail(error, TW_ERROR_MEMORY, "no memory for the model");

@@ -18,6 +18,9 @@ extern "C" {
 
 #define TW_ABI_VERSION 1
 
+/* Flag of a runtime: open does not compute the sha256 of the weights. For who has done so. */
+#define TW_TRUST_WEIGHTS 1
+
 /* An address in a word of 8 bytes, whatever the size of a pointer. */
 #define TW_WORD(type, name) \
   union {                   \
@@ -95,6 +98,7 @@ typedef struct tw_runtime {
    * gives the first answer that is not 0. Null: everything runs on the caller's thread. */
   int32_t (*parallel)(void *context, tw_body body, int64_t stop, void *environment);
   int64_t threads;
+  uint64_t flags; /* TW_TRUST_WEIGHTS or 0 */
 } tw_runtime;
 
 static inline void tw_release(tw_result *result) {
@@ -136,7 +140,7 @@ static inline void tw_stdlib_free(void *context, void *memory) {
 
 /* A runtime on the C library's memory and the caller's thread. */
 static inline tw_runtime tw_stdlib_runtime(void) {
-  tw_runtime r = {TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1};
+  tw_runtime r = {TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0};
   return r;
 }
 
@@ -370,7 +374,7 @@ static inline tw_pool *tw_pool_open(int64_t threads) {
 /* A runtime on the C library's memory and a pool's threads. */
 static inline tw_runtime tw_pool_runtime(tw_pool *p) {
   tw_runtime r = {TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
-                  p->started + 1};
+                  p->started + 1, 0};
   return r;
 }
 #endif

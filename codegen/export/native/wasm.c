@@ -63,7 +63,7 @@ static void wasm_free(void *context, void *memory) {
     }
 }
 
-static const tw_runtime wasm_runtime = {TW_ABI_VERSION, 0, wasm_alloc, wasm_free, 0, 1};
+static const tw_runtime wasm_runtime = {TW_ABI_VERSION, 0, wasm_alloc, wasm_free, 0, 1, 0};
 
 #define NAMED2(model, name) model##_##name
 #define NAMED(model, name) NAMED2(model, name)
@@ -75,8 +75,10 @@ TW_EXPORT void NAMED(TW_NAME, free)(void *memory) { wasm_free(0, memory); }
 
 TW_EXPORT void NAMED(TW_NAME, release)(tw_result *result) { tw_release(result); }
 
-/* Open the model on the module's own memory. */
-TW_EXPORT int32_t NAMED(TW_NAME, start)(const void *weights, int32_t bytes, TW_MODEL **model,
-                                        tw_error *error) {
-  return open_model(&wasm_runtime, weights, (uint32_t)bytes, model, error);
+/* Open the model on the module's own memory; flags are those of a tw_runtime. */
+TW_EXPORT int32_t NAMED(TW_NAME, start)(const void *weights, int32_t bytes, int32_t flags,
+                                        TW_MODEL **model, tw_error *error) {
+  tw_runtime runtime = wasm_runtime;
+  runtime.flags = (uint32_t)flags;
+  return open_model(&runtime, weights, (uint32_t)bytes, model, error);
 }

@@ -19,12 +19,14 @@ from tests.codegen.export.test_shared import PROGRAMS
 
 
 def test_the_native_code_knows_the_same_features():
-    x86, arm = (NATIVE / "processor.c").read_text().split("#elif defined(__aarch64__)")
-    for text, arch in ((x86, "x86_64"), (arm, "aarch64")):
+    x86, arm, riscv = re.split("#elif defined", (NATIVE / "processor.c").read_text())
+    for text, arch in ((x86, "x86_64"), (arm, "aarch64"), (riscv, "riscv64")):
         assert sorted(re.findall(r"^    FEATURE\((\w+),", text, re.MULTILINE)) == list(
             CHECKED[arch]
         )
-    assert CHECKED["aarch64"] == FEATURES["aarch64"]
+    assert {arch: CHECKED[arch] for arch in ("aarch64", "riscv64")} == {
+        arch: FEATURES[arch] for arch in ("aarch64", "riscv64")
+    }
     assert {f for named in IMPLIED.values() for f in named} <= set(CHECKED["x86_64"])
 
 
@@ -50,6 +52,21 @@ def test_aarch64_without_and_with_the_feature(module, tmp_path):
     said = opened(made, "aarch64", "cortex-a53")
     assert said == "open: 17 this processor has no dotprod, which the library was made for"
     assert opened(made, "aarch64", "max") == ""
+
+
+def test_riscv_without_and_with_the_feature(module, tmp_path):
+    target = tw.Target("cpu", arch="riscv64", features=("v",))
+    made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
+    said = opened(made, "riscv64", "rv64,v=false")
+    assert said == "open: 17 this processor has no v, which the library was made for"
+    assert opened(made, "riscv64", "rv64,v=true") == ""
+
+
+def test_a_system_that_cannot_tell_counts_as_without(module, tmp_path):
+    """The emulator has no riscv_hwprobe, which alone tells of extensions with long names."""
+    target = tw.Target("cpu", arch="riscv64", features=("zba",))
+    made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
+    assert opened(made, "riscv64", "rv64").startswith("open: 17 this processor has no zba")
 
 
 def test_x86_without_the_feature(module, tmp_path):

@@ -46,7 +46,7 @@ def results():
 
 weights = (directory / "minilm.safetensors").read_bytes()
 error, places, held = put(bytes(512)), put(bytes(16)), put(weights)
-checked(call("start", held, len(weights), places, error))
+checked(call("start", held, len(weights), 0, places, error))
 model = word(places)
 numbers = list(map(int, sys.argv[4:]))
 with Path(sys.argv[2]).open("wb") as out:

@@ -21,7 +21,7 @@ static void show(const char *what, int32_t code, const tw_error *error) {
 }
 
 int main(int argc, char **argv) {
-  tw_runtime runtime = {TW_ABI_VERSION, 0, counted_alloc, counted_free, 0, 1}, other = runtime;
+  tw_runtime runtime = {TW_ABI_VERSION, 0, counted_alloc, counted_free, 0, 1, 0}, other = runtime;
   small_model *model, *second;
   tw_error error;
   tw_result *c, *d;
@@ -48,6 +48,15 @@ int main(int argc, char **argv) {
     if (code != TW_ERROR_WEIGHTS || model) printf("header byte %d: %d\n", (int)k, code);
     weights[k] ^= 0x20;
   }
+  other = runtime;
+  other.flags = 6;
+  show("flags", small_open(&other, weights, bytes, &model, &error), &error);
+  weights[bytes - 1] ^= 1;
+  show("altered", small_open(&runtime, weights, bytes, &model, &error), &error);
+  other.flags = TW_TRUST_WEIGHTS;
+  show("altered but trusted", small_open(&other, weights, bytes, &model, &error), &error);
+  small_close(model);
+  weights[bytes - 1] ^= 1;
   for (int64_t room = 0; room < 1000; room++) {
     given = taken = 0;
     left = room;

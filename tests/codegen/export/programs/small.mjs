@@ -42,7 +42,11 @@ refusals.closed = refusal(() => model.main(x, y));
 const { readFile } = await import("node:fs/promises");
 const wasm = await readFile(`${process.argv[2]}/small.wasm`);
 const weights = new Uint8Array(await readFile(`${process.argv[2]}/small.safetensors`));
-for (const [name, bytes] of [["truncated", weights.slice(0, 99)], ["empty", new Uint8Array(0)]]) {
+const altered = weights.slice();
+altered[altered.length - 1] ^= 1;
+(await load({ wasm, weights: altered, trust: true })).close();
+const spoilt = { truncated: weights.slice(0, 99), empty: new Uint8Array(0), altered };
+for (const [name, bytes] of Object.entries(spoilt)) {
   try {
     await load({ wasm, weights: bytes });
   } catch (error) {
