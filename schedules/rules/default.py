@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from ...ir.graph.nodes import Binding, Call, GraphFunc
 from ...ir.graph.operators import get_operator
 from ...ir.loop.nodes import PrimFunc
@@ -10,12 +12,13 @@ from ...ir.target import Target
 from ..primitives.graph.collapse_dims import CollapseDims
 from ..primitives.graph.fuse_tir import called_kernels
 from ..primitives.graph.lift_transforms import PREPARE, liftable
+from ..problem import StepError
 from ..refs import FunctionRef
 from ..schedule import Schedule
 from ..state import State
 from .elementwise import schedule_elementwise
 from .gpu import schedule_for_gpu
-from .machine import machine_of
+from .machine import Machine, machine_of
 from .matmul import schedule_matmul
 from .patterns import Elementwise, Matmul, Other, Rows, classify
 from .rows import inline_into_rows, schedule_rows
@@ -116,16 +119,32 @@ def schedule_kernel(schedule: Schedule, name: str) -> None:
 
 
 def _apply_rule(schedule: Schedule, name: str) -> None:
+    """Apply the first rule that fits; where none does, the kernel stays as it is written."""
+    for rule in _rules(schedule, name):
+        attempt = schedule.branch()
+        try:
+            rule(attempt)
+        except StepError:
+            continue
+        schedule.goto(attempt.head.id)
+        return
+
+
+def _rules(schedule: Schedule, name: str) -> Iterator[Callable[[Schedule], object]]:
     machine = machine_of(schedule.state.target)
     match pattern := classify(schedule.module.prim(name)):
         case Matmul():
-            schedule_matmul(schedule, name, pattern, machine)
+            yield lambda attempt: schedule_matmul(attempt, name, pattern, machine)
         case Rows():
-            if inline_into_rows(schedule, name):  # what is left may be of another kind
-                _apply_rule(schedule, name)
-            else:
-                schedule_rows(schedule, name, pattern, machine)
+            yield lambda attempt: _schedule_rows(attempt, name, pattern, machine)
         case Elementwise():
-            schedule_elementwise(schedule, name, pattern, machine)
+            yield lambda attempt: schedule_elementwise(attempt, name, pattern, machine)
         case Other():
             return
+
+
+def _schedule_rows(schedule: Schedule, name: str, pattern: Rows, machine: Machine) -> None:
+    if inline_into_rows(schedule, name):  # what is left may be of another kind
+        _apply_rule(schedule, name)
+    else:
+        schedule_rows(schedule, name, pattern, machine)

@@ -19,7 +19,7 @@ from ..refs import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
 from .machine import Machine, Tile
-from .patterns import Matmul, classify
+from .patterns import Matmul, classify, loop_of
 
 GEMV_PANELS = 4
 """Panels that the one-row version walks side by side, to have enough loads in flight."""
@@ -194,7 +194,7 @@ def cut(schedule: Schedule, function: str, tile: Tile, width: int) -> None:
         place, unrolled = i0, (i1,)
     schedule.compute_at(product, place)
     schedule.set_scope(_written(schedule, product), "local")
-    _inner(schedule, product, width, tile)
+    _inner(schedule, product, pattern, width, tile)
     _spread(schedule, (*unrolled, j1), width, tile.columns)
     outer = loops[:-2] if tile.rows > 1 else loops[:-1]
     many = [x for x in outer if const_value(schedule.state.loop(x).extent) != 1]
@@ -217,14 +217,15 @@ def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
     return schedule.get_buffer(buffer.name, block.function)
 
 
-def _inner(schedule: Schedule, product: BlockRef, width: int, tile: Tile) -> None:
+def _inner(schedule: Schedule, product: BlockRef, pattern: Matmul, width: int, tile: Tile) -> None:
     """Order the loops of one tile: k outside, rows unrolled, columns as vectors.
 
     Where the machine has an instruction for the whole tile, it does the tile's work.
     """
-    count = 2 if tile.rows > 1 else 1
-    *around, k = schedule.get_loops(product)
-    spatial, groups = tuple(around[-count:]), ()
+    tiled = (pattern.row, pattern.column) if tile.rows > 1 else (pattern.column,)
+    k, *own = (loop_of(schedule, product, pattern, v) for v in (pattern.depth, *tiled))
+    count, groups = len(tiled), ()
+    spatial = tuple(own)
     if tile.group > 1:
         k, one = schedule.split(k, factors=(None, tile.group))
         groups = (one,)

@@ -17,8 +17,10 @@ from ...ir.loop.nodes import (
     Store,
 )
 from ...ir.loop.visit import loads, stores
-from ...ir.symbolic import const_value, free_vars
+from ...ir.symbolic import Expr, const_value, free_vars
 from ..primitives.graph.collapse_dims import nests
+from ..refs import BlockRef, LoopRef
+from ..schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
         return None
     if any(b.init is not None or len(b.iters) != len(spatial) for b in tail):
         return None
-    row, column = spatial[-2:]
+    row, column = _rows_and_columns(head, spatial)
     if 1 in (const_value(column.extent), const_value(depth[0].extent)):
         return None  # one column, or one product each: nothing to tile
     for left, right in (factors, factors[::-1]):
@@ -140,6 +142,14 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
         if ours and theirs and row.var not in _variables(right):
             return Matmul(tuple(before), head, tuple(tail), row, column, depth[0], left, right)
     return None
+
+
+def _rows_and_columns(head: Block, spatial: list[IterVar]) -> list[IterVar]:
+    """Rows and columns as the result has them: neighbours along columns are neighbours there."""
+    by_var: dict[Expr, IterVar] = {v.var: v for v in spatial}
+    last = [i for store in stores(head.body) for i in store.indices[-2:]]
+    found = [by_var[i] for i in last if i in by_var]
+    return found if len(found) == len(last) else spatial[-2:]
 
 
 def _leading(block: Block) -> Iterator[object]:
@@ -169,3 +179,10 @@ def _keeps_rows(func: PrimFunc, block: Block, shared: int) -> bool:
         if load.buffer in temporaries and load.indices[:shared] != rows:
             return False
     return all(s.indices[:shared] == rows for s in stores(block.body))
+
+
+def loop_of(schedule: Schedule, product: BlockRef, pattern: Matmul, item: IterVar) -> LoopRef:
+    """Give the innermost loop that feeds an iteration of a product, in whatever order they are."""
+    binding = schedule.state.block(product).iters[pattern.block.iters.index(item)].binding
+    loops = schedule.get_loops(product)
+    return next(x for x in reversed(loops) if schedule.state.loop(x).var in free_vars(binding))

@@ -44,11 +44,15 @@ def inline_into_rows(schedule: Schedule, function: str) -> bool:
 
 
 def _gathered(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:
-    """Put every block but the last under the innermost row loop of the last."""
+    """Put every block but the last under the innermost row loop of the last.
+
+    A block that nobody reads has no place there, and stays where it is.
+    """
     *before, last = refs
     row = schedule.get_loops(last)[shared - 1]
     for block in reversed(before):
-        schedule.compute_at(block, row)
+        if schedule.get_consumers(block):
+            schedule.compute_at(block, row)
     return refs
 
 

@@ -84,10 +84,18 @@ def _in_one_block(buffer: Buffer, first: _Meeting, second: _Meeting) -> bool:
     if not first.writes or not second.writes:
         pair = [Access(a.indices, a.loops, writes=True) for a in pair]
     blocks = tuple(x for x in common_loops(pair) if _is_several(x))
+    if _same_element(first, second, blocks):
+        return True
     place, boxes = find_place(buffer, pair, blocks)
     moving = {x.var for x in blocks}
     told = {v for b in boxes if b is not None for v in b.base.free & moving}
     return place == blocks and told == moving
+
+
+def _same_element(first: _Meeting, second: _Meeting, shared: tuple[For, ...]) -> bool:
+    """Whether both touch one element, in the same loops: binding those told the blocks apart."""
+    own = {x for x in (*first.loops, *second.loops) if _is_several(x)}
+    return first.indices == second.indices and own <= set(shared)
 
 
 def _apart(first: _Meeting, second: _Meeting, facts: Facts) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import feeds_kind, within_loop
-from ....ir.loop.nodes import Block, For, IterVar, Stmt
+from ....ir.loop.nodes import Block, For, IterVar, Let, Stmt
 from ....ir.loop.visit import children, seq, substitute_in, with_children
 from ....ir.symbolic import (
     Expr,
@@ -20,6 +20,7 @@ from ....ir.symbolic import (
     simplify,
     substitute,
     to_text,
+    var,
 )
 from ...common import counterexample, serial_problems
 from ...edit import Edit, rebind
@@ -168,6 +169,10 @@ def _copied(edit: Edit, statement: Stmt) -> Stmt:
             return replace(inner, uid=edit.mint(), var=new, body=renamed)
         case Block():
             return _copied_block(edit, inner)
+        case Let(var=variable):
+            name = edit.fresh(variable.name)
+            value = var(name, lower=variable.lower, upper=variable.upper)
+            return replace(inner, var=value, body=substitute_in(inner.body, {variable: value}))
         case _:
             return inner
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -94,7 +95,7 @@ class ComputeAt(Primitive):
                 f"{buffer.name!r} is read by {names}, not in loop {loop.var.name!r}",
                 where,
                 {"readers": names},
-                fixes=tuple(self._places(tree, block, readers)),
+                fixes=tuple(self._places(state, readers)),
             )
             return
         yield from between_problems(state, self.block, 5, loop, later=True)
@@ -104,16 +105,17 @@ class ComputeAt(Primitive):
         """Check that iterations can be told from what they write."""
         yield from told_apart_problems(state, self.block, 3)
 
-    def _places(self, tree: Tree, block: Block, readers: list[Block]) -> Iterator[ComputeAt]:
-        """The innermost loop that is around all consumers."""
+    def _places(self, state: State, readers: list[Block]) -> Iterator[ComputeAt]:
+        """The innermost legal loop that is around all consumers."""
         if not readers:
             return
+        tree, block = state.tree(self.block.function), state.block(self.block)
         around = [
             x for x in tree.loops_above(readers[0]) if all(tree.contains(x, b) for b in readers)
         ]
-        free = [x for x in around if not tree.contains(x, block)]
-        if free:
-            yield ComputeAt(self.block, loop_ref(self.block.function, free[-1]))
+        free = [x for x in reversed(around) if not tree.contains(x, block)]
+        places = (ComputeAt(self.block, loop_ref(self.block.function, x)) for x in free)
+        yield from itertools.islice((p for p in places if not state.check(p)), 1)
 
     def rewrite(self, state: State) -> Rewrite:
         """Rebuild the block's loops at the place, and take the old ones away."""

@@ -120,7 +120,7 @@ class Rfactor(Primitive):
                 f"loop {loop.var.name!r} does not feed reduction iterations of block "
                 f"{block.name!r} alone",
                 where,
-                fixes=() if mixed else tuple(self._places(tree, block)),
+                fixes=() if mixed else tuple(self._places(state, tree, block)),
             )
             return
         spatial = {v.var for v in block.iters if v.kind == "spatial"}
@@ -160,10 +160,12 @@ class Rfactor(Primitive):
                 3, f"block {block.name!r} leaves holes in the box it touches", (self.block,)
             )
 
-    def _places(self, tree: Tree, block: Block) -> Iterator[Rfactor]:
+    def _places(self, state: State, tree: Tree, block: Block) -> Iterator[Rfactor]:
         for loop in tree.loops_above(block):
             if feeds_kind(loop, block) == frozenset({"reduce"}):
-                yield replace(self, loop=loop_ref(self.block.function, loop))
+                other = replace(self, loop=loop_ref(self.block.function, loop))
+                if not state.check(other):
+                    yield other
 
     def rewrite(self, state: State) -> Rewrite:
         """Give the update a dimension for the loop, and combine over it afterwards."""

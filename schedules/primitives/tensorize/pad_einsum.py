@@ -123,17 +123,16 @@ class PadEinsum(Primitive):
             yield Problem(
                 5, f"extents {shown} are multiples of {self.padding} already", (self.block,)
             )
-        for item in block.iters:
-            if item.kind == "reduce" and item.var in padded:
-                message = _not_zero(block, item.var)
-                if message is not None:
-                    yield Problem(4, message, (self.block,), fixes=self._without(state, item.var))
+        reduced = [v.var for v in block.iters if v.kind == "reduce" and v.var in padded]
+        harmful = {v: message for v in reduced if (message := _not_zero(block, v)) is not None}
+        for message in harmful.values():
+            yield Problem(4, message, (self.block,), fixes=self._without(state, frozenset(harmful)))
 
-    def _without(self, state: State, variable: Var) -> tuple[PadEinsum, ...]:
-        """The same step that leaves a reduction as it is, if that does anything."""
+    def _without(self, state: State, harmful: frozenset[Var]) -> tuple[PadEinsum, ...]:
+        """The same step that leaves some reductions as they are, if that does anything."""
         iters = state.block(self.block).iters
         pairs = zip(iters, self.padding, strict=True)
-        padding = tuple(1 if v.var is variable else p for v, p in pairs)
+        padding = tuple(1 if v.var in harmful else p for v, p in pairs)
         step = replace(self, padding=padding)
         return (step,) if step._padded(state) else ()  # noqa: SLF001
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....ir.loop.nodes import IterVar
+from ....ir.loop.nodes import Block, IterVar
+from ....ir.loop.visit import loads, stores
 from ...primitives.tensorize.pad_einsum import PadEinsum
 from ...problem import Problem, StepError
 from ...refs import BlockRef, BufferRef, LoopRef
 from ...schedule import Schedule
-from ..patterns import Matmul
+from ..patterns import Matmul, loop_of
 from .loops import joined
 
 TILE: Final = 64
@@ -37,7 +38,13 @@ def schedule_tiles(schedule: Schedule, name: str, pattern: Matmul) -> None:
     mm = schedule.get_block(pattern.block.name, name)
     batch = len([v for v in pattern.block.iters if v.kind == "spatial"]) - 2
     fetches, out = _padded(schedule, mm, pattern)
-    *outer, i, j, k = schedule.get_loops(mm)
+    loops = schedule.get_loops(mm)
+    i, j, k = (
+        loop_of(schedule, mm, pattern, v) for v in (pattern.row, pattern.column, pattern.depth)
+    )
+    outer = tuple(x for x in loops if x not in (i, j, k))
+    if loops != (*outer, i, j, k):
+        schedule.reorder((*outer, i, j, k))
     block_i, own_i, thread_i = schedule.split(i, factors=(None, OWN, SIDE))
     block_j, own_j, thread_j = schedule.split(j, factors=(None, OWN, SIDE))
     tile_k, k = schedule.split(k, factors=(None, DEPTH))
@@ -47,7 +54,7 @@ def schedule_tiles(schedule: Schedule, name: str, pattern: Matmul) -> None:
     for fetch in fetches:
         schedule.set_scope(_written(schedule, fetch), "shared")
         schedule.compute_at(fetch, tile_k)
-    _blocks(schedule, tuple(outer), block_i, block_j)
+    _blocks(schedule, outer, block_i, block_j)
     for fetch in fetches:
         _cooperate(schedule, fetch)
     for loop in _results(schedule, out):
@@ -98,6 +105,8 @@ def _reads(schedule: Schedule, block: BlockRef) -> set[str]:
 
 def _out(schedule: Schedule, mm: BlockRef, pattern: Matmul, crop: BlockRef | None) -> BlockRef:
     """Bring what follows the product into one block."""
+    for block in pattern.epilogue:
+        _check_order(pattern, block)
     tail = [schedule.get_block(b.name, mm.function) for b in pattern.epilogue]
     if crop is not None:
         tail.insert(0, crop)
@@ -107,6 +116,15 @@ def _out(schedule: Schedule, mm: BlockRef, pattern: Matmul, crop: BlockRef | Non
     for block in inner:
         schedule.compute_inline(block)
     return last
+
+
+def _check_order(pattern: Matmul, after: Block) -> None:
+    """Refuse what follows a product and turns it: a thread would need what others summed up."""
+    product = {s.buffer for b in (pattern.block, *pattern.epilogue) for s in stores(b.body)}
+    columns = tuple(v.var for v in after.iters[-2:])
+    for load in loads(after.body):
+        if load.buffer in product and load.indices[-2:] != columns:
+            raise StepError("bind", (Problem(0, f"{after.name!r} turns the product around"),))
 
 
 def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
