@@ -32,3 +32,12 @@ test("LLVM colours values, types and functions", () => {
   expect(kinds.get("<8 x float>")).toBe("type");
   expect(kinds.get("@f")).toBe("call");
 });
+
+test("PTX: comments begin with slashes, instructions have dots, a semicolon ends nothing but them", () => {
+  const kinds = (line: string): string[] => tokenize(line, "assembly").map((token) => `${token.kind}:${token.text}`);
+  expect(kinds("// a comment; all of it")).toEqual(["comment:// a comment; all of it"]);
+  expect(kinds("\t@%p1 bra.uni $L1;")).toContain("keyword:bra.uni");
+  expect(kinds("    ld.param.u64 %rd1, [f_param_0];")).toContain("keyword:ld.param.u64");
+  expect(kinds("    ld.param.u64 %rd1, [f_param_0];").some((kind) => kind.startsWith("comment"))).toBe(false);
+  expect(kinds("    vmovups %zmm0, (%rax) # spill")).toEqual(expect.arrayContaining(["keyword:vmovups", "comment:# spill"]));
+});

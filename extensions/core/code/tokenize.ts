@@ -28,7 +28,7 @@ const SCRIPT: readonly Rule[] = [
   ["number", /\b(?:0x[\da-fA-F]+|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\binf\b|\bnan\b)/y],
   ["keyword", /\b(?:def|for|in|if|elif|else|with|return|as|and|or|not|True|False|None|let|import|from|class|lambda|assert)\b/y],
   ["loop", /\b(?:range|serial|parallel|vectorized|unrolled|unroll|thread_binding|thread|grid|block|init|spatial|reduce|ordered|where|reads|writes)\b/y],
-  ["type", /\b(?:Tensor|Buffer|Shape|Tuple|Prim|Object|Callable|float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)?|bool|f(?:16|32|64)|bf16|[iu](?:8|16|32|64))\b/y],
+  ["type", /\b(?:Tensor|Buffer|Out|InOut|State|Int|Shape|Tuple|Prim|Object|Callable|float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)?|bool|f(?:16|32|64)|bf16|[iu](?:8|16|32|64))\b/y],
   ["call", /\b[A-Za-z_]\w*(?=\()/y],
   ["name", /[A-Za-z_]\w*/y],
   ["operator", /->|:=|\*\*|\/\/|[<>=!]=|[-+*/%<>=@&|^~]/y],
@@ -47,13 +47,13 @@ const LLVM: readonly Rule[] = [
 ];
 
 const ASSEMBLY: readonly Rule[] = [
-  ["comment", /[#;].*/y],
+  ["comment", /(?:#|\/\/).*/y],
   ["decorator", /^\s*\.[\w.]+/y],
   ["call", /[\w.$]+(?=:)/y],
   ["type", /%[a-z]+\d*[a-z]*/y],
   ["type", /\b(?:[xyz]mm\d+|k[0-7]|[re]?[abcd]x|[re]?[sd]i|[re]?[sb]p|r\d+[dwb]?|rip)\b/y],
   ["number", /\$?-?\b(?:0x[\dA-Fa-f]+|\d+)\b/y],
-  ["keyword", /(?<=^\s*)[a-z][a-z0-9]+(?=\s|$)/y],
+  ["keyword", /(?<=^\s*(?:@!?%\w+\s+)?)[a-z][a-z0-9]+(?:[.:]+[a-z0-9]+)*(?=[\s;]|$)/y],
   ["name", /[A-Za-z_.$][\w.$@]*/y],
   ["operator", /[-+*,[\](){}]/y],
 ];
