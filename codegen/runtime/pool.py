@@ -61,6 +61,8 @@ class Pool:
         self._process = process
         for offset, name in _FUNCTIONS.items():
             self._put(offset, ctypes.cast(getattr(process, name), ctypes.c_void_p).value or 0)
+        here = getattr(process, "sched_getcpu", None)  # Linux alone has it
+        self._put(layout.POOL_HERE, ctypes.cast(here, ctypes.c_void_p).value or 0 if here else 0)
         self._put(layout.POOL_BLOCK, int(signal.SIG_BLOCK))
         self._put(layout.POOL_CLOCK, time.CLOCK_MONOTONIC)
         self._put(layout.POOL_MOST, layout.POOL_WORKERS)

@@ -132,6 +132,8 @@ POOL_CODE: Final = 168
 """The first code of the region that is not 0."""
 POOL_SEATS: Final = 176
 """Workers that may join the region."""
+POOL_CORE: Final = 184
+"""Where the region's caller runs, or -1."""
 POOL_SLEEPERS: Final = 192
 """Workers that sleep, or are about to."""
 POOL_CLOSING: Final = 200
@@ -157,6 +159,8 @@ POOL_BLOCK: Final = 312
 POOL_TIME: Final = 320
 """``clock_gettime``, and its number of a clock that only goes forward."""
 POOL_CLOCK: Final = 328
+POOL_HERE: Final = 336
+"""``sched_getcpu``, or null."""
 POOL_SLEEP_MUTEX: Final = 384
 """The mutex and the condition that idle workers sleep on."""
 POOL_SLEEP_CONDITION: Final = 512

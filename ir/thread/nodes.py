@@ -545,25 +545,9 @@ class AtomicStore:
 
 
 Stmt: TypeAlias = (
-    Let
-    | Assign
-    | Allocate
-    | Store
-    | Scatter
-    | Loop
-    | While
-    | If
-    | Parallel
-    | Call
-    | Return
-    | Barrier
-    | Pause
-    | Perform
-    | AtomicUpdate
-    | CompareExchange
-    | AtomicLoad
-    | AtomicStore
-)
+    Let | Assign | Allocate | Store | Scatter | Loop | While | If | Parallel | Call | Return
+    | Barrier | Pause | Perform | AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore
+)  # fmt: skip
 Body: TypeAlias = tuple[Stmt, ...]
 
 

@@ -23,9 +23,9 @@ One region runs at a time. A second caller, or a region inside of a region, does
 there are never more threads at work than callers and workers.
 
 An idle worker looks at the word for ``PATIENCE``, then sleeps on a condition: it costs nothing. It
-sleeps at once where it notices that the system had given its core to somebody else. Waking is a
-hint: it never waits for a lock, it is repeated before every chunk while there is one for somebody
-else, and a woken worker passes it on.
+sleeps at once where it notices that the system had given its core to somebody else, or that it is
+the caller's. Waking is a hint: it never waits for a lock, it is repeated before every chunk while
+there is one for somebody else, and a woken worker passes it on.
 """
 
 from __future__ import annotations
@@ -81,6 +81,15 @@ def pool_time(pool: Ptr) -> int:
     time = stack(16)
     call_code(load_ptr(pool, layout.POOL_TIME), load_i64(pool, layout.POOL_CLOCK), time)
     return load_i64(time, 0) * 1_000_000_000 + load_i64(time, 8)
+
+
+@support
+def core_here(pool: Ptr) -> int:
+    """The core that the calling thread runs on, or -1 where the system does not say."""
+    here = load_ptr(pool, layout.POOL_HERE)
+    if here == NULL:
+        return -1
+    return widen(call_code(here))
 
 
 @support
@@ -184,6 +193,9 @@ def look_out(pool: Ptr) -> int:
             pause()
         if observe(pool, layout.POOL_CLOSING) != 0:
             return 1
+        core = core_here(pool)
+        if core >= 0 and core == observe(pool, layout.POOL_CORE):
+            return 0
         time = pool_time(pool)
         if time - last > INTERRUPTED:
             return 0
@@ -293,6 +305,7 @@ def share_out(pool: Ptr, threads: int, body: Ptr, stop: int, environment: Ptr) -
     store_i64(pool, layout.POOL_CHUNK, chunk)
     store_i64(pool, layout.POOL_CHUNKS, chunks)
     store_i64(pool, layout.POOL_CODE, 0)
+    publish(pool, layout.POOL_CORE, core_here(pool))
     store_i64(pool, layout.POOL_SEATS, threads - 1)
     word = observe(pool, layout.POOL_WORK)
     generation = (word // GENERATION + 1) & GENERATIONS
