@@ -105,6 +105,8 @@ class _Pool:
         self._close = close
         for word, name in _SYSTEM.items():
             self._put(word, ctypes.cast(getattr(self._process, name), ctypes.c_void_p).value)
+        here = getattr(self._process, "sched_getcpu", None)  # Linux alone has it
+        self._put("HERE", ctypes.cast(here, ctypes.c_void_p).value if here else 0)
         self._put("BLOCK", int(signal.SIG_BLOCK))
         self._put("CLOCK", time.CLOCK_MONOTONIC)
         self._put("LIMIT", threads)
