@@ -1,0 +1,503 @@
+"""Random loop-level programs by family: contractions, windows, reductions, chains, gathers, rows.
+
+Each is text, so that a failure can be read and pasted into a test. Arithmetic is exact on the data
+of `arguments` (integers wrap; floats hold small integers), so that results compare bit for bit
+however a schedule orders them; those that are not say so in ``exact``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewright.ir.loop.nodes import BufferParam
+from tilewright.ir.script import parse
+from tilewright.ir.symbolic import evaluate
+
+from tests.strategies import symbols_of
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tilewright.ir.loop.nodes import PrimFunc
+    from tilewright.ir.symbolic import Var
+
+INTEGERS = ("i8", "u8", "i32", "i64")
+FLOATS = ("f16", "bf16", "f32", "f64")
+LARGE = 33
+"""The largest extent: a full vector of the widest processor, and a tail."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The text of a function ``random``, and how its results compare."""
+
+    family: str
+    text: str
+    exact: bool = True
+
+    @property
+    def function(self) -> PrimFunc:
+        """The parsed function."""
+        return parse(self.text).prims[0]
+
+
+class Maker:
+    """Draws the parts that programs are made of."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.symbols: dict[str, int] = {}
+
+    def extent(self, symbol: str, *constants: int, least: int = 1) -> str:
+        """Draw a symbol, more often than a constant; from 0, half of the time, if it may be."""
+        if self.rng.random() < 0.65:
+            self.symbols[symbol] = least or self.rng.randint(0, 1)
+            return symbol
+        return str(self.rng.choice(constants or (1, 3, 4, 6, 16)))
+
+    def text(self, body: str) -> str:
+        """Put the declarations of the symbols that were drawn before a function."""
+        lines = [f'{s} = symbols("{s}", lower={low})' for s, low in self.symbols.items()]
+        return "\n".join([*lines, "", "@prim_func", body])
+
+    def dtype(self, *options: str) -> str:
+        return self.rng.choice(options or (*INTEGERS, *FLOATS))
+
+
+def buffer(name: str, dims: Sequence[str], dtype: str, kind: str = "Buffer") -> str:
+    inner = ", ".join(dims) + ("," if len(dims) == 1 else "")
+    return f"{name}: {kind}[({inner}), {dtype}]"
+
+
+def strided(rng: random.Random, name: str, dims: Sequence[str], dtype: str) -> str:
+    """Sometimes declare a matrix whose rows lie further apart than they are long."""
+    if len(dims) == 2 and rng.random() < 0.2:
+        pad = rng.choice([1, 4])
+        return f"{name}: Buffer(({dims[0]}, {dims[1]}), {dtype}, strides=({dims[1]} + {pad}, 1))"
+    return buffer(name, dims, dtype)
+
+
+def at(name: str, indices: Sequence[str]) -> str:
+    return f"{name}[{', '.join(indices)}]" if indices else f"{name}[()]"
+
+
+def nest(loops: Sequence[tuple[str, str]], lines: Sequence[str]) -> str:
+    """Put lines into loops over extents."""
+    found = [f"{'    ' * (d + 1)}for {v} in range({e}):" for d, (v, e) in enumerate(loops)]
+    return "\n".join([*found, *("    " * (len(loops) + 1) + line for line in lines)])
+
+
+def zero(dtype: str) -> str:
+    return f"{dtype}(0)"
+
+
+# ---------------------------------------------------------------- contractions
+
+
+def contraction(rng: random.Random) -> Program:
+    """A matrix product: any layouts, a batch or none, widening or not, with an epilogue or none."""
+    m = Maker(rng)
+    inputs, total = rng.choice([
+        ("f32", "f32"), ("f32", "f32"), ("i32", "i32"), ("i8", "i32"), ("u8", "i32"),
+        ("f16", "f32"), ("bf16", "f32"), ("f64", "f64"), ("i64", "i64"), ("f16", "f16"),
+    ])  # fmt: skip
+    right = "i8" if inputs == "u8" else inputs
+    sizes = {"i": m.extent("M", 1, 6, 7), "j": m.extent("N", 1, 8, 16), "k": m.extent("K", 1, 4, 5)}
+    batch = rng.random() < 0.3
+    if batch:
+        sizes["b"] = m.extent("B", 1, 2, 3)
+
+    def operand(label: str, dims: str, dtype: str, kind: str = "Buffer") -> tuple[str, str]:
+        own = [*dims]
+        if rng.random() < 0.4:
+            own.reverse()
+        if batch and (kind == "Out" or rng.random() < 0.7):
+            own.insert(rng.randint(0, 1), "b")
+        shape = [sizes[d] for d in own]
+        made = strided(rng, label, shape, dtype) if kind == "Buffer" else buffer(
+            label, shape, dtype, kind)  # fmt: skip
+        return made, at(label, [f"v{d}" for d in own])
+
+    a, at_a = operand("A", "ik", inputs)
+    b, at_b = operand("W", "kj", right)
+    c, at_c = operand("C", "ij", total, "Out")
+    factors = [f"{total}({x})" if inputs != total else x for x in (at_a, at_b)]
+    rng.shuffle(factors)
+    axes = ["i", "j", "k"] if rng.random() < 0.6 else rng.sample(["i", "j", "k"], 3)
+    order = ["b", *axes] if batch else axes
+    bound = ", ".join(f"{'reduce' if d == 'k' else 'spatial'}({d})" for d in order)
+    head = f"{', '.join(f'v{d}' for d in order)} = {bound}"
+    epilogue = rng.random() < 0.35 and not batch
+    target = at_c.replace("C", "S", 1) if epilogue else at_c
+    lines = [
+        'with block("mm"):',
+        f"    {head}",
+        f"    with init(): {target} = {zero(total)}",
+        f"    {target} += {' * '.join(factors)}",
+    ]
+    body = nest([(d, sizes[d]) for d in order], lines)
+    local = ""
+    if epilogue:
+        local = f"    S = alloc({c.split('[', 1)[1].rsplit(',', 1)[0]}, {total})\n"
+        own = at_c[2:-1].split(", ")
+        renamed = [f"w{d[1]}" for d in own]
+        value = rng.choice([
+            f"max({at('S', renamed)}, {zero(total)})", f"{at('S', renamed)} + D[{renamed[1]}]",
+        ])  # fmt: skip
+        after = [
+            'with block("epilogue"):',
+            f"    {', '.join(renamed)} = {', '.join(f'spatial({d[1]}1)' for d in own)}",
+            f"    {at('C', renamed)} = {value}",
+        ]
+        body += "\n" + nest([(f"{d[1]}1", sizes[d[1]]) for d in own], after)
+        c = buffer("D", [sizes[own[1][1]]], total) + ", " + c
+    return Program("contraction", m.text(f"def random({a}, {b}, {c}):\n{local}{body}\n"))
+
+
+def window(rng: random.Random) -> Program:
+    """A convolution or a pooling: windows that overlap, strides, dilation."""
+    m = Maker(rng)
+    dtype = m.dtype("f32", "f32", "i32", "i8", "f16")
+    n, o, c = m.extent("n", 5, 9, 16), m.extent("o", 1, 3, 8), m.extent("c", 1, 2, 4)
+    step, apart, size = rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2]), rng.choice([1, 2, 3])
+    scale = f"vx * {step}" if step > 1 else "vx"
+    place = f"{scale} + vr * {apart}" if apart > 1 else f"{scale} + vr"
+    length = f"{n} * {step} + {(size - 1) * apart}"
+    if rng.random() < 0.6:
+        out = rng.choice([("o", "x"), ("x", "o")])
+        dims = {"o": o, "x": n}
+        target = at("y", [f"v{d}" for d in out])
+        lines = [
+            'with block("conv"):',
+            "    vo, vx, vc, vr = spatial(o1), spatial(x1), reduce(c1), reduce(r1)",
+            f"    with init(): {target} = {zero(dtype)}",
+            f"    {target} += x[vc, {place}] * w[vo, vc, vr]",
+        ]
+        body = nest([("o1", o), ("x1", n), ("c1", c), ("r1", str(size))], lines)
+        params = (
+            buffer("x", [c, length], dtype),
+            buffer("w", [o, c, str(size)], dtype),
+            buffer("y", [dims[d] for d in out], dtype, "Out"),
+        )
+    else:
+        lines = [
+            'with block("pool"):',
+            "    vo, vx, vr = spatial(o1), spatial(x1), reduce(r1)",
+            f"    with init(): y[vo, vx] = {'-inf' if dtype in FLOATS else zero(dtype)}",
+            f"    y[vo, vx] = max(y[vo, vx], x[vo, {place}])",
+        ]
+        body = nest([("o1", o), ("x1", n), ("r1", str(size))], lines)
+        params = (buffer("x", [o, length], dtype), buffer("y", [o, n], dtype, "Out"))
+    return Program("window", m.text(f"def random({', '.join(params)}):\n{body}\n"))
+
+
+# ---------------------------------------------------------------- reductions
+
+
+def reduction(rng: random.Random) -> Program:
+    """Sums, extremes, products and truth tables over rows, columns or all, some of them guarded."""
+    m = Maker(rng)
+    n, k = m.extent("n", 1, 5, 16, least=0), m.extent("k", 1, 7, 16)
+    kind = rng.choice(["sum", "sum", "max", "min", "any", "all", "xor"])
+    dtype = "bool" if kind in ("any", "all") else m.dtype(
+        *INTEGERS, *(FLOATS if kind != "xor" else ()))  # fmt: skip
+    start = {"any": "False", "all": "True"}.get(kind, zero(dtype))
+    if kind in ("max", "min") and dtype in FLOATS:
+        start = "-inf" if kind == "max" else "inf"
+    over = rng.choice(["rows", "columns", "both"])
+    kinds = {"rows": ("spatial", "reduce"), "columns": ("reduce", "spatial")}
+    first, second = kinds.get(over, ("reduce", "reduce"))
+    out = at("y", [v for v, x in (("vi", first), ("vk", second)) if x == "spatial"])
+    value = rng.choice(["x[vi, vk]", "x[vi, vk]", "where(vk <= vi, x[vi, vk], ZERO)",
+                        "where((vi + vk) % 3 < 2, x[vi, vk], ZERO)"])  # fmt: skip
+    value = value.replace("ZERO", start)
+    combine = {
+        "sum": f"{out} + {value}", "max": f"max({out}, {value})", "min": f"min({out}, {value})",
+        "any": f"{out} | {value}", "all": f"{out} & {value}", "xor": f"{out} ^ {value}",
+    }[kind]  # fmt: skip
+    tile = rng.choice([0, 0, 3, 8])
+    loops, bind, guard = [("i", n), ("k2", k)], "k2", []
+    if tile:
+        loops = [("i", n), ("k0", f"ceildiv({k}, {tile})"), ("k1", str(tile))]
+        bind, guard = f"k0 * {tile} + k1", [f"    guard(k0 * {tile} + k1 < {k})"]
+    lines = [
+        'with block("fold"):',
+        f"    vi, vk = {first}({n}, i), {second}({k}, {bind})",
+        *guard,
+        f"    with init(): {out} = {start}",
+        f"    {out} = {combine}",
+    ]
+    shape = {"rows": [n], "columns": [k], "both": []}[over]
+    out_param = buffer("y", shape, dtype, "Out") if shape else f"y: Out[(), {dtype}]"
+    body = nest(loops, lines)
+    params = f"{strided(rng, 'x', [n, k], dtype)}, {out_param}"
+    return Program("reduction", m.text(f"def random({params}):\n{body}\n"))
+
+
+# ---------------------------------------------------------------- element by element
+
+
+def chain(rng: random.Random) -> Program:
+    """Producers and consumers in several dtypes, over two dimensions, shifted or turned."""
+    m = Maker(rng)
+    n, k = m.extent("n", 1, 6, 17, least=0), m.extent("k", 1, 4, 16)
+    last, dtype = "x", m.dtype(*INTEGERS, *FLOATS, "bool")
+    params = [buffer("x", [n, k], dtype)]
+    count, body, local = rng.randint(2, 4), [], []
+    for step in range(count):
+        name = "y" if step == count - 1 else f"t{step}"
+        i, j = f"i{step}", f"j{step}"
+        vi, vj = f"vi{step}", f"vj{step}"
+        value, made = _link(m, dtype, [vi, vj], last, step, params, (n, k))
+        loops = [(i, n), (j, k)]
+        if rng.random() < 0.3:
+            loops.reverse()
+        lines = [
+            f'with block("b{step}"):',
+            f"    {vi}, {vj} = spatial({i}), spatial({j})",
+            f"    {name}[{vi}, {vj}] = {value}",
+        ]
+        body.append(nest(loops, lines))
+        if name != "y":
+            local.append(f"    {name} = alloc(({n}, {k}), {made})")
+        last, dtype = name, made
+    params.append(buffer("y", [n, k], dtype, "Out"))
+    text = "\n".join([f"def random({', '.join(params)}):", *local, *body, ""])
+    return Program("chain", m.text(text))
+
+
+def _link(  # noqa: PLR0917
+    m: Maker, dtype: str, v: list[str], last: str, step: int, params: list[str], dims: tuple
+) -> tuple[str, str]:
+    """Draw an element, and its dtype."""
+    rng, here = m.rng, at(last, v)
+    if rng.random() < 0.3:
+        made = m.dtype(*INTEGERS, *FLOATS, "bool")
+        return f"{made}({here})", made
+    options = [f"where({v[0]} + {v[1]} < 5, {here}, {here})"]
+    if dtype == "bool":
+        options += [f"not {here}", f"{here} & ({v[1]} % 2 < 1)", f"where({here}, {v[0]} < 2, True)"]
+        return rng.choice(options), "bool"
+    options += [f"max({here}, {zero(dtype)})", f"min({here}, {dtype}(3))", f"abs({here})",
+                f"{here} + {here}", f"-{here}", f"where({here} > {zero(dtype)}, {here}, {dtype}(2))",
+                f"{here} + {dtype}({v[1]})", f"sign({here})"]  # fmt: skip
+    if dtype in INTEGERS:
+        options += [f"{here} * {here}", f"{here} // {dtype}(3)", f"{here} % {dtype}(3)",
+                    f"{here} << {dtype}(2)", f"{here} >> {dtype}(1)", f"~{here}",
+                    f"{here} ^ {dtype}(5)"]  # fmt: skip
+    else:
+        options += [f"floor({here})", f"{here} * {dtype}(0.5)"]
+    chosen = rng.choice(options)
+    if rng.random() < 0.4:
+        other, shape, index = rng.choice([
+            (f"p{step}", [dims[1]], [v[1]]), (f"p{step}", [dims[0]], [v[0]]),
+            (f"p{step}", [dims[1], dims[0]], [v[1], v[0]]), (f"p{step}", [], []),
+            (f"p{step}", [f"{dims[0]} + 1", dims[1]], [f"{v[0]} + 1", v[1]]),
+        ])  # fmt: skip
+        shown = buffer(other, shape, dtype) if shape else f"{other}: Buffer[(), {dtype}]"
+        params.append(shown)
+        chosen = f"{rng.choice(['max', 'min'])}({chosen}, {at(other, index)})"
+    return chosen, dtype
+
+
+def gather(rng: random.Random) -> Program:
+    """Rows chosen by an array of integers, copied or summed up."""
+    m = Maker(rng)
+    dtype = m.dtype("f32", "i32", "i8", "f16", "f64")
+    n, k = m.extent("n", 1, 5, 9), m.extent("k", 1, 4, 16)
+    rows, index = m.extent("r", 2, 7, least=2), rng.choice(["i32", "i64"])
+    mode = rng.choice(["clamped", "clamped", "checked"])
+    if rng.random() < 0.6:
+        lines = [
+            'with block("gather"):',
+            "    vi, vj = spatial(i), spatial(j)",
+            f"    with {mode}(at[vi], 0, {rows}) as row:",
+            "        y[vi, vj] = x[row, vj] + x[row, vj]",
+        ]
+        out = [n, k]
+    else:
+        lines = [
+            'with block("bag"):',
+            "    vi, vj = reduce(i), spatial(j)",
+            f"    with init(): y[vj] = {zero(dtype)}",
+            f"    with {mode}(at[vi], 0, {rows}) as row:",
+            "        y[vj] += x[row, vj]",
+        ]
+        out = [k]
+    params = (buffer("x", [rows, k], dtype), buffer("at", [n], index))
+    text = f"def random({', '.join(params)}, {buffer('y', out, dtype, 'Out')}):\n"
+    return Program("gather", m.text(text + nest([("i", n), ("j", k)], lines) + "\n"))
+
+
+def border(rng: random.Random) -> Program:
+    """A copy with a border, a turned or tiled view, or two parts put one after the other."""
+    m = Maker(rng)
+    dtype = m.dtype(*INTEGERS, *FLOATS, "bool")
+    n, k = m.extent("n", 1, 6, 16), m.extent("k", 1, 5, 8)
+    fill = "False" if dtype == "bool" else zero(dtype)
+    kind = rng.choice(["pad", "concat", "flat", "turn"])
+    if kind == "pad":
+        low, high = rng.randint(0, 3), rng.randint(0, 3)
+        extent = f"{n} + {low + high}"
+        inside = f"{low} <= vi and vi < {n} + {low}"
+        out, value = [extent, k], f"where({inside}, x[vi - {low}, vj], {fill})"
+        params = [buffer("x", [n, k], dtype)]
+    elif kind == "concat":
+        extra = m.extent("q", 1, 4)
+        extent = f"{n} + {extra}"
+        out, value = [extent, k], f"where(vi < {n}, x[vi, vj], z[vi - {n}, vj])"
+        params = [buffer("x", [n, k], dtype), buffer("z", [extra, k], dtype)]
+    elif kind == "flat":
+        extent, out = n, [n, k]
+        value, params = f"x[vi * {k} + vj]", [buffer("x", [f"{n} * {k}"], dtype)]
+    else:
+        extent, out = n, [k, n]
+        value, params = "x[vi, vj]", [buffer("x", [n, k], dtype)]
+    target = at("y", ["vj", "vi"] if kind == "turn" else ["vi", "vj"])
+    lines = [
+        'with block("copy"):',
+        f"    vi, vj = spatial({extent}, i), spatial({k}, j)",
+        f"    {target} = {value}",
+    ]
+    params.append(buffer("y", out, dtype, "Out"))
+    body = nest([("i", extent), ("j", k)], lines)
+    return Program("border", m.text(f"def random({', '.join(params)}):\n{body}\n"))
+
+
+# ---------------------------------------------------------------- rows
+
+SOFTMAX = """def random(x: Buffer[({n}, {k}), {t}], y: Out[({n}, {k}), {t}]):
+    top = alloc(({n},), f32)
+    total = alloc(({n},), f32)
+    for i in range({n}):
+        for k1 in range({k}):
+            with block("top"):
+                vi, vk = spatial(i), reduce(k1)
+                with init(): top[vi] = -inf
+                top[vi] = max(top[vi], f32(x[vi, vk]))
+    for i1 in range({n}):
+        for k2 in range({k}):
+            with block("total"):
+                wi, wk = spatial(i1), reduce(k2)
+                with init(): total[wi] = 0.0
+                total[wi] += exp(f32(x[wi, wk]) - top[wi])
+    for i2 in range({n}):
+        for j in range({k}):
+            with block("divided"):
+                ui, uj = spatial(i2), spatial(j)
+                y[ui, uj] = {t}(exp(f32(x[ui, uj]) - top[ui]) / total[ui])
+"""
+
+NORM = """def random(x: Buffer[({n}, {k}), {t}], g: Buffer[({k},), {t}], y: Out[({n}, {k}), {t}]):
+    mean = alloc(({n},), f32)
+    square = alloc(({n},), f32)
+    for i in range({n}):
+        for k1 in range({k}):
+            with block("mean"):
+                vi, vk = spatial(i), reduce(k1)
+                with init(): mean[vi] = 0.0
+                mean[vi] += f32(x[vi, vk])
+    for i1 in range({n}):
+        for k2 in range({k}):
+            with block("square"):
+                wi, wk = spatial(i1), reduce(k2)
+                with init(): square[wi] = 0.0
+                square[wi] += f32(x[wi, wk]) * f32(x[wi, wk])
+    for i2 in range({n}):
+        for j in range({k}):
+            with block("scale"):
+                ui, uj = spatial(i2), spatial(j)
+                y[ui, uj] = {t}({value}) * g[uj]
+"""
+
+SCALED = (
+    "(f32(x[ui, uj]) - mean[ui]) * rsqrt(square[ui] + 1.0)",
+    "f32(x[ui, uj]) - mean[ui]",
+    "f32(x[ui, uj]) * mean[ui] + square[ui]",
+)
+
+
+def rows(rng: random.Random) -> Program:
+    """A softmax or a norm: reductions that the row they come from waits for."""
+    m = Maker(rng)
+    n, k = m.extent("n", 1, 3, 5, least=0), m.extent("k", 1, 8, 17)
+    dtype = m.dtype("f32", "f32", "f16", "bf16")
+    if rng.random() < 0.4:
+        return Program("rows", m.text(SOFTMAX.format(n=n, k=k, t=dtype)), exact=False)
+    value = rng.choice(SCALED)
+    exact = "rsqrt" not in value and dtype == "f32"
+    return Program("rows", m.text(NORM.format(n=n, k=k, t=dtype, value=value)), exact=exact)
+
+
+FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
+    f.__name__: f for f in (contraction, window, reduction, chain, gather, border, rows)
+}
+
+
+def program(rng: random.Random) -> Program:
+    """Draw a program of any family."""
+    return rng.choice(list(FAMILIES.values()))(rng)
+
+
+# ---------------------------------------------------------------- data
+
+
+def sizes(rng: random.Random, func: PrimFunc, work: int = 4000) -> dict[Var, int]:
+    """Draw a value for every symbol: often the least, sometimes a large one, rarely all large."""
+    symbols = symbols_of(func)
+    found = {v: rng.choice([v.lower or 0, 1, 2, 3, 5, 7]) for v in symbols}
+    found = {v: max(v.lower or 0, x) for v, x in found.items()}
+    for v in rng.sample(symbols, min(len(symbols), rng.choice([0, 1, 1, 2]))):
+        before, found[v] = found[v], rng.choice([8, 16, 17, LARGE])
+        if _work(found.values()) > work:
+            found[v] = before
+    return found
+
+
+def _work(values) -> int:
+    product = 1
+    for value in values:
+        product *= max(1, value)
+    return product
+
+
+def arguments(func: PrimFunc, env: Mapping[Var, int], seed: int = 0) -> list[np.ndarray]:
+    """Make arrays for all buffer parameters: any integers, and floats exact when summed up."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for param in func.params:
+        if isinstance(param, BufferParam):
+            shape = [int(evaluate(d, env)) for d in param.buffer.shape]
+            array = _numbers(rng, shape, param.buffer.dtype.numpy, param.buffer.name)
+            made.append(_laid_out(array, param, env))
+    return made
+
+
+def _numbers(rng, shape: list[int], kind: np.dtype, name: str) -> np.ndarray:
+    if name == "at":
+        return rng.integers(0, 2, shape).astype(kind)
+    if kind == np.bool_:
+        return rng.integers(0, 2, shape).astype(kind)
+    if np.issubdtype(kind, np.integer):
+        low, high = (-128, 128) if np.issubdtype(kind, np.signedinteger) else (0, 256)
+        return rng.integers(low, high, shape).astype(kind)
+    largest = 1 if kind.itemsize == 2 else 4
+    return rng.integers(-largest, largest + 1, shape).astype(kind)
+
+
+def _laid_out(array: np.ndarray, param: BufferParam, env: Mapping[Var, int]) -> np.ndarray:
+    """Put an array into memory as its buffer's strides say."""
+    strides = param.buffer.strides
+    if strides is None:
+        return array
+    steps = [int(evaluate(s, env)) for s in strides]
+    reach = sum((d - 1) * s for d, s in zip(array.shape, steps, strict=True)) + 1
+    memory = np.zeros(max(reach, 1) if array.size else 1, array.dtype)
+    scaled = [s * array.itemsize for s in steps]
+    view = np.ndarray(array.shape, array.dtype, memory, 0, scaled)
+    view[...] = array
+    return view

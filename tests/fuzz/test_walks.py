@@ -1,0 +1,39 @@
+"""Random programs, random legal steps, every oracle; long in `make fuzz`, seconds in CI."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codegen.kernels import LEVELS
+from tests.fuzz.programs import FAMILIES
+from tests.fuzz.walks import VERBS, Counts, by_rules, toward, walked
+
+ACCEPTED = {True: 2, False: 200}
+"""Accepted steps of each primitive, by whether CI asks."""
+RARE = ("tensorize", "unannotate")
+"""Random programs hold no tile of an instruction, and few notes: only refusals are checked."""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_step_keeps_its_promises(verb: str, fuzz_factor: int) -> None:
+    counts, wanted = Counts(), ACCEPTED[fuzz_factor == 1]
+    for seed in range(40 * wanted if verb not in RARE else 4 * wanted):
+        if counts.accepted[verb] >= wanted:
+            break
+        toward(verb, seed, counts)
+    assert counts.accepted[verb] >= wanted or verb in RARE
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_steps_in_any_order(family: str, fuzz_factor: int) -> None:
+    counts = Counts()
+    for seed in range(3 if fuzz_factor == 1 else 150):
+        walk = walked(seed, counts, family)
+        walk.run(["", *LEVELS][seed % (1 + len(LEVELS))])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_default_rules(family: str, fuzz_factor: int) -> None:
+    counts = Counts()
+    for seed in range(3 if fuzz_factor == 1 else 200):
+        by_rules(seed, counts, family).run(["", *LEVELS][seed % (1 + len(LEVELS))])
