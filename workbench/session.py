@@ -75,6 +75,8 @@ Publish = Callable[[Update, list[bytes]], None]
 
 _REPORTS = 20
 
+_TONES: dict[bool, Tone] = {True: "good", False: "bad"}
+
 FOLLOW = 0.05
 """Seconds after which the view follows a head that somebody else moved."""
 
@@ -376,7 +378,7 @@ class Session:
 
     def _save(self, kind: str) -> None:
         trace = self.schedule.trace
-        stem = self.title or "trace"
+        stem = self.title or self.shown.open
         if kind == "json":
             self.shown.document = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
         else:
@@ -410,10 +412,13 @@ class Session:
                 verdict = self._bench.verify(head, root, function.name, samples, progress)
                 self.story.judged(head.id, agrees=verdict.agrees)
                 self.shown.verdict = verdict
+                said = "matches" if verdict.agrees else "differs from"
+                self._say(f"compiled: {said} the interpreter", _TONES[verdict.agrees])
             else:
                 timing = self._bench.time(head, function.name, samples, progress)
                 self.story.measured(head.id, timing.median)
                 self.shown.timing = timing
+                self._say_time(timing)
 
         self.jobs.start("Time" if what == "time" else "Compile", work)
 
@@ -424,9 +429,13 @@ class Session:
         samples = self.samples(function)
 
         def work(progress: Progress) -> None:
-            self.shown.timing = self._bench.time_kernel(head, name, samples, progress)
+            self.shown.timing = timing = self._bench.time_kernel(head, name, samples, progress)
+            self._say_time(timing)
 
         self.jobs.start(f"Time {name}", work)
+
+    def _say_time(self, timing: Timing) -> None:
+        self._say(f"timed: {timing.function} takes {timing.median / 1e3:.3g} ms", "good")
 
     def _check_idle(self) -> None:
         if self.jobs.busy:

@@ -1,4 +1,4 @@
-"""The texts below the loop level: of a processor, and of a GPU that is not there."""
+"""The texts below the loop level of a GPU that is not there; what is said when a job is done."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def test_a_kernel_for_a_gpu_shows_what_a_gpu_would_run(
     page.send("lower", kind="assembly")
     page.session.jobs.wait()
     assert ".target sm_90a" in page.session.shown.lowered.text
+
+
+def test_the_result_of_a_job_is_said(matmul: Client) -> None:
+    """A live region reads it to those who do not see the badge."""
+    for what, said in (("compile", "compiled: matches the interpreter"), ("time", "timed: matmul")):
+        matmul.send("run", what=what, function="")
+        matmul.session.jobs.wait()
+        told = [u.applied for u, _ in matmul.heard if u.applied is not None]
+        assert said in told[-1].message

@@ -25,8 +25,11 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
     reveal(list.current?.lastElementChild);
   }, [lines.length]);
   const load = (event: Event): void => {
-    const chosen = (event.currentTarget as HTMLInputElement).files?.[0];
-    void chosen?.text().then((text) => store.send({ type: "load", text }));
+    const input = event.currentTarget as HTMLInputElement;
+    void input.files?.[0]?.text().then((text) => {
+      input.value = ""; // so that the same file, edited meanwhile, can be chosen again
+      store.send({ type: "load", text });
+    });
   };
   return (
     <div class="tw-panel">
