@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -38,6 +37,7 @@ from .link import (
     link_wasm,
     write_objects,
 )
+from .names import check_functions, check_name
 from .symbols import rename
 from .tables import Model, header_text, model_source, symbol_of
 from .weights import write_weights
@@ -45,7 +45,6 @@ from .weights import write_weights
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
 LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm"}
 """What the library of each kind is called."""
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def export(
         If the program or the target cannot be exported as this kind.
     """
     _check(kind, name)
-    made = Path(directory)
+    module, made = module_of(program), _path(directory)
     chosen = _for_kind(as_target(target if target is not None else own_target(program)), kind)
     beside = _beside(made)
     # A folder inside, because the one beside is made for nobody but its owner to read.
@@ -111,7 +110,7 @@ def export(
     write = _write_kernels if kind in GPU_KINDS else _write
     try:
         folder.mkdir()
-        write(module_of(program), folder, chosen, (kind, name), progress)
+        write(module, folder, chosen, (kind, name), progress)
         _settle(folder)
         folder.replace(made)
     except OSError as error:
@@ -125,10 +124,16 @@ def export(
 def _check(kind: str, name: str) -> None:
     if kind not in KINDS:
         raise ExportError(f"no kind {kind!r}", hint=f"kinds are {', '.join(map(repr, KINDS))}")
-    if not _NAME.fullmatch(name):
-        raise ExportError(
-            f"{name!r} is no name in C", hint="letters, digits and underscores, a letter first"
-        )
+    check_name(name, kind)
+
+
+def _path(directory: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(directory)
+    except TypeError:
+        raise ExportDirectoryError(
+            f"{directory!r} is no directory's name", hint="a str or a pathlib.Path"
+        ) from None
 
 
 def _for_kind(target: Target, kind: str) -> Target:
@@ -157,15 +162,19 @@ def _settle(folder: Path) -> None:
 
 def _beside(made: Path) -> Path:
     """Make the folder that becomes the directory when everything is in it."""
-    if made.exists() or made.is_symlink():
-        raise ExportDirectoryError(f"{made} exists", hint="remove it, or export to another place")
     try:
+        if os.path.lexists(made):
+            raise ExportDirectoryError(
+                f"{made} exists", hint="remove it, or export to another place"
+            )
         made.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{made.name}.", dir=made.parent))
     except OSError as error:
         raise ExportDirectoryError(
             f"cannot write into {made.parent}: {error.strerror}", hint="choose another place"
         ) from error
+    except ValueError as error:  # a zero byte, which no name of a file holds
+        raise ExportDirectoryError(f"{str(made)!r}: {error}", hint="choose another place") from None
 
 
 def _write(
@@ -288,6 +297,7 @@ def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
                 f"function {f.name!r} calls {', '.join(f.libraries)} of a library",
                 hint="leave dispatch_to_library out",
             )
+    check_functions(public_name(f.name) for f in chosen if not f.prepares)
     return tuple(chosen)
 
 

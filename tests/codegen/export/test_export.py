@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import resource
 import subprocess
 import sys
 import textwrap
@@ -13,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.export import ExportError, link
 from tilewright.codegen.export.errors import ExportDirectoryError, LinkerMissingError
+from tilewright.codegen.export.names import RESERVED
 from tilewright.ir.target import UnknownTargetError
 
 from tests.conftest import ROOT
@@ -101,6 +105,87 @@ def test_the_linker_is_missing(module, tmp_path, monkeypatch):
 def test_a_name_that_c_has_not(module, tmp_path, name):
     with pytest.raises(ExportError, match="is no name in C"):
         tw.export(module, tmp_path / "model", name=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "why"),
+    [
+        ("tw", "object", "the interface's own"), ("tilewright", "wasm", "the interface's own"),
+        ("tw_pool", "static", "the interface's own"), ("class", "shared", "a keyword"),
+        ("json", "shared", "would hide Python's module 'json'"), (3, "shared", "no name in C"),
+        ("numpy", "shared", "would hide Python's module 'numpy'"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_taken(module, tmp_path, name, kind, why):
+    with pytest.raises(ExportError, match=why):
+        tw.export(module, tmp_path / "model", name=name, kind=kind)
+    assert left_behind(tmp_path) == []
+
+
+RENAMED = """
+n = symbols("n", lower=1)
+@graph_func
+def {name}(x: Tensor[(n,), f32]):
+    y = add(x, x)
+    return y
+"""
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_a_function_that_the_interface_has_itself(tmp_path, name):
+    with pytest.raises(ExportError, match=rf"cannot be called '{name}'"):
+        tw.export(tw.parse(RENAMED.format(name=name)), tmp_path / "model")
+    assert left_behind(tmp_path) == []
+
+
+def test_what_is_reserved_is_all_that_the_interface_has(tmp_path):
+    """The header's and loaders' own names, read from what is written."""
+    taken: set[str] = set()
+    for kind in ("shared", "wasm"):
+        made = tw.export(tw.parse(RENAMED.format(name="f")), tmp_path / kind, kind=kind, name="own")
+        taken |= set(re.findall(r"\bown_(\w+)", (made.directory / "own.h").read_text()))
+    sources = "".join((link.NATIVE / name).read_text() for name in ("wasm.c", "pool.c"))
+    taken |= set(re.findall(r"NAMED\(TW_NAME, (\w+)\)", sources))
+    script = (made.directory / "own.mjs").read_text()
+    methods = set(re.findall(r"^  (\w+)\(.*\) \{$", script, re.MULTILINE)) - {"constructor"}
+    model = (link.NATIVE / "loader.py").read_text().split("\nclass Model:")[1].split("\nclass ")[0]
+    attributes = set(re.findall(r"self\.([a-z]\w*) = |def ([a-z]\w*)\(self", model))
+    attributes = {name for pair in attributes for name in pair if name}
+    assert taken - {"f"} | methods | attributes == RESERVED
+
+
+@pytest.mark.parametrize("place", [None, 3, b"here", "a\0b", "x" * 300])
+def test_what_is_no_directory(module, tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExportDirectoryError):
+        tw.export(module, place)
+    assert left_behind(tmp_path) == []
+
+
+def test_a_link_that_leads_nowhere(module, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ExportDirectoryError, match="exists"):
+        tw.export(module, tmp_path / "link")
+    assert left_behind(tmp_path) == ["link"]
+
+
+@pytest.mark.parametrize("limit", [0, 2000, 60_000])
+def test_a_disk_that_is_full(module, tmp_path, limit):
+    """The system refuses to write more than a few bytes to any file."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    tw.export(module, tmp_path / "before")  # the linker's own files are there already
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(ExportDirectoryError, match="File too large"):
+            tw.export(module, tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert left_behind(tmp_path) == ["before"]
+
+
+def test_what_is_no_program(tmp_path):
+    with pytest.raises(NotAProgramError, match="not int"):
+        tw.export(3, tmp_path / "model")
 
 
 def test_a_kind_nobody_knows(module, tmp_path):
