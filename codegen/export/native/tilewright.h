@@ -165,6 +165,7 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
 
 #ifdef TILEWRIGHT_PTHREADS
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -197,6 +198,7 @@ typedef struct tw_pool {
   void *environment;
   int64_t stop, chunk, chunks, seats;
   int64_t code;
+  int64_t core; /* where the caller runs: a worker there does not look out, but sleeps */
   int64_t threads, started;
   pid_t process;
   pthread_mutex_t sleep_mutex, done_mutex;
@@ -228,6 +230,15 @@ static inline void tw_pool_pause(void) {
 #endif
 }
 
+/* The core of the calling thread, or -1 where the system does not say. */
+static inline int64_t tw_pool_core(void) {
+#if defined(__linux__) && defined(_GNU_SOURCE)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
 static inline int tw_pool_open_work(int64_t word) {
   return (word & TW_POOL_UNCLAIMED) && (word & TW_POOL_SEATS);
 }
@@ -243,6 +254,8 @@ static inline int tw_pool_watch(tw_pool *p, int done, int64_t patience) {
       tw_pool_pause();
     }
     if (!done && tw_pool_look(&p->closing)) return 1;
+    int64_t core = tw_pool_core();
+    if (!done && core >= 0 && core == tw_pool_look(&p->core)) return 0;
     int64_t now = tw_pool_time();
     if (now < last || now - last > TW_POOL_GAP) return 0;
     last = now;
@@ -330,6 +343,7 @@ static inline int32_t tw_pool_parallel(void *context, tw_body body, int64_t stop
   p->chunks = (stop + p->chunk - 1) / p->chunk;
   p->seats = threads - 1;
   __atomic_store_n(&p->code, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&p->core, tw_pool_core(), __ATOMIC_RELEASE);
   int64_t generation = ((word >> 32) + 1) & 0x7fffffff;
   tw_pool_swap(&p->word, &word, generation * (INT64_C(1) << 32) + p->seats * TW_POOL_SEAT +
                                     TW_POOL_AT_WORK + p->chunks - 1);
