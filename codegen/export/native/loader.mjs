@@ -40,8 +40,32 @@ export async function load({ wasm, weights, trust = false } = {}) {
     wasm ??= await readFile(new URL(`./${NAME}.wasm`, import.meta.url));
     weights ??= await readFile(new URL(`./${NAME}.safetensors`, import.meta.url));
   }
-  const { instance } = await WebAssembly.instantiate(wasm, {});
+  const { instance } = await WebAssembly.instantiate(wasm, {}).catch((error) => {
+    throw new ModelError(`the module cannot be run: ${error.message}`);
+  });
   return new Model(instance.exports, new Uint8Array(weights), trust ? TRUST_WEIGHTS : 0);
+}
+
+function integer(param, given) {
+  const value = typeof given === "bigint" ? given : Number.isSafeInteger(given) ? BigInt(given) : null;
+  if (value === null || value !== BigInt.asIntN(64, value)) {
+    throw new ModelError(`parameter '${param.name}': expected an integer of 64 bits`, 1);
+  }
+  return value;
+}
+
+/** What is written shares no memory with another argument; here each has a copy, which hides it. */
+function refuseAliases(params, given) {
+  const views = given.map((argument) => argument?.data).map((d) => (ArrayBuffer.isView(d) ? d : null));
+  params.forEach((param, k) => {
+    if (param.access === "in" || views[k] === null) return;
+    const end = views[k].byteOffset + views[k].byteLength;
+    views.forEach((other, j) => {
+      if (j === k || other === null || other.buffer !== views[k].buffer) return;
+      if (other.byteOffset >= end || views[k].byteOffset >= other.byteOffset + other.byteLength) return;
+      throw new ModelError(`parameter '${param.name}' is written and shares memory with '${params[j].name}'`, 8);
+    });
+  });
 }
 
 class Model {
@@ -105,11 +129,12 @@ class Model {
       throw new ModelError(`${facts.name}(${names}): got ${given.length} arguments`);
     }
     const made = facts.results.filter((r) => r.param < 0);
+    refuseAliases(facts.params, given);
     const places = [];
     try {
       const words = [];
       facts.params.forEach((param, k) => {
-        if (param.form === "integer") words.push(BigInt(given[k]));
+        if (param.form === "integer") words.push(integer(param, given[k]));
         else places.push(this.#describe(param, given[k], words));
       });
       const results = this.#alloc(8 * Math.max(made.length, 1));
@@ -134,6 +159,9 @@ class Model {
     const { data, shape } = argument ?? {};
     if (!(data instanceof kind) || !Array.isArray(shape)) {
       throw new ModelError(`parameter '${param.name}': expected { data: ${kind.name}, shape }`, 1);
+    }
+    if (!shape.every((d) => Number.isSafeInteger(d) && d >= 0)) {
+      throw new ModelError(`parameter '${param.name}': shape [${shape}] is not of sizes`, 14);
     }
     const count = shape.reduce((a, b) => a * b, 1);
     if (count !== data.length) {

@@ -12,6 +12,7 @@ import atexit
 import ctypes
 import hashlib
 import json
+import operator
 import os
 import platform
 import signal
@@ -178,8 +179,8 @@ def _chosen(threads: int | None, manifest: dict) -> int:
         raise ModelError(f"'threads' of the manifest is {most!r}")
     if threads is None:
         return min(_cores(), most) if os.name == "posix" else 1
-    if not 1 <= threads <= most:
-        raise ModelError(f"{threads} threads: the library was made for 1 to {most}", 19)
+    if not isinstance(threads, int) or not 1 <= threads <= most:
+        raise ModelError(f"{threads!r} threads: the library was made for 1 to {most}", 19)
     return threads
 
 
@@ -350,10 +351,31 @@ class Model:
             self.close()
 
 
+def _integer(argument, param: dict) -> int:
+    try:
+        value = operator.index(argument)
+    except TypeError:
+        given = type(argument).__name__
+        raise ModelError(f"parameter {param['name']!r}: expected an int, got {given}", 1) from None
+    if not -(2**63) <= value < 2**63:
+        raise ModelError(f"parameter {param['name']!r}: {value} does not fit 64 bits", 11)
+    return value
+
+
+def _array_of(argument, param: dict):
+    if param["access"] != "in" and not isinstance(argument, np.ndarray):
+        given = type(argument).__name__
+        raise ModelError(f"parameter {param['name']!r} is written: an array, not {given}", 1)
+    try:
+        return np.asarray(argument)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"parameter {param['name']!r} is no array: {error}", 1) from None
+
+
 def _word(argument, param: dict, held: list):
     if param["form"] == "integer":
-        return ctypes.c_int64(int(argument))
-    array = np.asarray(argument)
+        return ctypes.c_int64(_integer(argument, param))
+    array = _array_of(argument, param)
     bfloat = array.dtype.name == "bfloat16"
     if param["access"] != "in" and not array.flags.writeable:
         raise ModelError(f"parameter {param['name']!r} is written, the array is read-only", 6)

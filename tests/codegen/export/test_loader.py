@@ -86,6 +86,7 @@ def test_wrong_calls_have_codes(copy):
             (model.main, (x.T, y)), (model.main, (x,)), (model.main, (x.astype(">f4"), y)),
             (model.main, (np.array(["a"]), y)), (model.accumulate, (frozen * 1, frozen)),
             (model.main, (np.zeros((65, 24), np.float32), np.zeros((65, 40), np.float32))),
+            (model.main, ([[1], [1, 2]], y)), (model.accumulate, (frozen, [0.0] * 3)),
         ]
         for function, arguments in calls:
             try: function(*arguments)
@@ -93,7 +94,26 @@ def test_wrong_calls_have_codes(copy):
     """
     done = plain(copy, code)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9"]
+    assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9", "1", "1"]
+
+
+def test_integers_are_whole_and_of_64_bits(tmp_path):
+    program = """
+n = symbols("n", lower=0)
+@prim_func
+def main(k: Int, x: InOut[(n,), i64]):
+    for i in range(n):
+        x[i] = x[i] + i64(k)
+"""
+    tw.export(tw.parse(program), tmp_path / "small", name="small")
+    code = """
+        model, x = load(), np.zeros(2, np.int64)
+        for k in (3, np.int32(-1), -2**63, 2**63, 1.5, "1", None):
+            try: print(model.main(k, x)[0])
+            except ModelError as error: print(error.code)
+    """
+    done = plain(tmp_path / "small", code)
+    assert done.stdout.split() == ["3", "2", str(2 - 2**63), "11", "1", "1", "1"], done.stderr
 
 
 def test_threads_share_a_model(copy):

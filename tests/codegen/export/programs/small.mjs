@@ -34,6 +34,9 @@ const refusals = {
   dtype: refusal(() => model.main({ data: new Float64Array(72), shape: [3, 24] }, y)),
   rank: refusal(() => model.main({ data: x.data, shape: [72] }, y)),
   data: refusal(() => model.main({ data: x.data, shape: [3, 23] }, y)),
+  sizes: refusal(() => model.main({ data: x.data, shape: [1.5, 48] }, y)),
+  minus: refusal(() => model.main({ data: x.data, shape: [-3, -24] }, y)),
+  alias: refusal(() => model.accumulate(total, { data: total.data.subarray(1), shape: [1] })),
   count: refusal(() => model.main(x)),
   fact: refusal(() => model.main(filled([65, 24], 1), filled([65, 40], 1))),
 };
@@ -53,4 +56,7 @@ for (const [name, bytes] of Object.entries(spoilt)) {
     refusals[name] = `${error.code} ${error.message}`;
   }
 }
+refusals.module = await load({ wasm: new Uint8Array(8), weights }).catch(
+  (error) => `${error.code} ${error.message}`,
+);
 console.log(JSON.stringify({ results, total: [...total.data], same: written === total, before, refusals }));
