@@ -145,6 +145,21 @@ test("the graph is one tab stop and moves with arrows", async () => {
   expect(document.activeElement).toBe(cards()[1]);
 });
 
+test("a search of the graph counts, and Enter goes to the first it found", async () => {
+  const search = find(".tw-graph input[type=search]") as HTMLInputElement;
+  const look = async (text: string): Promise<void> => {
+    search.value = text;
+    search.dispatchEvent(new Event("input", { bubbles: true }));
+    await settled();
+  };
+  await look("no such operation");
+  expect(find(".tw-found").textContent).toBe("0 found");
+  await look("softmax");
+  expect(find(".tw-found").textContent).toBe("1 found");
+  search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  expect(document.activeElement?.getAttribute("class")).toContain("is-found");
+});
+
 test("undo by keyboard, but not while typing", () => {
   const count = kernel.sent.length;
   const press = (target: Element): boolean =>
@@ -177,6 +192,32 @@ test("a timing opens the kernels, the slowest marked, with bars", async () => {
   byText(".tw-kernels .tw-link", "softmax").click();
   await settled();
   expect(kernel.last()).toMatchObject({ type: "open", function: "softmax" });
+});
+
+test("how to measure is chosen beside Time, by keyboard too", async () => {
+  const button = find("[aria-label='How to measure']");
+  expect(button.title).toContain("hot caches, 2 threads");
+  button.click();
+  await settled();
+  const dialog = find(".tw-popover");
+  expect(document.activeElement).toBe(dialog.querySelector("input:checked"));
+  const cold = dialog.querySelectorAll<HTMLInputElement>("input[type=radio]")[1];
+  cold?.click();
+  expect(kernel.last()).toMatchObject({ type: "condition", caches: "cold", threads: 0, pin: false, budget: 1.5 });
+  kernel.answer({ conditions: { caches: "cold", threads: 0, most: 2, pin: false, budget: 1.5 } });
+  await settled();
+  const select = find(".tw-popover select") as HTMLSelectElement;
+  select.value = "1";
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "condition", caches: "cold", threads: 1 });
+  dialog.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  await settled();
+  expect(page.querySelector(".tw-popover")).toBeNull();
+  expect(document.activeElement).toBe(button);
+});
+
+test("a time says under which conditions it was taken", () => {
+  expect(find(".tw-under").textContent).toContain("hot caches, 2 threads, not pinned");
 });
 
 test("jobs show progress and are cancelled", async () => {

@@ -57,7 +57,15 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
             aria-label="Find an operation"
             value={query}
             onInput={(event) => setQuery(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key === "Enter") scroll.current?.querySelector<SVGElement>(".tw-card.is-found")?.focus();
+            }}
           />
+          {query.trim() === "" ? null : (
+            <span class="tw-found" role="status">
+              {found(shown.cards, query)} found
+            </span>
+          )}
         </label>
         <button type="button" class="tw-tool" aria-label="Zoom out" onClick={() => zoomBy(1 / 1.2)}>
           <Icon name="minus" />
@@ -127,7 +135,7 @@ const Cards = memo(function Cards(props: CardsProps): JSX.Element {
         ))}
       </g>
       {shown.cards.map((card, index) => (
-        <CardShape key={card.key} {...props} card={card} index={index} tabStop={index === Math.min(active, shown.cards.length - 1)} />
+        <CardShape key={card.key} {...props} card={card} index={index} onActive={setActive} tabStop={index === Math.min(active, shown.cards.length - 1)} />
       ))}
     </svg>
   );
@@ -137,6 +145,7 @@ interface CardProps extends CardsProps {
   readonly card: Card;
   readonly index: number;
   readonly tabStop: boolean;
+  readonly onActive: (index: number) => void;
 }
 
 function CardShape(props: CardProps): JSX.Element | null {
@@ -166,6 +175,7 @@ function CardShape(props: CardProps): JSX.Element | null {
       aria-level={Math.max(1, card.path.length)}
       aria-selected={isChosen(card, props.selected)}
       {...(card.kind === "group" ? { "aria-expanded": false } : {})}
+      onFocus={() => props.onActive(props.index)}
       onClick={act}
       onDblClick={openIt}
       onKeyDown={(event) => {
@@ -275,6 +285,10 @@ function cardClass(props: CardProps): string {
 
 function isChosen(card: Card, selected: number | null): boolean {
   return selected !== null && card.members.some((node) => node.uid === selected);
+}
+
+function found(cards: readonly Card[], query: string): number {
+  return cards.filter((card) => matches(card, query.trim().toLowerCase())).length;
 }
 
 function matches(card: Card, query: string): boolean {
