@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .codegen import compile
     from .codegen.export import export
+    from .codegen.runtime.isolated.measure import measure
     from .ir import script
     from .ir.errors import TilewrightError
     from .ir.importers import from_exported_program, from_onnx
@@ -35,6 +36,7 @@ __all__ = [
     "export",
     "from_exported_program",
     "from_onnx",
+    "measure",
     "parse",
     "script",
 ]
@@ -48,6 +50,7 @@ _HOME = {
     "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
+    "measure": ".codegen.runtime.isolated.measure",
     "parse": ".ir.script",
 }
 

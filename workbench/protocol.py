@@ -298,6 +298,7 @@ class Timing:
     """One measurement: the whole call (all samples, microseconds) and its kernels, slowest first.
 
     ``state`` is the history node that was measured; ``compile_ms`` is apart from the time;
+    ``conditions`` says how it was taken, ``alone`` whether nothing else measured meanwhile;
     ``machine`` are the facts of the machine that the times depend on.
     """
 
@@ -310,12 +311,18 @@ class Timing:
     high: float
     compile_ms: float
     kernels: list[KernelTime]
+    conditions: str
+    alone: bool
     machine: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Compiled result against the interpreter's, at sample shapes."""
+    """Compiled result against the interpreter's, at sample shapes.
+
+    ``error`` and ``bound`` are seen and allowed at the element where the error takes most of what
+    is allowed; ``message`` says which one it is, ``derivation`` where the bound comes from.
+    """
 
     state: str
     agrees: bool
@@ -323,6 +330,18 @@ class Verdict:
     bound: float
     shapes: str
     message: str
+    derivation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How the next measurement is taken. ``threads`` of 0 are all; ``most`` of them there are."""
+
+    caches: Literal["hot", "cold"]
+    threads: int
+    most: int
+    pin: bool
+    budget: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +412,7 @@ class Update:
     trace: list[TraceLine] | None = None
     history: History | None = None
     symbols: Symbols | None = None
+    conditions: Conditions | None = None
     timing: Timing | None = None
     verdict: Verdict | None = None
     jobs: list[Job] | None = None
@@ -482,6 +502,17 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """Choose how the next measurement is taken."""
+
+    type: Literal["condition"]
+    caches: Literal["hot", "cold"]
+    threads: int
+    pin: bool
+    budget: float
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Cancel a job."""
 
@@ -530,6 +561,7 @@ Request: TypeAlias = (
     | Travel
     | Sample
     | Run
+    | Condition
     | Cancel
     | Lower
     | SaveTrace

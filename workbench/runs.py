@@ -15,14 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
-from ..ir.graph.nodes import GraphFunc
-from ..ir.interpreter import call_prim, run_graph
-from ..ir.loop.nodes import PrimFunc
+from ..ir.interpreter import Exact, compare
 from ..ir.module import Array, Function, Module
 from ..ir.target import Target
-from ..schedules import State, to_python
+from ..schedules import State
 from ..schedules.history import Node
 from .inputs import sample_inputs, shapes_text
 from .jobs import JobCancelledError, Progress
@@ -31,23 +27,11 @@ from .render import Samples
 
 if TYPE_CHECKING:
     from ..codegen import Executable
-    from ..codegen.runtime.isolated import OnSample, Outcome, Plan, Runner
+    from ..codegen.runtime.isolated import Conditions, OnSample, Outcome, Plan, Runner
+    from ..codegen.runtime.workers import Cancellation
 
 LONGEST = 300.0
 """Seconds that a check or a measurement may take."""
-
-WARM_UP = 3
-FEWEST, MOST, SECONDS = 10, 200, 1.5
-"""Calls that are timed: at least, at most, and for how long."""
-
-ENOUGH, WIDTH = 50, 0.005
-"""Measuring stops after so many calls where the interval of the median is so narrow, relatively."""
-
-PROFILED = 15
-"""Calls whose kernels are timed one by one."""
-
-TOLERANCE = 2e-5
-"""Largest difference of float32 results, relative to the largest exact one, that still agrees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +58,7 @@ class Bench:
         self.target = target
         self._lock = threading.Lock()
         self._last: Compiled | None = None
+        self._known: tuple[object, Exact] | None = None
 
     @property
     def target_text(self) -> str:
@@ -83,6 +68,23 @@ class Bench:
         if count:
             words.append("1 thread" if count == 1 else f"{count} threads")
         return " · ".join(word for word in words if word)
+
+    @property
+    def threads(self) -> int:
+        """The most threads that a program may use."""
+        from ..codegen.runtime.table import available_threads
+
+        return 1 if self.target.is_gpu else self.target.threads or available_threads()
+
+    def check(self, conditions: Conditions) -> None:
+        """See that a measurement can be taken so.
+
+        Raises
+        ------
+        ConditionsError
+            If not.
+        """
+        conditions.plan(self.threads, self.target)
 
     def compiled(self, node: Node, progress: Progress) -> Compiled:
         """Compile a version; the same one again is free."""
@@ -97,6 +99,7 @@ class Bench:
 
     def _made(self, node: Node, program: Module | State, progress: Progress) -> Compiled:
         from ..codegen.runtime.isolated import Runner
+        from ..codegen.runtime.isolated.measure import last_steps
 
         started = time.perf_counter()
         executable = self._compile(program, progress)
@@ -114,13 +117,11 @@ class Bench:
     ) -> Outcome:
         """Run a function away from this process, until somebody cancels."""
         from ..codegen.runtime.errors import RunCancelledError
-        from ..codegen.runtime.workers import Cancellation
 
         name, inputs = call
         plan, on_sample = timing or (None, None)
         progress(-1.0, f"running {name}")
-        cancel = Cancellation()
-        progress.on_cancel(cancel.cancel)
+        cancel = _switch(progress)
         try:
             return compiled.runner.run(
                 name, inputs, plan, on_sample=on_sample, cancel=cancel, timeout=LONGEST
@@ -131,10 +132,8 @@ class Bench:
     def _compile(self, program: Module | State, progress: Progress) -> Executable:
         """Compile, telling of every stage; a job that is cancelled stops the workers' work."""
         from ..codegen import compile
-        from ..codegen.runtime.workers import Cancellation
 
-        cancel = Cancellation()
-        progress.on_cancel(cancel.cancel)
+        cancel = _switch(progress)
         executable = compile(program, self.target, progress=progress.tell, cancel=cancel)
         progress(-1.0, "loading")
         return executable
@@ -151,57 +150,109 @@ class Bench:
         compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
         inputs = sample_inputs(function, samples)
-        progress(-1.0, "running the interpreter")
         source = root if name in root.functions else node.state.module
-        exact = interpreted(source, name, inputs)
+        exact = self._exact(source, name, inputs, samples, progress)
         progress(-1.0, "comparing")
         got = self._run(compiled, (name, inputs), progress).results
-        error = largest_difference(got, exact)
+        found = compare(got, exact)
         return Verdict(
             state=node.id,
-            agrees=error <= TOLERANCE,
-            error=error if math.isfinite(error) else 1e308,
-            bound=TOLERANCE,
+            agrees=found.agrees,
+            error=_finite(found.error),
+            bound=_finite(found.allowed),
             shapes=shapes_text(samples),
-            message=f"largest relative difference {error:.1e}, {TOLERANCE:.0e} allowed",
+            message=str(found),
+            derivation=found.derivation,
         )
+
+    def _exact(
+        self,
+        source: Module,
+        name: str,
+        inputs: Sequence[Array | int],
+        samples: Samples,
+        progress: Progress,
+    ) -> Exact:
+        """Interpret in a process of its own; the last results are kept."""
+        from ..codegen.runtime.errors import RunCancelledError
+        from ..codegen.runtime.isolated.oracle import exact_results
+
+        key = (source.functions[name], tuple(samples.items()))
+        if self._known is not None and self._known[0] == key:
+            return self._known[1]
+        progress(-1.0, "running the interpreter")
+        cancel = _switch(progress)
+        try:
+            exact = exact_results(source, name, inputs, cancel=cancel, timeout=LONGEST)
+        except RunCancelledError as error:
+            raise JobCancelledError("cancelled while the interpreter ran") from error
+        self._known = (key, exact)
+        return exact
 
     # ------------------------------------------------------------ time
 
-    def time(self, node: Node, name: str, samples: Samples, progress: Progress) -> Timing:
+    def time(
+        self,
+        node: Node,
+        name: str,
+        samples: Samples,
+        progress: Progress,
+        conditions: Conditions | None = None,
+    ) -> Timing:
         """Time the compiled version as a whole, then its kernels."""
         compiled = self.compiled(node, progress)
-        return self._measured(compiled, node.state.module.functions[name], samples, progress)
+        function = node.state.module.functions[name]
+        return self._measured(compiled, function, samples, progress, conditions)
 
-    def time_kernel(self, node: Node, name: str, samples: Samples, progress: Progress) -> Timing:
+    def time_kernel(
+        self,
+        node: Node,
+        name: str,
+        samples: Samples,
+        progress: Progress,
+        conditions: Conditions | None = None,
+    ) -> Timing:
         """Time one kernel of a version, compiled by itself."""
         function = node.state.module.prim(name)
         compiled = self._made(node, Module().with_functions(function), progress)
         try:
-            return self._measured(compiled, function, samples, progress)
+            return self._measured(compiled, function, samples, progress, conditions)
         finally:
             compiled.runner.close()
 
     def _measured(
-        self, compiled: Compiled, function: Function, samples: Samples, progress: Progress
+        self,
+        compiled: Compiled,
+        function: Function,
+        samples: Samples,
+        progress: Progress,
+        given: Conditions | None,
     ) -> Timing:
-        from ..codegen.runtime.isolated import Plan
+        from ..codegen.runtime.isolated import Conditions, alone, confidence, narrow
         from ..codegen.runtime.machine import machine_facts
 
+        conditions = given or Conditions()
+        artifact = compiled.executable.artifact
+        plan = conditions.plan(artifact.threads, artifact.target)
         inputs = sample_inputs(function, samples)
-        started, heard = time.perf_counter(), list[int]()
+        heard, began = list[int](), list[float]()
 
         def on_sample(new: Sequence[int]) -> bool:
+            began.append(time.perf_counter())
             heard.extend(new)
-            elapsed = time.perf_counter() - started
-            done = max(len(heard) / MOST, elapsed / SECONDS)
+            elapsed = began[-1] - began[0]
+            done = max(len(heard) / plan.most, elapsed / plan.seconds)
             progress(min(0.9, 0.9 * done), f"timing, {len(heard)} calls")
-            return not _narrow(heard)
+            return not narrow(heard)
 
-        plan = Plan(WARM_UP, FEWEST, MOST, SECONDS, profiled=PROFILED)
-        outcome = self._run(compiled, (function.name, inputs), progress, (plan, on_sample))
+        cancel = _switch(progress)
+
+        def waiting() -> None:
+            progress.tell(-1.0, "waiting for another measurement")
+
+        with alone(cancel, waiting) as undisturbed:
+            outcome = self._run(compiled, (function.name, inputs), progress, (plan, on_sample))
         taken = [x / 1e3 for x in outcome.samples]
-        kernels = _kernels(compiled.executable, function.name, outcome)
         low, high = confidence(taken)
         return Timing(
             state=compiled.node,
@@ -212,7 +263,9 @@ class Bench:
             low=low,
             high=high,
             compile_ms=compiled.milliseconds,
-            kernels=kernels,
+            kernels=_kernels(compiled.executable, function.name, outcome),
+            conditions=conditions.text(artifact.threads),
+            alone=undisturbed,
             machine=machine_facts(),
         )
 
@@ -230,11 +283,8 @@ class Bench:
         """LLVM or PTX text, made without a driver: the emulator has neither."""
         from ..codegen.compiler import BuildOptions, make
         from ..codegen.nvidia import Image
-        from ..codegen.runtime.workers import Cancellation
 
-        cancel = Cancellation()
-        progress.on_cancel(cancel.cancel)
-        options = BuildOptions(progress=progress.tell, cancel=cancel)
+        options = BuildOptions(progress=progress.tell, cancel=_switch(progress))
         artifact, _ = make(alone, Target("cuda", arch=self.target.arch), options)
         if kind == "llvm":
             return artifact.text(name)
@@ -256,64 +306,18 @@ def _kernels(executable: Executable, name: str, outcome: Outcome) -> list[Kernel
     return [KernelTime(k, k, calls[k], time, time / total) for k, time in slowest]
 
 
-def last_steps(state: State) -> dict[str, str]:
-    """Tell for each function the last step that was about it."""
-    found: dict[str, str] = {}
-    lines = to_python(state.trace).splitlines()
-    for position, (step, line) in enumerate(zip(state.trace.steps, lines, strict=True)):
-        if not step.op.startswith("get_"):
-            for operand in step.operands():
-                ref = state.results[operand.step][operand.index]
-                found[ref.function] = f"step {position}: {line}"
-    return found
+def _switch(progress: Progress) -> Cancellation:
+    """A switch that the job's cancelling throws."""
+    from ..codegen.runtime.workers import Cancellation
+
+    cancel = Cancellation()
+    progress.on_cancel(cancel.cancel)
+    return cancel
 
 
-def _narrow(taken: Sequence[float]) -> bool:
-    """Whether the interval of the median is narrow enough to stop."""
-    if len(taken) < ENOUGH:
-        return False
-    low, high = confidence(taken)
-    return high - low <= WIDTH * statistics.median(taken)
-
-
-def confidence(taken: Sequence[float]) -> tuple[float, float]:
-    """A 95 % interval of the median, from order statistics; it assumes no distribution.
-
-    Examples
-    --------
-    >>> confidence(range(1, 101))
-    (40, 61)
-    """
-    ordered = sorted(taken)
-    count = len(ordered)
-    half = 0.98 * math.sqrt(count)
-    low = max(0, math.floor(count / 2 - half) - 1)
-    high = min(count - 1, math.ceil(count / 2 + half))
-    return ordered[low], ordered[high]
-
-
-# ---------------------------------------------------------------- the interpreter
-
-
-def interpreted(module: Module, name: str, inputs: Sequence[Array | int]) -> tuple[Array, ...]:
-    """Run a function of the program in the interpreter, floats in float64."""
-    function = module.functions[name]
-    if isinstance(function, GraphFunc):
-        arguments = cast("list[Array]", [copied(x) for x in inputs])
-        return cast("tuple[Array, ...]", run_graph(module, arguments, function=name, precise=True))
-    arrays = [x.copy() for x in inputs if isinstance(x, np.ndarray)]
-    scalars = _scalars(function, inputs)
-    return call_prim(function, arrays, scalars, precise=True)
-
-
-def _scalars(function: PrimFunc, inputs: Sequence[Array | int]) -> dict[str, int]:
-    integers = [x for x in inputs if isinstance(x, int)]
-    return {v.name: x for v, x in zip(function.scalar_params, integers, strict=True)}
-
-
-def copied(value: Array | int) -> Array | int:
-    """A copy of an array, so that a call that writes its arguments spoils nothing."""
-    return value.copy() if isinstance(value, np.ndarray) else value
+def _finite(number: float) -> float:
+    """A number that JSON has."""
+    return number if math.isfinite(number) else 1e308
 
 
 def as_tuple(result: object) -> tuple[Array, ...]:
@@ -321,29 +325,3 @@ def as_tuple(result: object) -> tuple[Array, ...]:
     if isinstance(result, tuple):
         return cast("tuple[Array, ...]", result)
     return (cast("Array", result),)
-
-
-def largest_difference(got: Sequence[Array], exact: Sequence[Array]) -> float:
-    """The largest difference of two sets of results, relative to the largest exact value.
-
-    Examples
-    --------
-    >>> largest_difference([np.array([1.0, 2.0])], [np.array([1.0, 2.5])])
-    0.2
-    """
-    return max((_difference(a, b) for a, b in zip(got, exact, strict=True)), default=0.0)
-
-
-def _difference(got: Array, exact: Array) -> float:
-    if got.shape != exact.shape:
-        return math.inf
-    if exact.dtype.kind not in "fc":
-        return 0.0 if np.array_equal(got, exact) else math.inf
-    a, b = got.astype(np.float64), exact.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):  # inf - inf, which `same` has looked at already
-        apart = np.where(same, 0.0, np.abs(a - b))
-    finite = np.abs(b[np.isfinite(b)])
-    scale = float(finite.max()) if finite.size else 1.0
-    worst = float(apart.max()) if apart.size else 0.0
-    return math.inf if math.isnan(worst) else worst / (scale or 1.0)

@@ -79,6 +79,7 @@ class Sections:
             symbols=new(
                 "symbols", (function, dict(samples)), lambda: symbols_view(function, samples)
             ),
+            conditions=new("conditions", session.conditions, session.conditions_view),
             timing=new("timing", shown.timing, lambda: shown.timing),
             verdict=new("verdict", shown.verdict, lambda: shown.verdict),
             jobs=new("jobs", (jobs := session.jobs.view()), lambda: jobs),

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ..codegen.runtime.isolated.conditions import Conditions
 from ..ir.errors import TilewrightError
 from ..ir.graph.memory import Launch
 from ..ir.graph.nodes import CallTIR, GraphFunc
@@ -43,6 +44,8 @@ from .protocol import (
     Apply,
     Cancel,
     Check,
+    Condition,
+    Conditions as ConditionsView,
     Dismiss,
     Document,
     Hello,
@@ -99,6 +102,7 @@ class Shown:
     lowered: Lowered | None = None
     document: Document | None = None
     applied: Applied | None = None
+    conditions: Conditions = field(default_factory=Conditions)
     timing: Timing | None = None
     verdict: Verdict | None = None
 
@@ -204,6 +208,8 @@ class Session:
                 self._time_kernel(name)
             case Run(what=what):
                 self._run(what)
+            case Condition(caches=caches, threads=threads, pin=pin, budget=budget):
+                self.conditions = Conditions(caches, threads, pin, float(budget))
             case Cancel(job=job):
                 self.jobs.cancel(job)
             case Lower(kind=kind):
@@ -246,6 +252,22 @@ class Session:
             return opened
         main = module.functions.get("main")
         return main if isinstance(main, GraphFunc) else next(iter(module.graphs), None)
+
+    @property
+    def conditions(self) -> Conditions:
+        """How the next measurement is taken."""
+        return self.shown.conditions
+
+    @conditions.setter
+    def conditions(self, chosen: Conditions) -> None:
+        self._bench.check(chosen)
+        self.shown.conditions = chosen
+
+    def conditions_view(self) -> ConditionsView:
+        """The same for the browser, with what there is to choose from."""
+        chosen = self.conditions
+        most = self._bench.threads
+        return ConditionsView(chosen.caches, chosen.threads, most, chosen.pin, chosen.budget)
 
     def samples(self, function: Function) -> Samples:
         """The sample values of a function's symbols."""
@@ -404,7 +426,7 @@ class Session:
     def _run(self, what: str) -> None:
         self._check_idle()
         head, function = self.schedule.head, self._runnable()
-        samples = self.samples(function)
+        samples, conditions = self.samples(function), self.conditions
         root = next(n for n in self.schedule.history if n.parent is None).state.module
 
         def work(progress: Progress) -> None:
@@ -415,7 +437,7 @@ class Session:
                 said = "matches" if verdict.agrees else "differs from"
                 self._say(f"compiled: {said} the interpreter", _TONES[verdict.agrees])
             else:
-                timing = self._bench.time(head, function.name, samples, progress)
+                timing = self._bench.time(head, function.name, samples, progress, conditions)
                 self.story.measured(head.id, timing.median)
                 self.shown.timing = timing
                 self._say_time(timing)
@@ -426,10 +448,11 @@ class Session:
         """Time one kernel by itself, at the sizes its caller gives it."""
         self._check_idle()
         head, function = self.schedule.head, self.state.module.prim(name)
-        samples = self.samples(function)
+        samples, conditions = self.samples(function), self.conditions
 
         def work(progress: Progress) -> None:
-            self.shown.timing = timing = self._bench.time_kernel(head, name, samples, progress)
+            timing = self._bench.time_kernel(head, name, samples, progress, conditions)
+            self.shown.timing = timing
             self._say_time(timing)
 
         self.jobs.start(f"Time {name}", work)

@@ -97,6 +97,8 @@ def _fits(value: object, hint: Any) -> bool:
             isinstance(k, str) and _fits(v, args[1])
             for k, v in cast("dict[object, object]", value).items()
         )
+    if hint is float:  # JavaScript writes whole ones as integers
+        return type(value) in (float, int)
     return type(value) is hint
 
 

@@ -61,6 +61,25 @@ def _last_level_cache() -> str:
     return _line(str(levels[-1].with_name("size"))) if levels else UNKNOWN
 
 
+_LARGE = 64 << 20
+"""Bytes of a last-level cache that does not tell its size: larger than most."""
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def last_level_bytes() -> int:
+    """Tell the size of the last-level cache in bytes; a large one's where the system hides it.
+
+    Examples
+    --------
+    >>> last_level_bytes() >= 1 << 16
+    True
+    """
+    text = _last_level_cache()
+    number, unit = text[:-1], text[-1:]
+    return int(number) * _UNITS[unit] if number.isdigit() and unit in _UNITS else _LARGE
+
+
 def _memory() -> str:
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return f"{pages * size / 2**30:.1f} GiB"

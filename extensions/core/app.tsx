@@ -37,7 +37,7 @@ export function Workbench({ store, idBase }: { store: Store; idBase: string }): 
           This page was loaded by another version of Tilewright. Reload the page, then run the cell again.
         </p>
       ) : null}
-      <Toolbar store={store} />
+      <Toolbar store={store} idBase={idBase} />
       <div class="tw-main">{narrow ? <Narrow store={store} idBase={idBase} /> : <Wide store={store} idBase={idBase} />}</div>
       <StatusBar store={store} />
     </div>

@@ -261,6 +261,7 @@ export interface KernelTime {
  * One measurement: the whole call (all samples, microseconds) and its kernels, slowest first.
  *
  * `state` is the history node that was measured; `compile_ms` is apart from the time;
+ * `conditions` says how it was taken, `alone` whether nothing else measured meanwhile;
  * `machine` are the facts of the machine that the times depend on.
  */
 export interface Timing {
@@ -273,11 +274,16 @@ export interface Timing {
   readonly high: number;
   readonly compile_ms: number;
   readonly kernels: readonly KernelTime[];
+  readonly conditions: string;
+  readonly alone: boolean;
   readonly machine?: Readonly<Record<string, string>>;
 }
 
 /**
  * Compiled result against the interpreter's, at sample shapes.
+ *
+ * `error` and `bound` are seen and allowed at the element where the error takes most of what
+ * is allowed; `message` says which one it is, `derivation` where the bound comes from.
  */
 export interface Verdict {
   readonly state: string;
@@ -286,6 +292,18 @@ export interface Verdict {
   readonly bound: number;
   readonly shapes: string;
   readonly message: string;
+  readonly derivation: string;
+}
+
+/**
+ * How the next measurement is taken. `threads` of 0 are all; `most` of them there are.
+ */
+export interface Conditions {
+  readonly caches: "hot" | "cold";
+  readonly threads: number;
+  readonly most: number;
+  readonly pin: boolean;
+  readonly budget: number;
 }
 
 /**
@@ -356,6 +374,7 @@ export interface Update {
   readonly trace?: readonly TraceLine[];
   readonly history?: History;
   readonly symbols?: Symbols;
+  readonly conditions?: Conditions;
   readonly timing?: Timing;
   readonly verdict?: Verdict;
   readonly jobs?: readonly Job[];
@@ -441,6 +460,17 @@ export interface Run {
 }
 
 /**
+ * Choose how the next measurement is taken.
+ */
+export interface Condition {
+  readonly type: "condition";
+  readonly caches: "hot" | "cold";
+  readonly threads: number;
+  readonly pin: boolean;
+  readonly budget: number;
+}
+
+/**
  * Cancel a job.
  */
 export interface Cancel {
@@ -480,4 +510,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Travel | Sample | Run | Cancel | Lower | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Travel | Sample | Run | Condition | Cancel | Lower | SaveTrace | LoadTrace | Dismiss;

@@ -3,6 +3,7 @@ import { readPane, type PaneModel } from "./pane";
 import {
   VERSION,
   type Applied,
+  type Conditions,
   type Document,
   type FunctionItem,
   type GraphView,
@@ -42,6 +43,7 @@ export interface State {
   readonly trace: readonly TraceLine[];
   readonly history: History;
   readonly symbols: Symbols;
+  readonly conditions: Conditions | null;
   readonly timing: Timing | null;
   readonly verdict: Verdict | null;
   readonly jobs: readonly Job[];
@@ -72,6 +74,7 @@ const EMPTY: State = {
   trace: [],
   history: { head: "", nodes: [], can_undo: false, can_redo: false },
   symbols: { rows: [], facts: [], derived: [] },
+  conditions: null,
   timing: null,
   verdict: null,
   jobs: [],

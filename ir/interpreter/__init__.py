@@ -2,5 +2,15 @@
 
 from .graph import run_graph
 from .loops import OutOfBoundsError, call_prim, run_prim
+from .oracle import Agreement, Exact, compare, interpreted
 
-__all__ = ["OutOfBoundsError", "call_prim", "run_graph", "run_prim"]
+__all__ = [
+    "Agreement",
+    "Exact",
+    "OutOfBoundsError",
+    "call_prim",
+    "compare",
+    "interpreted",
+    "run_graph",
+    "run_prim",
+]

@@ -7,7 +7,7 @@ what was computed, so a wrong deduction shows here first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
@@ -54,6 +54,8 @@ from ..module import Module
 from ..symbolic import Expr, Var, evaluate, to_text
 from .libraries import library_reference
 from .loops import run_prim
+from .rounding import Rounding, not_exact
+from .wear import wear_of
 
 Array: TypeAlias = NDArray[Any]
 Datum: TypeAlias = "Array | bytearray | int | float | bool | tuple[Datum, ...]"
@@ -72,6 +74,7 @@ class _Frame:
     module: Module
     function: GraphFunc
     precise: bool
+    rounding: Rounding | None = None
     values: dict[Value, Datum] = field(default_factory=dict[Value, Any])
     symbols: dict[Var, int] = field(default_factory=dict[Var, int])
 
@@ -108,7 +111,10 @@ def _array(frame: _Frame, operand: Operand) -> Array:
     """An operand as a tensor; scalar literals become tensors of rank 0."""
     datum = _operand(frame, operand)
     if isinstance(operand, ScalarLiteral):
-        return np.asarray(datum, frame.storage(operand.dtype))
+        array = np.asarray(datum, frame.storage(operand.dtype))
+        if frame.rounding is not None and not_exact(operand.value, operand.dtype):
+            return np.asarray(frame.rounding.array(array, operand.dtype))
+        return array
     return np.asarray(datum)
 
 
@@ -178,7 +184,38 @@ def _call_operator(frame: _Frame, call: Call) -> Datum:
         for key, value in call.attributes
     }
     with np.errstate(all="ignore"):
-        return operator.reference(args, attributes, wide=frame.precise)
+        if frame.rounding is None:
+            return operator.reference(args, attributes, wide=frame.precise)
+        return _rounded_operator(frame, call, args, attributes)
+
+
+def _rounded_operator(
+    frame: _Frame,
+    call: Call,
+    args: Sequence[Array | float | tuple[int, ...]],
+    attributes: Mapping[str, Any],
+) -> Datum:
+    """Compute with operands and results that are moved as the operator's roundings move them.
+
+    What an operator computes is what it would give exactly for operands a little off (it is
+    backward stable), the further off the more terms it sums.
+    """
+    rounding, operator = frame.rounding, get_operator(call.op)
+    if rounding is None:
+        return ()
+    wear = wear_of(call, frame.symbols)
+    given = [
+        rounding.array(a, wear.inner, wear.units) if wear.units and isinstance(a, np.ndarray) else a
+        for a in args
+    ]
+    made = operator.reference(given, attributes, wide=frame.precise)
+    if not wear.units:
+        return made
+    several = made if isinstance(made, tuple) else (made,)
+    moved = tuple(
+        rounding.array(rounding.array(r, wear.inner, wear.units), wear.outer) for r in several
+    )
+    return moved if isinstance(made, tuple) else moved[0]
 
 
 def _scalar_values(frame: _Frame, prim: PrimFunc, scalars: Sequence[Expr]) -> dict[str, int]:
@@ -204,7 +241,8 @@ def _call_tir(frame: _Frame, call: CallTIR) -> Datum:
             arrays.append(np.array(next(given), storage, copy=param.access != "in"))
         if param.access != "in":
             outputs.append(arrays[-1])
-    run_prim(prim, arrays, _scalar_values(frame, prim, call.scalars), precise=frame.precise)
+    scalars = _scalar_values(frame, prim, call.scalars)
+    run_prim(prim, arrays, scalars, precise=frame.precise, rounding=frame.rounding)
     return _results(outputs)
 
 
@@ -217,7 +255,7 @@ def _call_library(frame: _Frame, call: CallDPSLibrary) -> Datum:
 def _call_graph(frame: _Frame, call: CallGraph) -> Datum:
     inputs = [_operand(frame, a) for a in call.args]
     callee = frame.module.graph(call.function)
-    results = _run(frame.module, callee, inputs, precise=frame.precise)
+    results = _run(frame.module, callee, inputs, precise=frame.precise, rounding=frame.rounding)
     return results[0] if len(results) == 1 else results
 
 
@@ -250,7 +288,7 @@ def _launch(frame: _Frame, launch: Launch) -> Datum:
     prim = frame.module.prim(launch.function)
     arrays = [_array(frame, a) for a in launch.args]
     scalars = _scalar_values(frame, prim, launch.scalars)
-    run_prim(prim, arrays, scalars, precise=frame.precise)
+    run_prim(prim, arrays, scalars, precise=frame.precise, rounding=frame.rounding)
     return ()
 
 
@@ -333,9 +371,14 @@ def _bind_sizes(frame: _Frame, info: Info, datum: Datum) -> None:
 
 
 def _run(
-    module: Module, function: GraphFunc, inputs: Sequence[Datum], *, precise: bool
+    module: Module,
+    function: GraphFunc,
+    inputs: Sequence[Datum],
+    *,
+    precise: bool,
+    rounding: Rounding | None,
 ) -> tuple[Datum, ...]:
-    frame = _Frame(module, function, precise)
+    frame = _Frame(module, function, precise, rounding)
     if len(inputs) != len(function.params):
         names = ", ".join(p.value.name for p in function.params)
         raise GraphCheckError(
@@ -370,6 +413,7 @@ def run_graph(
     *,
     function: str = "main",
     precise: bool = False,
+    rounding: Rounding | None = None,
 ) -> tuple[Datum, ...]:
     """Run a graph-level function on NumPy arrays.
 
@@ -384,6 +428,8 @@ def run_graph(
     precise : bool
         Compute all floats in float64, weights included. For the dataflow stage: the storage of
         the memory stage has the size of the program's own dtypes.
+    rounding : Rounding, optional
+        Round every operation on floats at random, to see what rounding does to the results.
 
     Returns
     -------
@@ -395,4 +441,4 @@ def run_graph(
     GraphCheckError
         If the inputs, a computed value, a fact or a run-time check does not hold.
     """
-    return _run(module, module.graph(function), inputs, precise=precise)
+    return _run(module, module.graph(function), inputs, precise=precise, rounding=rounding)

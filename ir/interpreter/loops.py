@@ -16,7 +16,7 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dtype import DType, f64
+from ..dtype import DType, bf16, f64
 from ..errors import TilewrightError
 from ..loop.decompose import decomposed
 from ..loop.nodes import (
@@ -43,6 +43,7 @@ from ..loop.nodes import (
 )
 from ..symbolic import TRUE, Bool, Expr, Var, evaluate, free_vars, to_text
 from .elements import BINARY, COMPARE, UNARY, OutOfBoundsError, cast_to
+from .rounding import Rounding, amplitude, not_exact, roundings
 
 Array = NDArray[Any]
 
@@ -60,8 +61,9 @@ def _storage(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
 class _Translator:
     """Writes the Python of one function; names of the program never reach the text."""
 
-    def __init__(self, *, precise: bool) -> None:
+    def __init__(self, *, precise: bool, rounded: bool = False) -> None:
         self.precise = precise
+        self.rounded = rounded
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "np": np,
@@ -101,7 +103,30 @@ class _Translator:
         )
         return f"{name}[{inner}]" if indices else f"{name}[()]"
 
+    def moved(self, text: str, dtype: DType, units: int) -> str:
+        """A value that is rounded at random, by so many units of its type."""
+        if not (self.rounded and units and dtype.is_float):
+            return text
+        return f"rounding({text}, {amplitude(dtype, units)!r})"
+
     def element(self, element: Element) -> str:
+        """The text of an element, with random roundings where they are asked for."""
+        text = self.exactly(element)
+        match element:
+            case Unary(op=op) | Binary(op=op):
+                return self.moved(text, element.dtype, roundings(op))
+            case Number(value=value, dtype=dtype):
+                return self.moved(text, dtype, int(not_exact(value, dtype)))
+            case Index(dtype=dtype):
+                return self.moved(text, dtype, 1)
+            case Cast(dtype=dtype, operand=operand):
+                source = operand.dtype
+                widens = source.is_float and source.bits <= dtype.bits and source != bf16
+                return self.moved(text, dtype, int(not widens))
+            case _:
+                return text
+
+    def exactly(self, element: Element) -> str:
         match element:
             case Number(value=value, dtype=dtype):
                 storage = _storage(dtype, precise=self.precise)
@@ -220,26 +245,28 @@ class _Program:
     symbols: tuple[Var, ...]
 
 
-_programs: weakref.WeakKeyDictionary[PrimFunc, dict[bool, _Program]] = weakref.WeakKeyDictionary()
+_programs: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], _Program]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def _translate(func: PrimFunc, *, precise: bool) -> _Program:
-    translator = _Translator(precise=precise)
+def _translate(func: PrimFunc, *, precise: bool, rounded: bool) -> _Program:
+    translator = _Translator(precise=precise, rounded=rounded)
     buffers = (*func.buffer_params, *func.buffers)
     symbols = tuple(_symbols(func))
     names = [*map(translator.buffer, buffers), *map(translator.name, symbols)]
-    translator.emit(0, f"def run({', '.join(names)}):")
+    translator.emit(0, f"def run({', '.join(['rounding', *names])}):")
     translator.statement(decomposed(func).body, 1)
     # The text holds only generated names, numbers and operators, never text of the program.
     exec("\n".join(translator.lines), translator.scope)  # noqa: S102
     return _Program(translator.scope["run"], buffers, symbols)
 
 
-def _program(func: PrimFunc, *, precise: bool) -> _Program:
-    cached = _programs.setdefault(func, {})
-    if precise not in cached:
-        cached[precise] = _translate(func, precise=precise)
-    return cached[precise]
+def _program(func: PrimFunc, *, precise: bool, rounded: bool) -> _Program:
+    cached, key = _programs.setdefault(func, {}), (precise, rounded)
+    if key not in cached:
+        cached[key] = _translate(func, precise=precise, rounded=rounded)
+    return cached[key]
 
 
 def _symbols(func: PrimFunc) -> dict[Var, None]:
@@ -313,13 +340,22 @@ def _garbage(buffer: Buffer, env: Mapping[Var, int], *, precise: bool) -> Array:
 
 
 def _run(
-    func: PrimFunc, arrays: Mapping[Buffer, Array], env: Mapping[Var, int], *, precise: bool
+    func: PrimFunc,
+    arrays: Mapping[Buffer, Array],
+    env: Mapping[Var, int],
+    *,
+    precise: bool,
+    rounding: Rounding | None,
 ) -> None:
-    program = _program(func, precise=precise)
+    program = _program(func, precise=precise, rounded=rounding is not None)
     temporaries = {b: _garbage(b, env, precise=precise) for b in func.buffers}
     everything = {**arrays, **temporaries}
     with np.errstate(all="ignore"):
-        program.run(*(everything[b] for b in program.buffers), *(env[s] for s in program.symbols))
+        program.run(
+            None if rounding is None else rounding.scalar,
+            *(everything[b] for b in program.buffers),
+            *(env[s] for s in program.symbols),
+        )
 
 
 def run_prim(
@@ -328,6 +364,7 @@ def run_prim(
     scalars: Mapping[str, int] | None = None,
     *,
     precise: bool = False,
+    rounding: Rounding | None = None,
 ) -> None:
     """Run a loop-level function in place.
 
@@ -341,6 +378,8 @@ def run_prim(
         Values of the integer parameters, by name.
     precise : bool
         Compute all floats in float64; float arrays must be float64 then.
+    rounding : Rounding, optional
+        Round every operation on floats at random, to see what rounding does to the results.
 
     Raises
     ------
@@ -377,7 +416,7 @@ def run_prim(
             )
     bound = dict(zip(buffers, arrays, strict=True))
     env = bind_symbols(func, {b: a.shape for b, a in bound.items()}, scalars or {})
-    _run(func, bound, env, precise=precise)
+    _run(func, bound, env, precise=precise, rounding=rounding)
 
 
 def call_prim(
@@ -386,6 +425,7 @@ def call_prim(
     scalars: Mapping[str, int] | None = None,
     *,
     precise: bool = False,
+    rounding: Rounding | None = None,
 ) -> tuple[Array, ...]:
     """Run a loop-level function on its inputs and give the arrays it writes.
 
@@ -406,5 +446,5 @@ def call_prim(
     for param in params:
         if param.access == "out":
             arrays[param.buffer] = _garbage(param.buffer, env, precise=precise)
-    _run(func, arrays, env, precise=precise)
+    _run(func, arrays, env, precise=precise, rounding=rounding)
     return tuple(arrays[p.buffer] for p in params if p.access != "in")

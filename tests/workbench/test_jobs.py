@@ -6,10 +6,9 @@ import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
+from tilewright.codegen.runtime.isolated import confidence
 from tilewright.workbench.jobs import Jobs
-from tilewright.workbench.runs import confidence, largest_difference
 
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
@@ -128,18 +127,3 @@ def test_the_interval_is_of_order_statistics() -> None:
         for low, high in (confidence(list(draw.standard_normal(40))) for _ in range(400))
     )
     assert 370 <= hits <= 400
-
-
-@pytest.mark.parametrize(
-    ("got", "exact", "difference"),
-    [
-        ([1.0, np.nan], [1.0, np.nan], 0.0),
-        ([1.0, np.nan], [1.0, 2.0], np.inf),
-        ([np.inf], [np.inf], 0.0),
-        ([1.0, 4.0], [1.0, 5.0], 0.2),
-    ],
-)
-def test_differences_are_relative_to_the_largest_value(
-    got: list[float], exact: list[float], difference: float
-) -> None:
-    assert largest_difference([np.array(got)], [np.array(exact)]) == pytest.approx(difference)

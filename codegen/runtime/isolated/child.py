@@ -1,4 +1,4 @@
-"""The process that runs compiled programs: it may be killed at any time, by them or by its owner.
+"""The process that runs programs: it may be killed at any time, by them or by its owner.
 
 It is started with a socket to its owner as descriptor 0, and answers frames of JSON; arrays come
 and go as descriptors of shared memory. Which launch runs is noted in memory that the owner sees.
@@ -7,13 +7,11 @@ and go as descriptors of shared memory. Which launch runs is noted in memory tha
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
-import resource
 import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,52 +19,42 @@ import numpy as np
 from ....ir.dtype import from_numpy
 from ....ir.errors import TilewrightError
 from ....ir.module import Constant
-from ...artifact import Artifact
-from ..executable import Executable
 from ..protocol import PipeClosedError, read_frame, write_frame
-from ..table import RuntimeTable
-from .shared import SharedArrays
-
-_PROFILE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_BATCH = 0.05
-"""Seconds between frames of samples."""
+from .memory import allow, held
+from .notes import Notes, Phase, Watch
+from .sampler import Rounds, take_rounds
+from .shared import Array, SharedArrays
 
 
-class Notes:
-    """What happens now, written where the owner can read it after this process is gone."""
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A loaded executable, and what keeps its parts alive."""
 
-    def __init__(self, descriptor: int) -> None:
-        """Map the words: the launch that runs plus one, 0 for none."""
-        self._memory = mmap.mmap(descriptor, mmap.PAGESIZE)
-        self._words = np.frombuffer(self._memory, np.int64)
-        self.nanoseconds: dict[int, int] = {}
-        self._began = 0
-        self._callback = _PROFILE(self._take)
+    executable: Any
+    table: Any
+    kept: tuple[object, ...]
 
-    @property
-    def address(self) -> int:
-        """The provider of the runtime table's slot ``profile``."""
-        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-
-    def _take(self, _call: int, launch: int, phase: int) -> None:
-        if phase == 0:
-            self._words[0] = launch + 1
-            self._began = time.perf_counter_ns()
-        else:
-            taken = time.perf_counter_ns() - self._began
-            self.nanoseconds[launch] = self.nanoseconds.get(launch, 0) + taken
-            self._words[0] = 0
+    def call(self, function: str) -> Any:
+        """Give a function of it."""
+        return self.executable[function]
 
 
 class Child:
-    """One program, loaded, and what its owner asks of it."""
+    """Programs, loaded, and what their owner asks of them."""
 
     def __init__(self, link: socket.socket) -> None:
         """Load nothing yet."""
         self._link = link
-        self._executable: Executable | None = None
+        self._programs: list[Program] = []
         self._notes: Notes | None = None
-        self._weights: SharedArrays | None = None
+        self._before = 0
+
+    @property
+    def notes(self) -> Notes:
+        """Where the owner looks."""
+        if self._notes is None:
+            raise TilewrightError("nothing was begun")
+        return self._notes
 
     def serve(self) -> None:
         """Answer until the owner closes the socket."""
@@ -75,15 +63,20 @@ class Child:
                 request, blob = read_frame(self._link.fileno())
             except PipeClosedError:
                 return
-            descriptors = self._descriptors(int(request["descriptors"]))
+            given = self._descriptors(int(request["descriptors"]))
             try:
-                answer = self._do(request, blob, descriptors)
+                answer = self._do(request, blob, given)
             except TilewrightError as error:
-                self._say({"ok": False, "error": error.to_json()})
-            except MemoryError:
-                self._say({"ok": False, "error": {"kind": "MemoryError", "message": "no memory"}})
+                self._refuse(error.to_json())
+            except MemoryError as error:
+                self._refuse({"kind": "MemoryError", "message": str(error) or "no memory"})
             else:
                 self._say({"ok": True, **answer})
+                self.notes.begin(Phase.WAITING)
+
+    def _refuse(self, error: dict[str, Any]) -> None:
+        """Tell an error, and what memory was taken then; which launch failed stays noted."""
+        self._say({"ok": False, "error": error, "held": held(), "before": self._before})
 
     def _descriptors(self, count: int) -> list[int]:
         found: list[int] = []
@@ -99,85 +92,80 @@ class Child:
 
     def _do(self, request: dict[str, Any], blob: bytes, given: list[int]) -> dict[str, Any]:
         match request["do"]:
+            case "begin":
+                self._notes = Notes(given[0])
+                os.close(given[0])
+                return {}
             case "load":
                 return self._load(request, blob, given)
             case "run":
                 return self._run(request, given)
+            case "interpret":
+                return self._interpret(request, blob, given)
             case other:
                 raise TilewrightError(f"nothing runs {other!r}")
 
+    # ------------------------------------------------------------ programs
+
     def _load(self, request: dict[str, Any], blob: bytes, given: list[int]) -> dict[str, Any]:
-        self._notes = Notes(given[0])
-        os.close(given[0])
-        self._weights = weights = SharedArrays(given[1], request["layout"])
-        constants = {
-            name: Constant(array.shape, from_numpy(array.dtype), _giving(array))
-            for name, array in zip(request["names"], weights.arrays(), strict=True)
-        }
+        from ...artifact import Artifact
+        from ..executable import Executable
+        from ..table import RuntimeTable
+
+        self.notes.begin(Phase.LOADING, len(self._programs))
+        weights = SharedArrays(given[0], request["layout"])
         artifact = Artifact.from_bytes(blob)
-        table = None
-        if not artifact.target.is_gpu:
-            table = RuntimeTable(threads=artifact.threads, profile=self._notes.address)
-        self._executable = Executable(artifact, constants, table=table)
+        own = None if artifact.target.is_gpu else RuntimeTable(threads=artifact.threads)
+        executable = Executable(artifact, _constants(request["names"], weights), table=own)
+        device = executable.device
+        table = own if device is None else device.table
+        watch = Watch(self.notes, table.profile if table else 0)
+        if table is not None:
+            table.profile = watch.address
+        self._programs.append(Program(executable, table, (weights, watch)))
         if request["memory"]:
-            _, hard = resource.getrlimit(resource.RLIMIT_AS)
-            resource.setrlimit(resource.RLIMIT_AS, (int(request["memory"]), hard))
-        return {}
+            self._before = allow(int(request["memory"]), artifact.threads)
+        return {"before": self._before}
 
     def _run(self, request: dict[str, Any], given: list[int]) -> dict[str, Any]:
-        if self._executable is None or self._notes is None:
-            raise TilewrightError("no program is loaded")
         shared = SharedArrays(given[0], request["layout"])
+        words, plan = request["arguments"], request["plan"]
         waiting = iter(shared.arrays())
-        given_words: list[Any] = request["arguments"]
-        arguments: list[Any] = [next(waiting) if x is None else x for x in given_words]
-        call = self._executable[request["function"]]
-        fresh: list[Any] = [
-            np.array(a) if w is None else a for w, a in zip(given_words, arguments, strict=True)
-        ]
-        self._notes.nanoseconds.clear()
-        sink = (ctypes.c_int64 * max(3 * len(call.spec.launches), 1))()
-        made = SharedArrays.of(_listed(call.invoke(fresh, ctypes.addressof(sink))))
-        self._say({"ok": True, "results": made.layout})
+        arguments: list[Any] = [next(waiting) if w is None else w for w in words]
+        calls = [p.call(f) for p, f in zip(self._programs, request["functions"], strict=True)]
+        for program in self._programs:
+            program.table.limit(int(plan["threads"]) or program.executable.artifact.threads)
+        fresh = [_copied(arguments) for _ in calls]
+        found = [self._checked(k, call, fresh[k]) for k, call in enumerate(calls)]
+        made = SharedArrays.of([array for results in found for array in results])
+        counts = [len(results) for results in found]
+        self._say({"ok": True, "results": made.layout, "counts": counts})
         socket.send_fds(self._link, [b"\0"], [made.descriptor])
         made.close()
-        if not request["plan"]["most"]:
+        if not plan["most"]:
             shared.close()
-            return {"kernels": []}
-        self._time(lambda: call(*arguments), request["plan"])
-        kernels = self._kernels(call.invoke, fresh, sink, int(request["plan"]["profiled"]))
+            return {"kernels": [[] for _ in calls]}
+        self.notes.begin(Phase.TIMING)
+        runs = [_repeating(call, arguments) for call in calls]
+        take_rounds(runs, plan, self._tell, self._wanted)
+        kernels = [
+            self._profiled(k, call, fresh[k], int(plan["profiled"])) for k, call in enumerate(calls)
+        ]
         shared.close()
         return {"kernels": kernels}
 
-    def _time(self, run: Callable[[], object], plan: dict[str, Any]) -> None:
-        """Repeat until the owner has enough, the budget is spent, or nothing more is allowed."""
-        cores = os.sched_getaffinity(0)
-        if plan["core"] >= 0:
-            os.sched_setaffinity(0, {int(plan["core"])})
-        try:
-            self._repeat(run, plan)
-        finally:
-            os.sched_setaffinity(0, cores)
+    def _checked(self, program: int, call: Any, arguments: list[Any]) -> list[Any]:
+        """Run once, noting every launch; give the results."""
+        self.notes.begin(Phase.CHECKING, program)
+        sink = (ctypes.c_int64 * max(3 * len(call.spec.launches), 1))()
+        return _listed(call.invoke(arguments, ctypes.addressof(sink)))
 
-    def _repeat(self, run: Callable[[], object], plan: dict[str, Any]) -> None:
-        flush = np.zeros(int(plan["flush"]) // 8) if plan["flush"] else None
-        for _ in range(int(plan["warmup"])):
-            run()
-        batch, told = list[int](), time.monotonic()
-        end = told + float(plan["seconds"])
-        for count in range(int(plan["most"])):
-            if flush is not None:
-                flush += 1.0
-            start = time.perf_counter_ns()
-            run()
-            batch.append(time.perf_counter_ns() - start)
-            now = time.monotonic()
-            over = now > end and count + 1 >= int(plan["least"])
-            if now - told > _BATCH or over:
-                self._say({"ok": True, "samples": batch})
-                batch, told = [], now
-                if not self._wanted() or over:
-                    return
+    def _profiled(self, program: int, call: Any, arguments: list[Any], times: int) -> Rounds:
+        """Nanoseconds of every launch, once a repeat."""
+        self.notes.begin(Phase.CHECKING, program)
+        return [call.timed(arguments) for _ in range(times)]
+
+    def _tell(self, batch: Rounds) -> None:
         self._say({"ok": True, "samples": batch})
 
     def _wanted(self) -> bool:
@@ -185,19 +173,43 @@ class Child:
         answer, _ = read_frame(self._link.fileno())
         return bool(answer["more"])
 
-    def _kernels(
-        self, invoke: Callable[..., object], arguments: Sequence[Any], sink: Any, times: int
-    ) -> list[list[int]]:
-        """Nanoseconds of every launch, once a repeat."""
-        notes = self._notes
-        if notes is None:
-            return []
-        found: list[list[int]] = []
-        for _ in range(times):
-            notes.nanoseconds.clear()
-            invoke(arguments, ctypes.addressof(sink))
-            found.append([notes.nanoseconds.get(k, 0) for k in range(len(sink) // 3)])
-        return found
+    # ------------------------------------------------------------ the interpreter
+
+    def _interpret(self, request: dict[str, Any], blob: bytes, given: list[int]) -> dict[str, Any]:
+        from ....ir.interpreter.oracle import interpreted
+        from ....ir.script import parse
+
+        self.notes.begin(Phase.INTERPRETING)
+        weights = SharedArrays(given[0], request["weights"])
+        shared = SharedArrays(given[1], request["layout"])
+        if request["memory"]:
+            self._before = allow(int(request["memory"]), 1)
+        waiting = iter(shared.arrays())
+        inputs = [next(waiting) if w is None else w for w in request["arguments"]]
+        module = parse(blob.decode(), constants=_constants(request["names"], weights))
+        exact = interpreted(module, request["function"], inputs, rounded=bool(request["rounded"]))
+        made = SharedArrays.of([*exact.values, *exact.allowed])
+        self._say({"ok": True, "results": made.layout, "text": exact.text})
+        socket.send_fds(self._link, [b"\0"], [made.descriptor])
+        for held_ in (made, weights, shared):
+            held_.close()
+        return {}
+
+
+def _constants(names: Sequence[str], weights: SharedArrays) -> dict[str, Constant]:
+    return {
+        name: Constant(array.shape, from_numpy(array.dtype), _giving(array))
+        for name, array in zip(names, weights.arrays(), strict=True)
+    }
+
+
+def _copied(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments of their own for a call whose results are kept, as it may write them."""
+    return [np.array(cast("Array", a)) if isinstance(a, np.ndarray) else a for a in arguments]
+
+
+def _repeating(call: Any, arguments: Sequence[Any]) -> Callable[[], object]:
+    return lambda: call(*arguments)
 
 
 def _listed(results: Any) -> list[Any]:

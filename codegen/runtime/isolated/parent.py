@@ -3,93 +3,58 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import IO, Any
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....ir.errors import TilewrightError
 from ..errors import (
-    RunCancelledError,
     RunCrashedError,
     RunFailedError,
     RunMemoryError,
     RunTimeoutError,
 )
 from ..executable import Executable
-from ..protocol import PipeClosedError, PipeTimeoutError, read_frame, write_frame
+from ..protocol import PipeClosedError, PipeTimeoutError
 from ..workers import Cancellation
+from .notes import Phase
+from .plan import Array, OnRounds, OnSample, Outcome, Plan
+from .process import GRACE, Process, signal_name
 from .shared import SharedArrays
-
-Array = NDArray[Any]
-OnSample = Callable[[Sequence[int]], bool]
-"""Told new samples in nanoseconds; answers whether more are wanted."""
 
 DEFAULT_TIMEOUT = 120.0
 DEFAULT_MEMORY = 0.8
-"""The share of the machine's memory that a process may address, its libraries and weights too."""
+"""The share of the machine's memory that programs may allocate in their process."""
 
+_DOING = {
+    Phase.STARTING: "while its process started",
+    Phase.LOADING: "while it was loaded",
+    Phase.TIMING: "while it was timed",
+}
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a program is timed.
-
-    Parameters
-    ----------
-    warmup : int
-        Calls before the first sample.
-    least, most : int
-        Samples; ``most`` of 0 only runs it once.
-    seconds : float
-        When to stop taking samples.
-    flush : int
-        Bytes that are written between samples, so that caches are cold; 0 leaves them hot.
-    core : int
-        The core that the process is held to; -1: any.
-    profiled : int
-        Calls more in which each launch is timed by itself.
-    """
-
-    warmup: int = 2
-    least: int = 5
-    most: int = 1000
-    seconds: float = 1.0
-    flush: int = 0
-    core: int = -1
-    profiled: int = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run gave: results, samples in nanoseconds, and each launch's time in every repeat."""
-
-    results: tuple[Array, ...]
-    samples: tuple[int, ...] = ()
-    kernels: tuple[tuple[int, ...], ...] = ()
+_runners: weakref.WeakSet[Runner] = weakref.WeakSet()
 
 
 class Runner:
-    """Runs one executable in a process of its own, which is started again when it has died.
+    """Runs executables in a process of their own, which is started again when it has died.
 
     Parameters
     ----------
     executable : Executable
         What is run; its artefact and weights go over once, the weights as shared memory.
+    *others : Executable
+        More that take the same arguments, for :meth:`race`.
     memory : int
-        Bytes that the process may address; 0: a share of the machine's.
-    steps : Mapping of str to str
-        For a kernel, the steps of the schedule that made it what it is, for errors.
+        Bytes that they may allocate beside what the process holds before they run; 0: a share of
+        the machine's. Libraries, weights and arguments are not counted: they are no allocation.
+    steps : Mapping of str to str, or a sequence of them
+        For a kernel, the steps of the schedule that made it what it is, for errors; where there
+        are several executables, one mapping each.
 
     Examples
     --------
@@ -114,16 +79,25 @@ class Runner:
     def __init__(
         self,
         executable: Executable,
-        *,
+        *others: Executable,
         memory: int = 0,
-        steps: Mapping[str, str] | None = None,
+        steps: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
     ) -> None:
         """Start nothing yet."""
-        self.executable = executable
-        self._memory = memory or _share_of_memory()
-        self._steps = dict(steps or {})
+        self.executables = (executable, *others)
+        self._memory = memory or share_of_memory()
+        several = (steps,) if isinstance(steps, Mapping) else tuple(steps)
+        missing = len(self.executables) - len(several)
+        nothing: Mapping[str, str] = {}
+        self._steps = (*several, *(nothing for _ in range(missing)))
         self._lock = threading.Lock()
-        self._process: _Process | None = None
+        self._process: Process | None = None
+        _runners.add(self)
+
+    @property
+    def executable(self) -> Executable:
+        """The first of them."""
+        return self.executables[0]
 
     @property
     def pid(self) -> int | None:
@@ -163,115 +137,161 @@ class Runner:
             If the process crashes, takes too long, has not enough memory, or is cancelled; the
             class says which, the message names the kernel that ran. The next run starts afresh.
         """
+
+        def on_rounds(rounds: Sequence[Sequence[int]]) -> bool:
+            return on_sample is None or on_sample([r[0] for r in rounds])
+
+        return self.race(
+            [function], arguments, plan, on_rounds=on_rounds, cancel=cancel, timeout=timeout
+        )[0]
+
+    def race(
+        self,
+        functions: Sequence[str],
+        arguments: Sequence[Array | int],
+        plan: Plan | None = None,
+        *,
+        on_rounds: OnRounds | None = None,
+        cancel: Cancellation | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> tuple[Outcome, ...]:
+        """Run one function of each executable, and time them in turns, one sample a round each.
+
+        Parameters and errors are those of :meth:`run`; ``functions`` has a name for each
+        executable, and all take the same arguments.
+        """
         chosen = plan or Plan(most=0)
         request = {
             "do": "run",
-            "function": function,
+            "functions": list(functions),
             "arguments": [None if isinstance(a, np.ndarray) else int(a) for a in arguments],
             "plan": asdict(chosen),
         }
         shared = SharedArrays.of([a for a in arguments if isinstance(a, np.ndarray)])
         deadline = time.monotonic() + timeout
         with self._lock, contextlib.closing(shared):
-            process = self._started(deadline, cancel)
+            process: Process | None = None
             try:
+                process = self._started(deadline, cancel)
                 process.send({**request, "layout": shared.layout}, descriptors=[shared.descriptor])
-                return self._listen(process, chosen, on_sample, deadline, cancel)
+                return self._listen(process, chosen, on_rounds, deadline, cancel)
             except PipeClosedError:
-                raise self._death(process, function) from None
+                raise self._death(functions) from None
             except PipeTimeoutError:
-                raise self._too_long(process, function, timeout) from None
-            except (RunFailedError, RunMemoryError):
-                raise  # the process told so, and waits for the next run
+                raise self._too_long(functions, timeout) from None
+            except (RunFailedError, RunMemoryError) as error:
+                # The process told so, and waits for the next run.
+                raise self._placed(error, functions) from None
             except BaseException:
                 self.close()
                 raise
 
+    @staticmethod
     def _listen(
-        self,
-        process: _Process,
+        process: Process,
         plan: Plan,
-        on_sample: OnSample | None,
+        on_rounds: OnRounds | None,
         deadline: float,
         cancel: Cancellation | None,
-    ) -> Outcome:
+    ) -> tuple[Outcome, ...]:
         first = process.receive(deadline, cancel)
         made = SharedArrays(process.descriptor(), first["results"])
-        results = tuple(made.arrays())
+        arrays = iter(made.arrays())
+        results = [tuple(next(arrays) for _ in range(count)) for count in first["counts"]]
         made.close()
-        samples: list[int] = []
+        rounds: list[list[int]] = []
         while True:
             answer = process.receive(deadline, cancel)
             if "samples" not in answer:
-                kernels = tuple(tuple(repeat) for repeat in answer["kernels"])
-                return Outcome(results, tuple(samples), kernels)
-            samples += answer["samples"]
-            more = on_sample(answer["samples"]) if on_sample is not None else True
-            last = len(samples) >= plan.most
-            if not last:
+                break
+            rounds += answer["samples"]
+            more = on_rounds(answer["samples"]) if on_rounds is not None else True
+            if len(rounds) < plan.most:
                 process.reply({"more": more})
+        return tuple(
+            Outcome(own, tuple(r[k] for r in rounds), tuple(map(tuple, answer["kernels"][k])))
+            for k, own in enumerate(results)
+        )
 
     # ------------------------------------------------------------ life and death
 
-    def _started(self, deadline: float, cancel: Cancellation | None) -> _Process:
+    def _started(self, deadline: float, cancel: Cancellation | None) -> Process:
         if self._process is not None and self._process.alive:
             return self._process
         self.close()
-        process = self._process = _Process()
-        artifact = self.executable.artifact
-        constants = self.executable.constants()
-        shared = SharedArrays.of(list(constants.values()))
-        try:
-            process.send(
-                {
-                    "do": "load",
-                    "names": list(constants),
-                    "layout": shared.layout,
-                    "memory": self._memory,
-                },
-                artifact.to_bytes(),
-                [process.notes, shared.descriptor],
-            )
-            process.receive(deadline, cancel)
-        except PipeClosedError:
-            raise self._death(process, "loading") from None
-        finally:
-            shared.close()
+        process = self._process = Process()
+        process.budget = self._memory
+        process.receive(deadline, cancel)
+        last = len(self.executables) - 1
+        for k, executable in enumerate(self.executables):
+            constants = executable.constants()
+            with contextlib.closing(SharedArrays.of(list(constants.values()))) as shared:
+                process.send(
+                    {
+                        "do": "load",
+                        "names": list(constants),
+                        "layout": shared.layout,
+                        # What is loaded afterwards has to fit, too.
+                        "memory": self._memory if k == last else 0,
+                    },
+                    executable.artifact.to_bytes(),
+                    [shared.descriptor],
+                )
+                process.receive(deadline, cancel)
         return process
 
-    def _place(self, process: _Process, function: str) -> str:
+    def _place(self, functions: Sequence[str]) -> str:
         """Name what ran when the process ended: function, kernel, binding, step."""
+        process = self._process
+        notes = None if process is None else process.notes
+        program = min(notes.program, len(functions) - 1) if notes is not None else 0
+        function, executable = functions[program], self.executables[program]
         where = f"function {function!r}"
-        launch = process.launch - 1
-        specs = {s.name: s for s in self.executable.artifact.functions}
+        if len(self.executables) > 1:
+            where += f" of candidate {program}"
+        if notes is None:
+            return where
+        specs = {s.name: s for s in executable.artifact.functions}
         spec = next((specs[n] for n in (function, f"{function}__call") if n in specs), None)
-        if spec is not None and 0 <= launch < len(spec.launches):
-            found = spec.launches[launch]
+        launches = () if spec is None else spec.launches
+        launch = notes.launch - 1
+        if launch < 0 and len(launches) == 1 and notes.phase is Phase.TIMING:
+            launch = 0  # launches are not noted while the whole is timed, but there is only one
+        if 0 <= launch < len(launches):
+            found = launches[launch]
             where += f", kernel {found.kernel!r} (binding {found.binding!r})"
-            if found.kernel in self._steps:
-                where += f", after {self._steps[found.kernel]}"
-        return where
+            if found.kernel in self._steps[program]:
+                where += f", after {self._steps[program][found.kernel]}"
+        doing = _DOING.get(notes.phase, "")
+        return f"{where}, {doing}" if doing else where
 
-    def _death(self, process: _Process, function: str) -> TilewrightError:
-        where, words = self._place(process, function), process.stop()
+    def _placed(self, error: TilewrightError, functions: Sequence[str]) -> TilewrightError:
+        """Say of a kernel that refused to go on which one it is, and the step that made it."""
+        place = self._place(functions)
+        if "kernel" not in place:
+            return error
+        where = ", ".join(filter(None, (error.where, place)))
+        return type(error)(error.message, where=where, hint=error.hint, details=error.details)
+
+    def _death(self, functions: Sequence[str]) -> TilewrightError:
+        where, process = self._place(functions), self._process
         self._process = None
-        code = process.exit_code
-        if code is not None and code < 0:
-            name = _signal_name(-code)
-            if "MemoryError" in words or "bad_alloc" in words:
-                return RunMemoryError(f"no memory ({name})", where=where)
-            return RunCrashedError(
-                f"the process that ran it ended by signal {name}", where=where, hint=words,
-                details={"signal": name},
-            )  # fmt: skip
-        if "MemoryError" in words or "Cannot allocate memory" in words:
-            return RunMemoryError("the process ran out of memory", where=where, hint=words)
-        return RunCrashedError(
-            f"the process that ran it ended with exit code {code}", where=where, hint=words
-        )
+        if process is None:
+            return RunCrashedError("its process was closed", where=where)
+        words = process.stop(GRACE)
+        code, memory = process.exit_code, process.limits()
+        ended = f"signal {signal_name(-code)}" if code is not None and code < 0 else f"code {code}"
+        if any(sign in words for sign in ("MemoryError", "bad_alloc", "Cannot allocate memory")):
+            said = f"the process ran out of memory ({ended})" + (f"; {memory}" if memory else "")
+            return RunMemoryError(said, where=where, hint=words)
+        hint = words
+        if code == -9 and memory:
+            hint = f"somebody killed it, or the system had no memory left: {memory}\n{words}"
+        said = f"the process that ran it ended by {ended}"
+        return RunCrashedError(said, where=where, hint=hint.strip(), details={"ended": ended})
 
-    def _too_long(self, process: _Process, function: str, timeout: float) -> TilewrightError:
-        where = self._place(process, function)
+    def _too_long(self, functions: Sequence[str], timeout: float) -> TilewrightError:
+        where = self._place(functions)
         self.close()
         return RunTimeoutError(
             f"it took longer than {timeout:g} s", where=where, hint="give a longer timeout"
@@ -283,120 +303,27 @@ class Runner:
         if process is not None:
             process.stop()
 
+    def renew(self) -> None:
+        """Forget, in a forked child, what belongs to the process that was forked."""
+        self._lock = threading.Lock()
+        self._process = None
+
     def __del__(self) -> None:
         """End the process when nobody can ask it any more."""
-        self.close()
+        with contextlib.suppress(AttributeError):  # not even begun
+            self.close()
 
 
-class _Process:
-    """One child process, the socket to it, and the memory where it notes what it does."""
-
-    def __init__(self) -> None:
-        self.notes = os.memfd_create("tilewright-notes", os.MFD_CLOEXEC)
-        os.ftruncate(self.notes, mmap.PAGESIZE)
-        self._words = np.frombuffer(mmap.mmap(self.notes, mmap.PAGESIZE), np.int64)
-        self.exit_code: int | None = None
-        self._link, theirs = socket.socketpair()
-        watched, self._alive = os.pipe()
-        path = os.pathsep.join(p for p in sys.path if p)
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # until the process ends
-        command = "import os,sys;os.dup2(int(sys.argv[1]),3);" if watched != 3 else ""
-        module = f"{__package__}.child"
-        command += f"from {module} import main;main()"
-        self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
-            [sys.executable, "-P", "-c", command, str(watched)],
-            stdin=theirs.fileno(),
-            stdout=self._log,
-            stderr=self._log,
-            pass_fds=(watched,),
-            env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,
-        )
-        os.close(watched)
-        theirs.close()
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
-    @property
-    def alive(self) -> bool:
-        return self._child.poll() is None
-
-    @property
-    def launch(self) -> int:
-        """The launch that runs, plus one; 0: none."""
-        return int(self._words[0])
-
-    def send(
-        self, message: dict[str, Any], blob: bytes = b"", descriptors: Sequence[int] = ()
-    ) -> None:
-        """Send a request, then the descriptors that belong to it."""
-        self.reply({**message, "descriptors": len(descriptors)}, blob)
-        if descriptors:
-            with contextlib.suppress(BrokenPipeError):
-                socket.send_fds(self._link, [b"\0"], list(descriptors))
-
-    def reply(self, message: dict[str, Any], blob: bytes = b"") -> None:
-        """Send a frame."""
-        write_frame(self._link.fileno(), message, blob)
-
-    def receive(self, deadline: float, cancel: Cancellation | None) -> dict[str, Any]:
-        """Wait for a frame; an error in it is raised."""
-
-        def poll() -> None:
-            if cancel is not None and cancel.cancelled:
-                raise RunCancelledError("the run was cancelled")
-
-        try:
-            answer, _ = read_frame(self._link.fileno(), deadline=deadline, poll=poll)
-        except ConnectionResetError:
-            raise PipeClosedError from None
-        if not answer["ok"]:
-            raise _as_error(answer["error"])
-        return answer
-
-    def descriptor(self) -> int:
-        """Take the descriptor that follows a frame."""
-        try:
-            _, found, _, _ = socket.recv_fds(self._link, 1, 1)
-        except ConnectionResetError:
-            found = []
-        if not found:
-            raise PipeClosedError
-        return found[0]
-
-    def stop(self) -> str:
-        """End the process and give its last words; nothing of it stays."""
-        if self.exit_code is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(0.2)  # it may be ending by itself: for how it does
-            self._child.kill()
-            self.exit_code = self._child.wait()
-            self._log.seek(0)
-            self._words_left = self._log.read().decode(errors="replace").strip()[-600:]
-            self._log.close()
-            self._link.close()
-            os.close(self._alive)
-            os.close(self.notes)
-        return self._words_left
-
-
-def _as_error(data: Mapping[str, Any]) -> TilewrightError:
-    kinds = {"MemoryError": RunMemoryError, "OutOfMemoryError": RunMemoryError}
-    kind = kinds.get(str(data.get("kind")), RunFailedError)
-    return kind(
-        str(data.get("message", "")), where=data.get("where") or "", hint=data.get("hint") or "",
-        details={"kind": data.get("kind")},
-    )  # fmt: skip
-
-
-def _signal_name(number: int) -> str:
-    with contextlib.suppress(ValueError):
-        return signal.Signals(number).name
-    return str(number)
-
-
-def _share_of_memory() -> int:
+def share_of_memory() -> int:
+    """Bytes that programs may allocate where nobody says how many."""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return int(pages * size * DEFAULT_MEMORY)
+
+
+def _after_fork() -> None:
+    for runner in tuple(_runners):
+        runner.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -90,6 +90,10 @@ function Whole({ timing, stale }: { timing: Timing; stale: boolean }): JSX.Eleme
           </dd>
         </div>
       </dl>
+      <p class="tw-under">
+        Taken with {timing.conditions}
+        {timing.alone ? "." : "; another measurement ran at the same time."}
+      </p>
       {stale ? (
         <p class="tw-stale">
           <Icon name="info" size={14} /> Measured at an earlier step ({timing.state.slice(0, 7)}).

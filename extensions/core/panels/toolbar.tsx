@@ -2,10 +2,11 @@ import type { JSX } from "preact";
 import { useWatch } from "../observable";
 import type { Job } from "../protocol";
 import type { State, Store } from "../store";
+import { ConditionsButton } from "./conditions";
 import { Icon, Mark, type IconName } from "../ui/icons";
 
 /** Undo and redo, compile and time, and whether the compiled program is right. */
-export function Toolbar({ store }: { store: Store }): JSX.Element {
+export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const history = useWatch(store.state, (state) => state.history);
   const target = useWatch(store.state, (state) => state.target);
   const job = useWatch(store.state, runningJob);
@@ -36,6 +37,7 @@ export function Toolbar({ store }: { store: Store }): JSX.Element {
       >
         <Icon name="play" size={13} /> Time
       </button>
+      <ConditionsButton store={store} id={`${idBase}-conditions`} />
       <TimeKernel store={store} disabled={job !== null} />
       {job ? <Progress job={job} store={store} /> : <Correctness store={store} />}
       <span class="tw-bar-fill-gap" />
@@ -117,10 +119,10 @@ function Correctness({ store }: { store: Store }): JSX.Element | null {
   const tone = stale ? "is-stale" : verdict.agrees ? "is-good" : "is-bad";
   const said = verdict.agrees ? "matches the interpreter" : "differs from the interpreter";
   return (
-    <span class={`tw-badge tw-correct ${tone}`} title={`${verdict.message} (${verdict.shapes})`}>
+    <span class={`tw-badge tw-correct ${tone}`} title={`${verdict.message} (${verdict.shapes}). Allowed: ${verdict.derivation}`}>
       <Icon name={verdict.agrees ? "check" : "cross"} size={13} />
       {said}
-      <span class="tw-mono">{stale ? "at an earlier step" : `max error ${verdict.error.toExponential(1)}`}</span>
+      <span class="tw-mono">{stale ? "at an earlier step" : `off by ${verdict.error.toExponential(1)} of ${verdict.bound.toExponential(1)} allowed`}</span>
     </span>
   );
 }

@@ -118,7 +118,7 @@ def test_enough_is_enough(runner):
 
 
 def test_cold_caches_and_a_core(runner):
-    plan = Plan(most=5, flush=1 << 25, core=min(os.sched_getaffinity(0)))
+    plan = Plan(most=5, flush=1 << 25, cores=(min(os.sched_getaffinity(0)),))
     cold = runner.run("halve", [np.ones(1000, np.float32)], plan)
     hot = runner.run("halve", [np.ones(1000, np.float32)], Plan(most=50))
     assert sorted(cold.samples)[2] > sorted(hot.samples)[25]

@@ -5,7 +5,7 @@ interpreter. Other data are compared with float64, within bounds derived from th
 (u = 2**-24 is the unit of f32):
 
 - Matrix products add K products of exact factors to a sum, each sum rounded once: the error is at
-  most ``K * u / (1 - K * u)`` times ``sum |a| |b|`` (Higham, Accuracy and Stability, lemma 3.1).
+  most ``gamma(K)`` times ``sum |a| |b|`` (Higham, Accuracy and Stability, lemma 3.1).
   Products of f16 are exact in f32, and the tensor core rounds less often than once a product.
 - Softmax: ``x - max`` has error ``u |x - max|``, which ``exp`` makes a relative one; ``exp`` itself
   is within 2 units (4 u), the sum of n terms within ``(n - 1) u``, the quotient within u.
@@ -18,12 +18,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.ir.dtype import f32
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.interpreter.rounding import gamma, unit
 
 from tests.codegen.gpu import kernels
 from tests.codegen.simt.launching import Launcher
 
-U = 2.0**-24
+U = unit(f32)
 PRODUCTS = [
     (1, 1, 1),
     (7, 13, 5),
@@ -74,7 +76,7 @@ def test_products_are_within_the_bound_of_float64(name, dtype, size):
     a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
     made = _run(name, (a, b), {"M": m, "N": n, "K": k})
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    bound = k * U / (1 - k * U) * (np.abs(wide_a) @ np.abs(wide_b))
+    bound = gamma(k) * (np.abs(wide_a) @ np.abs(wide_b))
     assert (np.abs(made - wide_a @ wide_b) <= bound).all()
 
 
