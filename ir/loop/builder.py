@@ -36,7 +36,7 @@ from .ranges import loop_var
 from .regions import access_regions
 from .visit import seq
 
-Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
 
 
 def identity_of(combiner: Combiner, dtype: DType) -> Number:
@@ -48,10 +48,12 @@ def identity_of(combiner: Combiner, dtype: DType) -> Number:
     >>> identity_of("max", f32).value, identity_of("min", i8).value
     (-inf, 127)
     """
-    if combiner in ("add", "or"):
+    if combiner in ("add", "or", "xor"):
         return Number(False if dtype == bool_ else (0.0 if dtype.is_float else 0), dtype)
-    if combiner in ("mul", "and"):
+    if combiner == "mul" or (combiner == "and" and dtype == bool_):
         return Number(True if dtype == bool_ else (1.0 if dtype.is_float else 1), dtype)
+    if combiner == "and":  # of integers, bit by bit: all are set
+        return Number(-1 if dtype.kind == "int" else (1 << dtype.bits) - 1, dtype)
     lowest = combiner == "max"
     if dtype.is_float:
         return Number(float("-inf") if lowest else float("inf"), dtype)

@@ -28,7 +28,7 @@ BinaryOp: TypeAlias = Literal[
     "add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor", "shl", "shr"
 ]
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
-ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
 AtomicOp: TypeAlias = Literal["exchange", "add", "sub", "and", "or"]
 
 

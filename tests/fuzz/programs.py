@@ -202,10 +202,12 @@ def reduction(rng: random.Random) -> Program:
     """Sums, extremes, products and truth tables over rows, columns or all, some of them guarded."""
     m = Maker(rng)
     n, k = m.extent("n", 1, 5, 16, least=0), m.extent("k", 1, 7, 16)
-    kind = rng.choice(["sum", "sum", "max", "min", "any", "all", "xor"])
+    kind = rng.choice(["sum", "sum", "max", "min", "any", "all", "xor", "and", "or"])
     dtype = "bool" if kind in ("any", "all") else m.dtype(
-        *INTEGERS, *(FLOATS if kind != "xor" else ()))  # fmt: skip
+        *INTEGERS, *(FLOATS if kind in ("sum", "max", "min") else ()))  # fmt: skip
     start = {"any": "False", "all": "True"}.get(kind, zero(dtype))
+    if kind == "and":
+        start = f"{dtype}(255)" if dtype == "u8" else f"{dtype}(-1)"
     if kind in ("max", "min") and dtype in FLOATS:
         start = "-inf" if kind == "max" else "inf"
     over = rng.choice(["rows", "columns", "both"])
@@ -217,7 +219,8 @@ def reduction(rng: random.Random) -> Program:
     value = value.replace("ZERO", start)
     combine = {
         "sum": f"{out} + {value}", "max": f"max({out}, {value})", "min": f"min({out}, {value})",
-        "any": f"{out} | {value}", "all": f"{out} & {value}", "xor": f"{out} ^ {value}",
+        "any": f"{out} | {value}", "all": f"{out} & {value}", "and": f"{out} & {value}",
+        "or": f"{out} | {value}", "xor": f"{out} ^ {value}",
     }[kind]  # fmt: skip
     tile = rng.choice([0, 0, 3, 8])
     loops, bind, guard = [("i", n), ("k2", k)], "k2", []
@@ -283,7 +286,8 @@ def _link(  # noqa: PLR0917
         options += [f"not {here}", f"{here} & ({v[1]} % 2 < 1)", f"where({here}, {v[0]} < 2, True)"]
         return rng.choice(options), "bool"
     options += [f"max({here}, {zero(dtype)})", f"min({here}, {dtype}(3))", f"abs({here})",
-                f"{here} + {here}", f"-{here}", f"where({here} > {zero(dtype)}, {here}, {dtype}(2))",
+                f"{here} + {here}", f"-{here}",
+                f"where({here} > {zero(dtype)}, {here}, {dtype}(2))",
                 f"{here} + {dtype}({v[1]})", f"sign({here})"]  # fmt: skip
     if dtype in INTEGERS:
         options += [f"{here} * {here}", f"{here} // {dtype}(3)", f"{here} % {dtype}(3)",

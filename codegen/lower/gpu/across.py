@@ -120,7 +120,7 @@ def _split(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start:
 
 def _combiner(op: str) -> Combiner:
     match op:
-        case "add" | "mul" | "min" | "max" | "and" | "or":
+        case "add" | "mul" | "min" | "max" | "and" | "or" | "xor":
             return op
         case _:
             raise TypeError(f"no neutral element of {op!r}")

@@ -47,6 +47,7 @@ LINE: Final = 128
 
 _COMBINERS: Final[dict[str, Combiner]] = {
     "add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
+    "xor": "xor",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from ....ir.loop.builder import Combiner
 from ....ir.loop.nodes import Binary, Load, Store
 from ....ir.loop.visit import walk_element
 
-FOLDED: Final = ("add", "mul", "min", "max", "and", "or")
+FOLDED: Final = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
 def fold_of(store: Store) -> tuple[Combiner, Binary] | None:

@@ -62,7 +62,9 @@ def mends(site: Site, difference: Difference, step: Primitive) -> bool:
     left = site_of(after, where[0], site.intrinsic)
     if isinstance(left.unified, Stray):
         return False
-    return _count(left, difference) < _count(site, difference)
+    if _count(left, difference) >= _count(site, difference):
+        return False
+    return _told(left, difference) < _told(site, difference)
 
 
 def _after(state: State, step: Primitive) -> State | None:
@@ -85,6 +87,12 @@ def _count(site: Site, difference: Difference) -> int:
     """How many differences are of one kind and about one part of the instruction."""
     found = Counter((d.kind, d.partner, d.pattern) for d in site.differences)
     return found[difference.kind, difference.partner, difference.pattern]
+
+
+def _told(site: Site, difference: Difference) -> int:
+    """How many differences read the same: another of a pair may be the one that went."""
+    return sum((d.kind, d.message) == (difference.kind, difference.message)
+               for d in site.differences)  # fmt: skip
 
 
 def _candidates(site: Site, difference: Difference) -> Iterator[Primitive]:
