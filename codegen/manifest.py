@@ -94,6 +94,7 @@ class KernelSpec:
     ``shared`` the bytes of shared memory that the launch has to ask for. Where the kernel needs
     ``scratch``, so many bytes of the GPU's memory, its address is the last parameter. ``types``
     are the elements and the shape of each buffer, ``access`` what the kernel does to it.
+    ``requires`` are the conditions on the symbols that who launches it has to see to.
     """
 
     name: str
@@ -105,6 +106,7 @@ class KernelSpec:
     scratch: str = ""
     types: tuple[str, ...] = ()
     access: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

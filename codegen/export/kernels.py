@@ -77,6 +77,7 @@ def _write(spec: KernelSpec, artifact: Artifact, folder: Path, kind: str) -> Jso
         "grid": list(spec.grid),
         "block": list(spec.block),
         "dynamic_shared": spec.shared,
+        "requires": list(spec.requires),
         "resources": to_json(image.resources),
     }
 

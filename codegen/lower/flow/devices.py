@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,7 +68,22 @@ def kernel_spec(source: PrimFunc, kernel: KernelArtifact, grid: Launch) -> Kerne
         "" if kernel.scratch is None else to_text(kernel.scratch, names),
         tuple(_type(b, names) for b in kernel.buffers),
         tuple(p.access for p in source.params if isinstance(p, BufferParam)),
+        tuple(dict.fromkeys(_required(source, names))),
     )
+
+
+def _required(source: PrimFunc, names: Mapping[Var, str]) -> Iterator[str]:
+    """Iterate what is declared of the symbols, then the facts that the kernel rests on."""
+    for symbol, name in names.items():
+        if symbol.lower is not None:
+            yield f"{name} >= {symbol.lower}"
+        if symbol.upper is not None:
+            yield f"{name} <= {symbol.upper}"
+        if symbol.multiple_of > 1:
+            yield f"{name} % {symbol.multiple_of} == 0"
+    for fact in source.facts:
+        if fact.usable and fact.predicate.free <= names.keys():
+            yield to_text(fact.predicate, names)
 
 
 def _type(buffer: Buffer, names: Mapping[Var, str]) -> str:

@@ -117,7 +117,7 @@ def main(x: Buffer[(n, 24), f32], y: Out[(n, 24), f32]):
             y[i, j] = x[i, j] * 2
 """
     made = tw.export(tw.parse(text), tmp_path / "dist", kind="static").directory
-    code, threads = re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL)
+    code, threads, *_ = re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL)
     head, body = code.split("\n\n", 1)
     if pool:
         head, rest = threads.split("\n\n", 1)

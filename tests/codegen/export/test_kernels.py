@@ -13,12 +13,15 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export import ExportError
+from tilewright.codegen.export.link import run_linker
 from tilewright.codegen.nvidia import ptxas
 from tilewright.codegen.nvidia.ptxas import AssemblerMissingError
 
 from tests.codegen.gpu import kernels
 from tests.codegen.runtime.cuda.conftest import driver  # noqa: F401  # the pretended GPU
+from tests.conftest import ROOT
 
+PAGE = (ROOT / "docs" / "abi.md").read_text(encoding="utf-8")
 SM_80 = tw.Target("cuda", arch="sm_80")
 NAMES = ("elementwise", "softmax", "matmul", "tensor_matmul")
 
@@ -69,7 +72,63 @@ def test_the_manifest_of_a_kernel(exported):
             {"name": "rows", "form": "i64"}, {"name": "columns", "form": "i64"},
         ],
         "grid": ["rows", "1", "1"], "block": [256, 1, 1], "dynamic_shared": 0,
+        "requires": ["rows >= 1", "columns >= 1"],
     }  # fmt: skip
+    (shown,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    said = json.loads(shown)
+    assert said == {key: kernel[key] for key in said}
+
+
+PADDED = """
+n = symbols("n", lower=16, multiple_of=16)
+m = symbols("m", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, m), f32]):
+    fact(m <= n, "narrow", at="model.py:3", by="entry_check")
+    y = softmax(x, axis=-1)
+    return y
+"""
+
+
+def test_what_a_kernel_rests_on_is_told(tmp_path):
+    made = tw.export(tw.parse(PADDED), tmp_path / "made", target=SM_80, kind="ptx").directory
+    (kernel,) = read(made)["kernels"]
+    assert {"n >= 16", "n % 16 == 0", "m <= n"} <= set(kernel["requires"])
+
+
+HEADER = """
+#include <stdint.h>
+typedef int CUresult;
+typedef uint64_t CUdeviceptr;
+typedef void *CUmodule, *CUfunction, *CUstream;
+enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 };
+CUresult cuModuleLoadData(CUmodule *, const void *);
+CUresult cuModuleUnload(CUmodule);
+CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
+CUresult cuCtxSynchronize(void);
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, CUstream, void **, void **);
+"""
+
+
+def test_the_launch_in_c_on_the_page_runs(exported, driver, tmp_path):  # noqa: F811
+    """The function as it stands there, against the pretended driver whose kernel SIMT executes."""
+    (code,) = (c for c in re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL) if "cuLaunchKernel" in c)
+    (tmp_path / "launch.c").write_text(HEADER + code)
+    made = tmp_path / "launch.so"
+    run_linker(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", str(tmp_path / "launch.c"),
+                "-Wl,-z,lazy", "-o", str(made)])  # fmt: skip
+    driver.emulate(kernels.softmax())
+    gpu, run = Driver(driver.library), ctypes.CDLL(str(made)).softmax
+    x = np.random.default_rng(0).standard_normal((7, 300)).astype(np.float32)
+    image = (exported("softmax", "ptx") / "softmax.ptx").read_bytes() + b"\0"
+    words = [ctypes.c_uint64(v) for v in (gpu.upload(x), gpu.upload(np.zeros_like(x)), 7, 300)]
+    assert run(image, *words) == 0
+    wanted = np.exp(x - x.max(1, keepdims=True))
+    wanted /= wanted.sum(1, keepdims=True)
+    np.testing.assert_allclose(gpu.download(words[1].value, x), wanted, rtol=1e-5, atol=1e-7)
+    assert run(image, *words[:3], ctypes.c_uint64(0)) == 1
 
 
 @pytest.mark.parametrize("kind", ["ptx", "cubin"])
