@@ -77,6 +77,7 @@ def matmul(connect: Connect) -> Recording:
     page.run("run", what="compile", function="")
     page.send("condition", caches="cold", threads=1, pin=True, budget=0.2)
     page.run("run", what="time", function="")
+    page.send("condition", caches="hot", threads=0, pin=False, budget=0)
     page.run("run", what="time", function="matmul")
     page.run("lower", kind="llvm")
     page.run("lower", kind="assembly")
