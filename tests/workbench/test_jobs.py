@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from tilewright.codegen.runtime.isolated import confidence
 from tilewright.workbench.jobs import Jobs
@@ -127,3 +129,47 @@ def test_the_interval_is_of_order_statistics() -> None:
         for low, high in (confidence(list(draw.standard_normal(40))) for _ in range(400))
     )
     assert 370 <= hits <= 400
+
+
+ENDLESS = """
+n = symbols("n", lower=1)
+
+@prim_func
+def endless(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i]
+    for i1 in range(n):
+        for k in range(4611686018427387904):
+            y[i1] = y[i1] * 0.5 + 1.0
+"""
+
+
+@pytest.mark.parametrize("what", ["compile", "time"])
+def test_cancelling_is_acknowledged_at_once_and_over_soon(connect, what: str) -> None:
+    """Compile verifies too, so the interpreter is in the middle of a program that never ends."""
+    client = connect(ENDLESS)
+    client.send("run", what=what, function="")
+    time.sleep(2)
+    started = time.monotonic()
+    update = client.send("cancel", job=client.session.jobs.view()[-1].key)
+    acknowledged = time.monotonic() - started
+    assert [job.state for job in update.jobs or ()] == ["cancelling"]
+    client.session.jobs.wait(5)
+    assert time.monotonic() - started < 2
+    assert acknowledged < 0.1
+    assert [job.state for job in client.session.jobs.view()] == ["cancelled"]
+    assert client.session.shown.reports == ()
+
+
+def test_conditions_are_chosen_checked_and_told(matmul: Client) -> None:
+    update = matmul.send("condition", caches="cold", threads=1, pin=True, budget=1)
+    assert update.conditions is not None
+    assert (update.conditions.caches, update.conditions.pin) == ("cold", True)
+    refused = matmul.send("condition", caches="hot", threads=7, pin=False, budget=1.5)
+    assert refused.reports is not None
+    assert "7 threads" in refused.reports[0].message
+    matmul.send("run", what="time", function="")
+    matmul.session.jobs.wait()
+    timing = matmul.session.shown.timing
+    assert timing is not None
+    assert timing.conditions.startswith("cold caches, 1 thread, each on a core of its own")

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ...codegen.runtime.isolated.conditions import Conditions
 from ...ir.errors import Json
 from ...ir.loop.nodes import BufferParam, PrimFunc
 from ...ir.module import Array, Function
 from ...schedules import Schedule
 from ..inputs import sample_inputs, shapes_text
 from ..jobs import Progress
-from ..protocol import KernelTime, Timing
+from ..protocol import KernelTime, Timing, Verdict
 from ..runs import Bench, as_tuple
 from ..symbols import samples_of, symbols_of
 from ..wire import to_plain
@@ -194,25 +195,51 @@ def _bench_arguments(parser: argparse.ArgumentParser) -> None:
     program_arguments(parser)
     target_arguments(parser)
     size_arguments(parser)
+    parser.add_argument(
+        "--caches", choices=("hot", "cold"), default="hot", help="what a call finds in the caches"
+    )
+    parser.add_argument("--pin", action="store_true", help="hold each thread to a core of its own")
+    parser.add_argument("--budget", type=float, default=1.5, help="seconds of sampling, at most")
+    parser.add_argument(
+        "--no-check", action="store_true", help="do not compare with the interpreter, which is slow"
+    )
 
 
 def _bench(options: argparse.Namespace) -> Output:
     target = chosen_target(options)
+    conditions = Conditions(options.caches, pin=options.pin, budget=options.budget)
     schedule = load_schedule(options, target)
     function = chosen_function(schedule.module, options.function)
     samples = _samples(options, schedule, function)
-    timing = Bench(target).time(schedule.head, function.name, samples, _silent())
-    return Output(_table(timing), to_plain(timing))
+    bench, head = Bench(target), schedule.head
+    timing = bench.time(head, function.name, samples, _silent(), conditions)
+    verdict = None
+    if not options.no_check:
+        root = next(n for n in schedule.history if n.parent is None).state.module
+        verdict = bench.verify(head, root, function.name, samples, _silent())
+    data = cast("dict[str, Json]", to_plain(timing))
+    told = None if verdict is None else to_plain(verdict)
+    code = 1 if verdict is not None and not verdict.agrees else 0
+    return Output(_table(timing, verdict), {**data, "verdict": told}, code)
 
 
-def _table(timing: Timing) -> str:
+def _table(timing: Timing, verdict: Verdict | None) -> str:
     whole = (
         f"{timing.function} at {timing.shapes}: median {timing.median:.1f} µs of "
         f"{len(timing.samples)} calls, 95 % interval {timing.low:.1f} to {timing.high:.1f}; "
         f"compiled in {timing.compile_ms:.0f} ms"
     )
-    lines = [whole, f"{'kernel':<40} {'calls':>5} {'µs':>11} {'share':>7}"]
+    busy = "" if timing.alone else "; another measurement ran at the same time"
+    lines = [whole, f"taken with {timing.conditions}{busy}", *_judged(verdict)]
+    lines.append(f"{'kernel':<40} {'calls':>5} {'µs':>11} {'share':>7}")
     return "\n".join([*lines, *_rows(timing.kernels)])
+
+
+def _judged(verdict: Verdict | None) -> list[str]:
+    if verdict is None:
+        return []
+    said = "matches the interpreter" if verdict.agrees else "DIFFERS from the interpreter"
+    return [f"{said}: {verdict.message}"]
 
 
 def _rows(kernels: Sequence[KernelTime]) -> list[str]:

@@ -157,6 +157,16 @@ def test_bench_tells_the_same_as_the_workbench(run, network: Path) -> None:
     assert data["machine"]["cores"]
 
 
+def test_bench_keeps_to_conditions_and_judges(run, network: Path) -> None:
+    chosen = ("--caches", "cold", "--threads", "1", "--pin", "--budget", "0.2")
+    data = run("bench", network, "--size", "n=4", *chosen, "--json").data
+    assert data["conditions"].startswith("cold caches, 1 thread, each on a core of its own")
+    assert data["verdict"]["agrees"]
+    assert data["verdict"]["error"] <= data["verdict"]["bound"]
+    assert data["machine"]["processor"]
+    assert data["low"] <= data["median"] <= data["high"]
+
+
 def test_a_target_that_does_not_exist_lists_those_that_do(run, matmul: Path) -> None:
     ran = run("compile", matmul, "--target", "abacus")
     assert ran.code == 1
