@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { Job } from "../protocol";
 import type { State, Store } from "../store";
@@ -88,6 +89,9 @@ function Tool({ icon, label, keys, disabled, onClick }: ToolProps): JSX.Element 
 
 function Progress({ job, store }: { job: Job; store: Store }): JSX.Element {
   const known = job.progress >= 0;
+  // Said at once, whatever the kernel is at; what it answers takes its time.
+  const [asked, setAsked] = useState("");
+  const cancelling = job.state === "cancelling" || asked === job.key;
   return (
     <span class="tw-job">
       <span
@@ -102,10 +106,13 @@ function Progress({ job, store }: { job: Job; store: Store }): JSX.Element {
       <button
         type="button"
         class="tw-button"
-        disabled={job.state === "cancelling"}
-        onClick={() => store.send({ type: "cancel", job: job.key })}
+        disabled={cancelling}
+        onClick={() => {
+          setAsked(job.key);
+          store.send({ type: "cancel", job: job.key });
+        }}
       >
-        {job.state === "cancelling" ? "Cancelling" : "Cancel"}
+        {cancelling ? "Cancelling" : "Cancel"}
       </button>
     </span>
   );
