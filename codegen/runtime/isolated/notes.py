@@ -29,7 +29,9 @@ class Notes:
     Examples
     --------
     >>> import os
-    >>> notes = Notes(os.memfd_create("notes"))
+    >>> page = os.memfd_create("notes")
+    >>> os.ftruncate(page, mmap.PAGESIZE)
+    >>> notes = Notes(page)
     >>> notes.launch, notes.program, notes.phase
     (0, 0, <Phase.STARTING: 0>)
     """
