@@ -23,7 +23,7 @@ from .llvm import emit_module
 from .lower.flow import FlowFunctions, Kernel, kernel_spec, lower_graph
 from .lower.host import lower_host
 from .lower.pipeline import lower_kernel
-from .lower.wrap import launched, with_entries, with_in_place
+from .lower.wrap import launched, public_name, with_entries, with_in_place
 from .manifest import KernelSpec
 from .nvidia import dynamic_bytes
 from .reads import Reads, content
@@ -52,6 +52,12 @@ class NothingToCompileError(TilewrightError):
     """A module without functions."""
 
     title = "Nothing to compile"
+
+
+class FunctionNameError(TilewrightError):
+    """A function has a name that machine code cannot bear."""
+
+    title = "Function name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,13 @@ def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifa
     """
     if not module.functions:
         raise NothingToCompileError("the module has no functions", hint="add one, then compile")
+    foreign = dict.fromkeys(public_name(n) for n in module.functions if not n.isascii())
+    if foreign:
+        raise FunctionNameError(
+            f"functions are called {', '.join(map(repr, foreign))} in machine code, which has "
+            "ASCII letters, digits and underscores",
+            hint="call them otherwise; loops, blocks and buffers may have any name",
+        )
     pool = Pool(options.workers) if options.workers else default_pool()
     pool.warm()
     try:

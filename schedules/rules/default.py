@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 
 from ...ir.graph.nodes import Binding, Call, GraphFunc
 from ...ir.graph.operators import get_operator
@@ -22,6 +23,13 @@ from .machine import Machine, machine_of
 from .matmul import schedule_matmul
 from .patterns import Elementwise, Matmul, Other, Rows, classify
 from .rows import inline_into_rows, schedule_rows
+
+
+class RuleRefusedWarning(UserWarning):
+    """A default rule does not fit a kernel of its kind, which is compiled as it is written.
+
+    The result is right and may be slow; that no rule did it is a defect of ours, worth a report.
+    """
 
 
 def apply_defaults(schedule: Schedule) -> None:
@@ -119,28 +127,31 @@ def schedule_kernel(schedule: Schedule, name: str) -> None:
 
 
 def _apply_rule(schedule: Schedule, name: str) -> None:
-    """Apply the first rule that fits; where none does, the kernel stays as it is written."""
-    for rule in _rules(schedule, name):
-        attempt = schedule.branch()
-        try:
-            rule(attempt)
-        except StepError:
-            continue
-        schedule.goto(attempt.head.id)
+    """Apply the rule of a kernel's kind whole, or, heard as a warning, not at all."""
+    rule = _rule(schedule, name)
+    if rule is None:
         return
+    attempt = schedule.branch()
+    try:
+        rule(attempt)
+    except StepError as error:
+        message = f"kernel {name!r} stays as it is written, and may be slow: {error}"
+        warnings.warn(RuleRefusedWarning(message), stacklevel=2)
+        return
+    schedule.goto(attempt.head.id)
 
 
-def _rules(schedule: Schedule, name: str) -> Iterator[Callable[[Schedule], object]]:
+def _rule(schedule: Schedule, name: str) -> Callable[[Schedule], object] | None:
     machine = machine_of(schedule.state.target)
     match pattern := classify(schedule.module.prim(name)):
         case Matmul():
-            yield lambda attempt: schedule_matmul(attempt, name, pattern, machine)
+            return lambda attempt: schedule_matmul(attempt, name, pattern, machine)
         case Rows():
-            yield lambda attempt: _schedule_rows(attempt, name, pattern, machine)
+            return lambda attempt: _schedule_rows(attempt, name, pattern, machine)
         case Elementwise():
-            yield lambda attempt: schedule_elementwise(attempt, name, pattern, machine)
+            return lambda attempt: schedule_elementwise(attempt, name, pattern, machine)
         case Other():
-            return
+            return None
 
 
 def _schedule_rows(schedule: Schedule, name: str, pattern: Rows, machine: Machine) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
+from tilewright.codegen.compiler import FunctionNameError, NothingToCompileError
 from tilewright.codegen.libraries import (
     UnknownLibraryFunctionError,
     library_names,
@@ -41,6 +42,7 @@ from tilewright.ir.graph.nodes import (
 from tilewright.ir.graph.plan import plan_memory
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.module import MissingConstantError, Module, UnknownFunctionError
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import TRUE, minimum, var
 
 from tests.codegen.runtime.helpers import (
@@ -411,8 +413,18 @@ def test_nothing_determines_a_symbol() -> None:
         compile(Module().with_functions(add_kernel(), g.finish((h,))))
 
 
-def test_a_module_without_functions() -> None:
-    from tilewright.codegen.compiler import NothingToCompileError
+def test_names_that_machine_code_cannot_bear_are_told():
+    halves = "\n".join(
+        f"@prim_func\ndef {name}(ä: Buffer[(8,), f32], y: Out[(8,), f32]):\n"
+        "    for ö in range(8):\n        y[ö] = ä[ö] * 0.5\n"
+        for name in ("größe", "half")
+    )
+    with pytest.raises(FunctionNameError, match="functions are called 'größe' in machine code"):
+        compile(parse(halves))
+    only = parse(halves).without("größe")
+    assert compile(only)(np.ones(8, "float32")).tolist() == [0.5] * 8
 
+
+def test_a_module_without_functions() -> None:
     with pytest.raises(NothingToCompileError):
         compile(Module())

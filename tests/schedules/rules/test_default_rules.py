@@ -14,7 +14,7 @@ from tilewright.ir.module import Constant, Module
 from tilewright.ir.symbolic import as_expr, const_value, var
 from tilewright.ir.target import Target
 from tilewright.schedules import Schedule
-from tilewright.schedules.rules import apply_defaults, finished
+from tilewright.schedules.rules import apply_defaults, default, finished
 from tilewright.schedules.rules.machine import Tile, machine_of
 from tilewright.schedules.rules.patterns import (
     Elementwise,
@@ -189,3 +189,16 @@ def test_a_product_written_as_a_sum_of_products():
         given = np.random.default_rng(0).standard_normal((rows, 6, 10), np.float32)
         (found,) = run_graph(ready, [given])
         np.testing.assert_allclose(found, given @ given.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_rule_that_breaks_is_heard_and_leaves_the_kernel_whole(monkeypatch):
+    def broken(schedule, name, pattern, machine):
+        loops = schedule.get_loops(schedule.get_blocks(name)[0])
+        schedule.split(loops[0], factors=(None, 4))
+        schedule.fuse((loops[2], loops[1]))
+
+    monkeypatch.setattr(default, "schedule_matmul", broken)
+    mod = linear(64, 32, constant=False)
+    with pytest.warns(default.RuleRefusedWarning, match="'matmul' stays as it is written"):
+        made = finished(mod)
+    assert [x.kind for x in walk(made.prim("matmul").body) if isinstance(x, For)] == ["serial"] * 3

@@ -62,7 +62,7 @@ def test_what_is_no_map():
     sch, buffer = packed()
     with pytest.raises(ParameterError, match="no lambda"):
         sch.transform_layout(buffer, "a, b")
-    with pytest.raises(ParameterError, match="takes IndexMap"):
+    with pytest.raises(ParameterError, match="takes map of indices"):
         sch.transform_layout(buffer, 3)
 
 
