@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import Final
 from ....ir.analysis import Tree, conjuncts, with_regions
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Stmt
 from ....ir.loop.visit import replace_statement, substitute_in, walk
-from ....ir.symbolic import SymInt, Var, all_of, is_proved, substitute
+from ....ir.symbolic import SymInt, Var, all_of, const_value, is_proved, substitute
 from ...common import is_tensorized
 from ...edit import Edit, with_attribute
 from ...intrinsics.difference import Kind
@@ -202,20 +203,21 @@ _FITS = (0, 0, 0)
 
 
 def _ranked(state: State, where: LoopRef | BlockRef) -> list[tuple[tuple[int, int, int], str]]:
-    """Compare a place with every instruction of no more loops, the nearest first."""
+    """Compare a place with every instruction of no more loops: the nearest, then the largest."""
     start = state.loop(where) if isinstance(where, LoopRef) else state.block(where)
     if isinstance(start, Block) and is_tensorized(start):
         return []
     loops = sum(isinstance(s, For) for s in walk(start))
-    found: list[tuple[tuple[int, int, int], str]] = []
+    found: list[tuple[tuple[int, int, int], int, str]] = []
     for intrinsic in intrinsics_for(state.target):
         if len(pattern_loops(intrinsic)) > loops:
             continue
         site = site_of(state, where, intrinsic)
         if not isinstance(site.unified, Unified):
             return []
-        found.append((_distance(site), intrinsic.name))
-    return sorted(found)
+        work = math.prod(const_value(x.extent) or 1 for x in pattern_loops(intrinsic))
+        found.append((_distance(site), -work, intrinsic.name))
+    return [(distance, name) for distance, _, name in sorted(found)]
 
 
 def _distance(site: Site) -> tuple[int, int, int]:

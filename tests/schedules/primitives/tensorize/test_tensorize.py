@@ -297,6 +297,7 @@ def test_suggested_exactly_or_nearly():
     found = [c for c in naive.suggest(naive.get_loop("i")) if c.step.verb() == "tensorize"]
     assert 1 <= len(found) <= 4
     assert not any(c.applicable for c in found)
+    assert found[0].step.intrinsic == FMA  # AVX2's tile is as near, and smaller
 
 
 def test_a_selection_is_compared_with_each_instruction_once(monkeypatch):
