@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -153,6 +154,12 @@ def test_accessible_in_both_themes(page: Page, root: Path) -> None:
         for dock in ("Trace", "History", "Symbols", "Kernels", "Problems"):
             tab(page, dock)
             assert violations(page) == [], name
+        page.get_by_role("button", name="How to measure").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert violations(page) == [], f"how to measure, {name}"
+        if folder := os.environ.get("SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"measure-{name.split()[-1]}.png")
+        page.keyboard.press("Escape")
 
 
 def violations(page: Page) -> list[str]:
