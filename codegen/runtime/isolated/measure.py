@@ -73,7 +73,8 @@ def measure(
         Others that take the same arguments. All are timed in turns, in the same process; keys are
         their names.
     check : bool
-        Compare results with the interpreter's. It is slow: switch it off for large loop nests.
+        Compare results with the interpreter's. It is slow: switch it off for large loop nests. An
+        executable holds no program to interpret: alone it is not checked, and the result says so.
     cancel : Cancellation, optional
         Stops it from another thread.
 

@@ -122,5 +122,5 @@ def conditions_json(conditions: Conditions, threads: int) -> Json:
 
 def _judged(verdict: Agreement | None) -> str:
     if verdict is None:
-        return ""
+        return "; not checked"
     return "; right" if verdict.agrees else f"; WRONG: {verdict}"

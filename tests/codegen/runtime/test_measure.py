@@ -84,6 +84,17 @@ def test_a_slower_rival_is_told_apart_and_the_same_one_is_not_by_much() -> None:
     assert told["conditions"]["caches"] == "hot"
 
 
+def test_what_nobody_could_check_is_told() -> None:
+    module = tw.parse(PROGRAM.format(times=8))
+    unchecked = tw.measure(tw.compile(module), X, budget=0.1)
+    assert unchecked.verdict is None
+    assert "; not checked" in str(unchecked)
+    beside = tw.measure(tw.compile(module), X, budget=0.1, against=[module])
+    assert beside.verdict is not None
+    assert "; right" in str(beside)
+    assert "not checked" not in str(beside)
+
+
 def test_conditions_are_kept_to_and_told() -> None:
     module = program(8)
     cold = tw.measure(module, X, caches="cold", threads=1, pin=True, budget=0.2, check=False)
