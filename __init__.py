@@ -1,6 +1,6 @@
-"""Tilewright: a tensor compiler that lives in a notebook.
+"""Tilewright: a tensor compiler with a notebook interface.
 
-Everything below is loaded when it is first touched, so ``import tilewright`` costs little.
+Public names load on first access, so ``import tilewright`` is fast.
 
 Example
 -------
@@ -12,19 +12,23 @@ True
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .renamed import report_former_modules
+
 if TYPE_CHECKING:
     from .codegen import compile
     from .codegen.export import export
-    from .codegen.runtime.isolated.measure import measure
+    from .codegen.measure.measure import measure
+    from .errors import TilewrightError
     from .ir import script
-    from .ir.errors import TilewrightError
     from .ir.importers import from_exported_program, from_onnx
     from .ir.script import parse
-    from .ir.target import Target
     from .schedules import Schedule
+    from .target.target import Target
     from .workbench import Workbench
 
     __version__: str
+
+report_former_modules(__name__)
 
 __all__ = [
     "Schedule",
@@ -43,14 +47,14 @@ __all__ = [
 
 _HOME = {
     "Schedule": ".schedules",
-    "Target": ".ir.target",
-    "TilewrightError": ".ir.errors",
+    "Target": ".target.target",
+    "TilewrightError": ".errors",
     "Workbench": ".workbench",
     "compile": ".codegen",
     "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
-    "measure": ".codegen.runtime.isolated.measure",
+    "measure": ".codegen.measure.measure",
     "parse": ".ir.script",
 }
 
@@ -58,7 +62,7 @@ _MODULES = {"script": ".ir.script"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the module it lives in, once."""
+    """Load a public name from its module, once."""
     if name == "__version__":
         from importlib.metadata import version
 

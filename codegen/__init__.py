@@ -1,4 +1,4 @@
-"""How a program runs: lowering, LLVM, and the runtime.
+"""Compilation and execution of programs: lowering, LLVM, and the runtime.
 
 Example
 -------
@@ -17,7 +17,7 @@ __all__ = ["Executable", "compile"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: workers import this package too."""
+    """Load a public name on first use, because compile workers import this package too."""
     match name:
         case "compile":
             from .compiler import compile

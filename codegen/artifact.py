@@ -1,4 +1,4 @@
-"""What a compilation makes: objects, texts and manifest, as one value that can be stored."""
+"""Artifacts: the serializable result of a compilation, with objects, texts and manifest."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import TilewrightError
 from ..ir.dtype import DType, dtype
-from ..ir.errors import TilewrightError
 from ..ir.module import Constant
-from ..ir.target import Target
+from ..target.target import Target
 from .manifest import FunctionSpec, KernelSpec, from_json, to_json
 
 if TYPE_CHECKING:
-    from .simt.program import Program
+    from .simt.program import SimtProgram
 
 SCHEMA = 3
 _SECTIONS = ("objects", "texts", "images", "programs")
@@ -27,9 +27,9 @@ _LENGTH = struct.Struct("<Q")
 
 
 class ArtifactError(TilewrightError):
-    """Stored machine code that this version cannot read."""
+    """A stored artifact that is truncated or has another schema."""
 
-    title = "Unreadable artefact"
+    title = "Unreadable artifact"
 
 
 def _no_constants() -> Mapping[str, Constant]:
@@ -40,34 +40,34 @@ def _no_images() -> Mapping[str, bytes]:
     return MappingProxyType({})
 
 
-def _no_programs() -> Mapping[str, Program]:
+def _no_programs() -> Mapping[str, SimtProgram]:
     return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Machine code with all that is needed to load, call and explain it.
+    """Machine code and the manifest to load and call it and to explain its errors.
 
     Parameters
     ----------
     target : Target
-        The machine it is for.
+        The target of the compilation.
     threads : int
-        Workers that scratch is reserved for.
+        Number of threads for which scratch is reserved.
     functions : tuple of FunctionSpec
-        What can be called.
+        The callable functions.
     objects : Mapping of str to bytes
-        Object files by the name of their kernel, ``""`` being the host flow.
+        Object files by the name of their kernel; ``""`` is the host flow.
     texts : Mapping of str to bytes
-        LLVM text of each, compressed.
+        The LLVM text of each object and image, compressed.
     constants : Mapping of str to Constant
-        Constants that compiling made, such as folded ones.
+        Constants that the compilation created, such as results of constant folding.
     images : Mapping of str to bytes
-        What a GPU loads, by kernel (:class:`tilewright.codegen.nvidia.Image`).
+        GPU images by kernel (:class:`tilewright.codegen.nvidia.Image`).
     kernel_specs : tuple of KernelSpec
-        How each kernel of a GPU is launched.
-    programs : Mapping of str to Program
-        The kernels of target ``simt``, which are executed as they are and stored as text.
+        The launch specification of each GPU kernel.
+    programs : Mapping of str to SimtProgram
+        The kernels of target ``simt``, which are interpreted and stored as text.
     """
 
     target: Target
@@ -78,19 +78,19 @@ class Artifact:
     constants: Mapping[str, Constant] = field(default_factory=_no_constants)
     images: Mapping[str, bytes] = field(default_factory=_no_images, repr=False)
     kernel_specs: tuple[KernelSpec, ...] = ()
-    programs: Mapping[str, Program] = field(default_factory=_no_programs, repr=False)
+    programs: Mapping[str, SimtProgram] = field(default_factory=_no_programs, repr=False)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The kernels, by name."""
+        """The names of the kernels."""
         return tuple(sorted({name for name in (*self.texts, *self.programs) if name}))
 
     def text(self, name: str) -> str:
-        """Give the LLVM text of a kernel, or of the host flow (``""``)."""
+        """Return the LLVM text of a kernel, or of the host flow (``""``)."""
         return zlib.decompress(self.texts[name]).decode()
 
     def to_bytes(self) -> bytes:
-        """Store: a header in JSON, then the parts; the same artefact gives the same bytes."""
+        """Serialize as a JSON header followed by the parts; equal artifacts have equal bytes."""
         parts: list[bytes] = []
         index: dict[str, list[str]] = {}
         programs = {name: program.to_bytes() for name, program in self.programs.items()}
@@ -98,8 +98,8 @@ class Artifact:
         for section, content in zip(_SECTIONS, contents, strict=True):
             index[section] = sorted(content)
             parts.extend(content[name] for name in index[section])
-        kept = (self.constants[name].load() for name in sorted(self.constants))
-        parts.extend(np.ascontiguousarray(array).tobytes() for array in kept)
+        arrays = (self.constants[name].load() for name in sorted(self.constants))
+        parts.extend(np.ascontiguousarray(array).tobytes() for array in arrays)
         target = self.target
         header: dict[str, Any] = {
             "schema": SCHEMA,
@@ -117,30 +117,31 @@ class Artifact:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Artifact:
-        """Read a stored artefact.
+        """Deserialize an artifact.
 
         Raises
         ------
         ArtifactError
-            If it is cut short or of another schema.
+            If the data is truncated or has another schema.
         """
         parts, at = list[bytes](), 0
         while at < len(data):
             if at + _LENGTH.size > len(data):
-                raise ArtifactError("the artefact is cut short")
+                raise ArtifactError(f"the artifact is truncated after {len(data)} bytes")
             (length,) = _LENGTH.unpack_from(data, at)
             at += _LENGTH.size
             parts.append(data[at : at + length])
             at += length
         if at != len(data) or not parts:
-            raise ArtifactError("the artefact is cut short")
+            raise ArtifactError(f"the artifact is truncated after {len(data)} bytes")
         return cls._from_parts(json.loads(parts[0]), parts[1:])
 
     @classmethod
     def _from_parts(cls, header: dict[str, Any], parts: list[bytes]) -> Artifact:
         if header.get("schema") != SCHEMA:
             raise ArtifactError(
-                f"schema {header.get('schema')} is not {SCHEMA}", hint="compile the module again"
+                f"expected an artifact of schema {SCHEMA}, got schema {header.get('schema')}",
+                hint="compile the module again",
             )
         kind, arch, features, threads = header["target"]
         target = Target(kind, arch=arch, features=tuple(features), threads=threads)
@@ -166,12 +167,12 @@ class Artifact:
         )
 
 
-def _programs(stored: Mapping[str, bytes], target: Target) -> Mapping[str, Program]:
+def _programs(stored: Mapping[str, bytes], target: Target) -> Mapping[str, SimtProgram]:
     if not stored:
         return _no_programs()
-    from .simt.program import Program
+    from .simt.program import SimtProgram
 
-    return MappingProxyType({n: Program.from_bytes(data, target) for n, data in stored.items()})
+    return MappingProxyType({n: SimtProgram.from_bytes(data, target) for n, data in stored.items()})
 
 
 def _constant(element: DType, shape: tuple[int, ...], data: bytes) -> Constant:

@@ -1,4 +1,4 @@
-"""From a module to an executable: plan what is left, lower, generate, load."""
+"""Compilation of modules to executables: default schedules, lowering, code generation."""
 
 from __future__ import annotations
 
@@ -9,65 +9,78 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ..ir.errors import TilewrightError
+from ..errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc
 from ..ir.graph.plan import plan_memory
 from ..ir.module import Constant, Module
-from ..ir.structural import structural_hash
-from ..ir.target import Target, as_target
+from ..ir.structural_hash import structural_hash
 from ..schedules import Schedule, State
 from ..schedules.rules import apply_defaults
+from ..target.host import available_threads, with_level
+from ..target.target import Target, as_target
 from .artifact import Artifact
-from .cpu import with_level
+from .build.build_objects import build_jobs, host_target, source_version, target_key
+from .build.object_cache import DiskCache, default_cache
+from .build.worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
+from .constant_dependencies import ConstantDependencies, content_digest
 from .llvm import emit_module
-from .lower.flow import FlowFunctions, Kernel, kernel_spec, lower_graph
-from .lower.host import lower_host
+from .lower.host import FlowFunctions, HostKernel, kernel_spec, lower_to_host
+from .lower.host.entry_wrappers import launched, public_name, with_entries, with_in_place
+from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
-from .lower.wrap import launched, public_name, with_entries, with_in_place
 from .manifest import KernelSpec
 from .nvidia import dynamic_bytes
-from .reads import Reads, content
-from .runtime.build import Task, build_tasks, host_target, source_version, target_key
-from .runtime.cache import DiskCache, default_cache
 from .runtime.executable import Executable
-from .runtime.table import RuntimeTable, available_threads
-from .runtime.workers import DEFAULT_TIMEOUT, Cancellation, Pool, default_pool
-from .simt.program import Program, step_texts, steps_of
+from .runtime.table import RuntimeTable
+from .simt.program import SimtProgram, step_texts, steps_of
 
 Progress: TypeAlias = Callable[[float, str], None]
-"""Told how far a compilation is (0 to 1) and what it does, on its thread; may raise to stop it."""
+"""A function called with the progress of a compilation, from 0 to 1, and a message, on its thread.
+It may raise to stop the compilation."""
 
 SCHEDULED = 0.2
 LOWERED = 0.5
-"""How far a compilation is when everything is scheduled, and lowered."""
+"""The progress of a compilation after scheduling, and after lowering."""
 
 
 class NotAProgramError(TilewrightError):
-    """What is to be compiled is neither a module nor a schedule."""
+    """A program to compile that is not a module, a schedule, or a state."""
 
-    title = "Not a program"
+    title = "Invalid program type"
 
 
 class NothingToCompileError(TilewrightError):
     """A module without functions."""
 
-    title = "Nothing to compile"
+    title = "Empty module"
 
 
 class FunctionNameError(TilewrightError):
-    """A function has a name that machine code cannot bear."""
+    """A function name that is not a valid symbol."""
 
-    title = "Function name"
+    title = "Invalid function name"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How machine code is made.
+    """Options of a compilation.
 
-    ``debug`` guards every access; ``workers`` are processes (the shared ones if 0); ``timeout``
-    is in seconds a kernel; ``store`` is the cache (the user's if None); ``progress`` is told how
-    far it is; ``cancel`` stops from another thread; ``steps`` are those of the schedule, by the
-    uids that they are about, for a target that tells them.
+    Parameters
+    ----------
+    debug : bool
+        Check every memory access at run time.
+    workers : int
+        Number of separate compile processes; 0 means the shared pool.
+    timeout : float
+        Time limit per kernel, in seconds.
+    store : DiskCache, optional
+        The cache; by default the user's cache.
+    progress : Progress, optional
+        Progress callback.
+    cancel : CancelToken, optional
+        Token that cancels the compilation from another thread.
+    steps : Mapping of int to str
+        Texts of schedule steps by the uids they affect, for the findings of target ``simt``.
     """
 
     debug: bool = False
@@ -75,11 +88,11 @@ class BuildOptions:
     timeout: float = DEFAULT_TIMEOUT
     store: DiskCache | None = None
     progress: Progress | None = None
-    cancel: Cancellation | None = None
+    cancel: CancelToken | None = None
     steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def tell(self, fraction: float, message: str) -> None:
-        """Stop here if somebody asked to; else tell how far it is."""
+    def report(self, fraction: float, message: str) -> None:
+        """Raise an error if the compilation is canceled; otherwise report its progress."""
         if self.cancel is not None:
             self.cancel.check()
         if self.progress is not None:
@@ -92,31 +105,35 @@ def _host_text(flows: tuple[FlowFunctions, ...], target: Target) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lowered:
-    """The kernels of a module: what a launch needs, LLVM text, thread-level functions."""
+class _LoweredKernels:
+    """The lowered kernels of a module: launch data, LLVM texts, programs, specifications."""
 
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, HostKernel]
     texts: Mapping[str, str]
-    programs: Mapping[str, Program]
+    programs: Mapping[str, SimtProgram]
     specs: tuple[KernelSpec, ...]
 
 
 def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
-    """Make the artefact of a module whose functions are all lowered; nothing is loaded.
+    """Compile a module, all of whose functions are scheduled, to an artifact without loading it.
 
-    The same module and target give the same bytes. The second result is how many objects LLVM
-    had to make, the others being in the cache.
+    Returns
+    -------
+    artifact : Artifact
+        The artifact; equal modules and targets have equal bytes.
+    compiled : int
+        Number of objects that were compiled and not found in the cache.
     """
     if not module.functions:
-        raise NothingToCompileError("the module has no functions", hint="add one, then compile")
-    foreign = dict.fromkeys(public_name(n) for n in module.functions if not n.isascii())
-    if foreign:
+        raise NothingToCompileError("the module has no functions", hint="add a function")
+    invalid = dict.fromkeys(public_name(n) for n in module.functions if not n.isascii())
+    if invalid:
         raise FunctionNameError(
-            f"functions are called {', '.join(map(repr, foreign))} in machine code, which has "
-            "ASCII letters, digits and underscores",
-            hint="call them otherwise; loops, blocks and buffers may have any name",
+            f"function name {', '.join(map(repr, invalid))} is not a valid symbol: expected ASCII "
+            "letters, digits and underscores",
+            hint="rename the function; loops, blocks and buffers may have any name",
         )
-    pool = Pool(options.workers) if options.workers else default_pool()
+    pool = WorkerPool(options.workers) if options.workers else default_pool()
     pool.warm()
     try:
         return _build(module, target, options, pool)
@@ -126,55 +143,55 @@ def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifa
 
 
 def _build(
-    module: Module, target: Target, options: BuildOptions, pool: Pool
+    module: Module, target: Target, options: BuildOptions, pool: WorkerPool
 ) -> tuple[Artifact, int]:
     entries = tuple(plan_memory(module, f) for f in module.graphs)
     threads = target.threads or available_threads()
     lowered = _kernels(module, entries, target, options)
-    flows = tuple(lower_graph(module, f, lowered.kernels, threads, target) for f in entries)
+    flows = tuple(lower_to_host(module, f, lowered.kernels, threads, target) for f in entries)
     texts = {**lowered.texts, "": _host_text(flows, target)}
-    tasks = [
-        Task(name or "host flow", text, target if name else host_target(target),
-             "image" if name and target.is_gpu else "object")
+    jobs = [
+        CompileJob(name or "host flow", text, target if name else host_target(target),
+                   "image" if name and target.is_gpu else "object")
         for name, text in texts.items()
     ]  # fmt: skip
 
-    def made(name: str, ready: int, total: int) -> None:
-        options.tell(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
+    def compiled(name: str, ready: int, total: int) -> None:
+        options.report(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
 
-    built = build_tasks(
-        tasks, store=options.store, pool=pool, timeout=options.timeout, cancel=options.cancel,
-        progress=made,
+    result = build_jobs(
+        jobs, store=options.store, pool=pool, timeout=options.timeout, cancel=options.cancel,
+        progress=compiled,
     )  # fmt: skip
-    parts = dict(zip(texts, built.objects, strict=True))
-    remote = {name for name in parts if name and target.is_gpu}
+    parts = dict(zip(texts, result.objects, strict=True))
+    gpu_kernels = {name for name in parts if name and target.is_gpu}
     return Artifact(
         target,
         threads,
         tuple(flow.spec for flow in flows),
-        MappingProxyType({n: part for n, part in parts.items() if n not in remote}),
+        MappingProxyType({n: part for n, part in parts.items() if n not in gpu_kernels}),
         MappingProxyType({n: zlib.compress(t.encode(), 1) for n, t in texts.items()}),
-        images=MappingProxyType({n: part for n, part in parts.items() if n in remote}),
+        images=MappingProxyType({n: part for n, part in parts.items() if n in gpu_kernels}),
         kernel_specs=lowered.specs,
         programs=lowered.programs,
-    ), built.compiled
+    ), result.compiled
 
 
 def _kernels(
     module: Module, entries: tuple[GraphFunc, ...], target: Target, options: BuildOptions
-) -> _Lowered:
-    """Lower every kernel that is launched, and write its LLVM text unless it is emulated."""
-    kernels: dict[str, Kernel] = {}
+) -> _LoweredKernels:
+    """Lower every launched kernel, and emit its LLVM text unless it is emulated."""
+    kernels: dict[str, HostKernel] = {}
     texts: dict[str, str] = {}
-    programs: dict[str, Program] = {}
+    programs: dict[str, SimtProgram] = {}
     specs: list[KernelSpec] = []
     names = sorted({n for f in entries for n in launched(f)})
     for k, name in enumerate(names):
-        options.tell(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
+        options.report(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
         source = module.prim(name)
         lowered = lower_kernel(source, target, debug=options.debug)
         function = lowered.function
-        kernels[name] = Kernel(
+        kernels[name] = HostKernel(
             lowered.symbols, lowered.scratch, lowered.threads, function.launch,
             dynamic_bytes(function),
         )  # fmt: skip
@@ -183,17 +200,14 @@ def _kernels(
         if target.kind == "simt":
             symbols = tuple(s.name for s in lowered.symbols)
             steps = steps_of(source, options.steps)
-            programs[name] = Program(source, lowered, symbols, steps, options.debug)
+            programs[name] = SimtProgram(source, lowered, symbols, steps, options.debug)
         else:
             texts[name] = emit_module([function], target)
-    return _Lowered(kernels, texts, MappingProxyType(programs), tuple(specs))
-
-
-# ---------------------------------------------------------------- whole modules
+    return _LoweredKernels(kernels, texts, MappingProxyType(programs), tuple(specs))
 
 
 def _names(module: Module) -> str:
-    """List what an artefact says of a module beyond its structure: names and origins."""
+    """Return the names, annotations and origins that an artifact contains, as part of its key."""
     words: list[str] = []
     for function in module:
         words.append(function.name)
@@ -209,7 +223,7 @@ def _names(module: Module) -> str:
 
 
 def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
-    """Digest what determines an artefact: program, machine, options, and this compiler."""
+    """Return the cache key of a module: a digest of program, target, options and compiler."""
     threads = target.threads or available_threads()
     steps = sorted(options.steps.items()) if target.kind == "simt" else []
     return DiskCache.key(
@@ -221,8 +235,8 @@ def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     )
 
 
-def _made_constants(before: Module, after: Module, artifact: Artifact) -> Mapping[str, Constant]:
-    """Give the constants that compiling made, without those that are prepared at load time."""
+def _new_constants(before: Module, after: Module, artifact: Artifact) -> Mapping[str, Constant]:
+    """Return the constants that the compilation created, without results of ``prepare``."""
     used = {key for spec in artifact.functions for key in spec.constants}
     prepared = {r.name for s in artifact.functions if s.prepares for r in s.results}
     return MappingProxyType(
@@ -234,59 +248,69 @@ def _made_constants(before: Module, after: Module, artifact: Artifact) -> Mappin
     )
 
 
-def make(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
-    """Schedule what is not scheduled yet, and build; or take the artefact from the cache.
+def compile_artifact(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
+    """Apply default schedules and build the artifact, or return it from the cache.
 
-    What the module's key leads to is which constants are looked into on the way; their content
-    then is the other half of the artefact's own key.
+    The cache has two levels. The key of the module maps to the names of the constants that its
+    compilation reads. The key of the artifact is a digest of the key of the module and the content
+    of these constants.
+
+    Returns
+    -------
+    artifact : Artifact
+        The artifact.
+    compiled : int
+        Number of objects that were compiled and not found in the cache.
     """
     store = options.store or default_cache()
     key = _module_key(module, target, options)
-    read = store.get(key)
-    kept = None if read is None else store.get(_content_key(key, module, json.loads(read)))
-    if kept is not None:
-        options.tell(1.0, "from the cache")
-        return Artifact.from_bytes(kept), 0
-    options.tell(0.0, "scheduling")
-    reads = Reads(module)
+    dependencies = store.get(key)
+    stored = None
+    if dependencies is not None:
+        stored = store.get(_artifact_key(key, module, json.loads(dependencies)))
+    if stored is not None:
+        options.report(1.0, "from the cache")
+        return Artifact.from_bytes(stored), 0
+    options.report(0.0, "scheduling")
+    recorder = ConstantDependencies(module)
     machine = target if target.is_gpu else with_level(target)
-    schedule = Schedule(with_entries(reads.module), machine)
+    schedule = Schedule(with_entries(recorder.module), machine)
     apply_defaults(schedule)
-    ready = with_in_place(reads.module, schedule.module)
-    known = {**options.steps, **step_texts([schedule.state])}
-    artifact, compiled = build(ready, target, replace(options, steps=known))
-    made = _made_constants(reads.module, ready, artifact)
-    artifact = replace(artifact, constants=made)
-    names = sorted(reads.names)
-    store.put(_content_key(key, module, names), artifact.to_bytes())
+    ready = with_in_place(recorder.module, schedule.module)
+    steps = {**options.steps, **step_texts([schedule.state])}
+    artifact, compiled = build(ready, target, replace(options, steps=steps))
+    constants = _new_constants(recorder.module, ready, artifact)
+    artifact = replace(artifact, constants=constants)
+    names = sorted(recorder.names)
+    store.put(_artifact_key(key, module, names), artifact.to_bytes())
     store.put(key, json.dumps(names).encode())
     return artifact, compiled
 
 
-def _content_key(key: str, module: Module, names: Sequence[str]) -> str:
-    return DiskCache.key(key.encode(), content(module, names))
+def _artifact_key(key: str, module: Module, names: Sequence[str]) -> str:
+    return DiskCache.key(key.encode(), content_digest(module, names))
 
 
 def module_of(program: object) -> Module:
-    """Give the module that a person means.
+    """Return the module of a module, a schedule, or a state.
 
     Raises
     ------
     NotAProgramError
-        If it is neither a module nor a schedule.
+        If ``program`` is none of them.
     """
     if isinstance(program, Module):
         return program
     if isinstance(program, Schedule | State):
         return program.module
     raise NotAProgramError(
-        f"a module, a schedule or its state is compiled, not {type(program).__name__}",
-        hint="parse(text), from_exported_program(program) and from_onnx(path) make modules",
+        f"expected a Module, a Schedule or a State, got {type(program).__name__}",
+        hint="create a module with parse(text), from_exported_program(program) or from_onnx(path)",
     )
 
 
 def own_target(program: Module | Schedule | State) -> Target | None:
-    """Give the machine that a schedule was made for."""
+    """Return the target of a schedule or state; None for a module."""
     if isinstance(program, Module):
         return None
     return program.state.target if isinstance(program, Schedule) else program.target
@@ -305,41 +329,42 @@ def compile(
     debug: bool = False,
     progress: Progress | None = None,
     workers: int | None = None,
-    cancel: Cancellation | None = None,
+    cancel: CancelToken | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     table: RuntimeTable | None = None,
 ) -> Executable:
-    """Compile a module, or what a schedule has made of it.
+    """Compile a module, or the module of a schedule.
 
     Parameters
     ----------
     program : Module, Schedule or State
-        What to compile; default steps are added where it is not scheduled yet.
+        The program to compile. Unscheduled kernels get the default schedule of their kind.
     target : str or Target, optional
-        The machine; the processor of this process if not given.
+        The target; by default the target of the schedule, or the host CPU.
     debug : bool
-        Check every access; a bad one is a :class:`KernelError` with the place and the index.
+        Check every memory access at run time; an access out of bounds raises a
+        :class:`KernelError` with the buffer and the index.
     progress : callable, optional
-        Called with a fraction from 0 to 1 and a message, on this thread; what it raises stops
-        the compilation and is raised here.
+        Called with a fraction from 0 to 1 and a message, on this thread. If it raises, the
+        compilation stops and the error is raised here.
     workers : int, optional
-        Compile processes of this call alone; the shared ones if not given.
-    cancel : Cancellation, optional
-        Stops the compilation from another thread.
+        Number of separate compile processes for this call; by default the shared pool is used.
+    cancel : CancelToken, optional
+        Token that cancels the compilation from another thread.
     timeout : float
-        Seconds that one kernel may take.
+        Time limit per kernel, in seconds.
     table : RuntimeTable, optional
-        Where the executable gets memory and threads.
+        Provider of memory and threads for the executable.
 
     Returns
     -------
     Executable
-        Ready to call.
+        The compiled functions.
 
     Raises
     ------
     CompileError
-        If code generation fails, times out or is cancelled; the message names the kernel.
+        If code generation fails, times out or is canceled; the message names the kernel.
 
     Examples
     --------
@@ -362,5 +387,5 @@ def compile(
         debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel,
         steps=_own_steps(program),
     )  # fmt: skip
-    artifact, compiled = make(module, as_target(target), options)
+    artifact, compiled = compile_artifact(module, as_target(target), options)
     return Executable(artifact, module.constants, table=table, compiled=compiled)

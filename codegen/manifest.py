@@ -1,4 +1,4 @@
-"""What an executable tells about its native functions: enough to call them and explain errors."""
+"""Manifests of native functions: the specifications to call them and to explain their errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from ..ir.errors import Json
+from ..errors import Json
 
 SiteKind: TypeAlias = Literal[
     "argument",
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ParamSpec:
-    """A parameter: ``annotation`` as a person reads it; ``rank`` of -1 is any."""
+    """A parameter; ``annotation`` is its printed type, a ``rank`` of -1 means any rank."""
 
     name: str
     annotation: str
@@ -45,7 +45,7 @@ class ParamSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResultSpec:
-    """A result; ``param`` is the position of the parameter that it is, or -1."""
+    """A result; ``param`` is the position of the parameter written in place, or -1."""
 
     name: str
     dtype: str
@@ -54,8 +54,22 @@ class ResultSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """A check: what it compares, where, and the names of the numbers noted when it fails."""
+class CheckSite:
+    """A run-time check.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of the check.
+    text : str
+        The checked condition or term.
+    param, dim, other : int
+        Positions of the parameter, its dimension, and an aliased parameter, or -1.
+    names : tuple of str
+        Names of the numbers that a failed check records.
+    origin : str
+        The origin of a checked fact.
+    """
 
     kind: SiteKind
     text: str = ""
@@ -68,7 +82,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
-    """One launch: its kernel, the binding it comes from and the model's operations."""
+    """A launch: its kernel, its graph binding, and the ids of the imported operators."""
 
     kernel: str
     binding: str
@@ -77,7 +91,7 @@ class LaunchSpec:
 
 @dataclass(frozen=True, slots=True)
 class StorageSpec:
-    """A storage of the arena: its size in bytes, and the moments it lives from and to."""
+    """A storage of the arena: its size in bytes as a term, and its live range."""
 
     name: str
     size: str
@@ -87,14 +101,31 @@ class StorageSpec:
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """How a kernel of a GPU is launched: its parameters in order, its grid, its blocks.
+    """The launch specification of a GPU kernel.
 
-    Parameters are the addresses of ``buffers``, then the ``symbols`` as 64-bit integers. ``grid``
-    are the blocks along x, y and z as terms over the symbols, ``block`` the threads of a block,
-    ``shared`` the bytes of shared memory that the launch has to ask for. Where the kernel needs
-    ``scratch``, so many bytes of the GPU's memory, its address is the last parameter. ``types``
-    are the elements and the shape of each buffer, ``access`` what the kernel does to it.
-    ``requires`` are the conditions on the symbols that who launches it has to see to.
+    Parameters
+    ----------
+    name : str
+        Name of the kernel.
+    buffers : tuple of str
+        Buffer parameters, in order; each is passed as an address.
+    symbols : tuple of str
+        Integer parameters, in order after the buffers; each is a 64-bit integer.
+    grid : tuple of str
+        Number of thread blocks along x, y and z, as terms over the symbols.
+    block : tuple of int
+        Threads per thread block along x, y and z.
+    shared : int
+        Dynamic shared memory of the launch, in bytes.
+    scratch : str
+        Size of the scratch memory in bytes, as a term; its address is the last parameter. Empty if
+        the kernel needs none.
+    types : tuple of str
+        Dtype and shape of each buffer.
+    access : tuple of str
+        Access mode of each buffer.
+    requires : tuple of str
+        Preconditions on the symbols, which the launcher must check.
     """
 
     name: str
@@ -111,16 +142,42 @@ class KernelSpec:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """A callable function of an executable; ``slot`` and ``plan`` are sizes in bytes.
+    """A callable function of an executable.
 
-    ``kernels`` are those that run on a device, in the order in which the function's instance keeps
-    their handles; kernels of a CPU are called by name. Tensors lie on ``device``.
+    Parameters
+    ----------
+    name : str
+        Name of the function.
+    params : tuple of ParamSpec
+        The parameters.
+    results : tuple of ResultSpec
+        The results.
+    sites : tuple of CheckSite
+        The run-time checks, by number.
+    launches : tuple of LaunchSpec
+        The launches, in program order.
+    constants, libraries : tuple of str
+        Names of the constants and library functions, in the order of the instance's addresses.
+    symbols : tuple of str
+        Names of the symbols of the storage sizes, which are the keys of memory plans.
+    storages : tuple of StorageSpec
+        The storages of the arena.
+    slot, plan : int
+        Sizes of a workspace slot and of a memory plan, in bytes.
+    prepares : str
+        Name of the function whose constants this function computes; empty if it is not a
+        ``prepare`` function.
+    kernels : tuple of str
+        Kernels that run on a device, in the order of the instance's handles. CPU kernels are not
+        listed: they are called by their symbols.
+    device : str
+        The device of the tensors.
     """
 
     name: str
     params: tuple[ParamSpec, ...]
     results: tuple[ResultSpec, ...]
-    sites: tuple[Site, ...]
+    sites: tuple[CheckSite, ...]
     launches: tuple[LaunchSpec, ...]
     constants: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -133,14 +190,14 @@ class FunctionSpec:
     device: str = "cpu"
 
     def signature(self, name: str) -> str:
-        """Print parameters with their annotations, and the results' element types."""
+        """Return the signature as text: parameters with annotations, and dtypes of results."""
         params = ", ".join(f"{p.name}: {p.annotation}" for p in self.params)
         results = ", ".join(r.dtype for r in self.results) or "None"
         return f"{name}({params}) -> {results}"
 
 
 def to_json(value: Any) -> Json:
-    """Turn a specification into plain data."""
+    """Serialize a specification as JSON data."""
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         return {f.name: to_json(getattr(value, f.name)) for f in fields}
@@ -164,6 +221,6 @@ def _read(hint: Any, data: Any) -> Any:
 
 
 def from_json(cls: type[_T], data: Mapping[str, Any]) -> _T:
-    """Read a specification back."""
+    """Deserialize a specification."""
     hints = _hints(cls)
     return cls(**{name: _read(hints[name], value) for name, value in data.items()})

@@ -1,5 +1,5 @@
-// Builds the browser side: the notebook widget into workbench/static/, and with --dev the page
-// that shows the interface on recorded data (dev/) into dist/.
+// Builds the notebook widget into workbench/static/ and, with --dev, the page that displays
+// recorded data (dev/) into dist/.
 import { build } from "esbuild";
 import { cpSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -22,7 +22,7 @@ const out = join(here, "..", "workbench", "static");
 mkdirSync(out, { recursive: true });
 await build({ ...common, minify: true, entryPoints: ["widget/widget.ts"], outdir: out });
 const size = ["widget.js", "widget.css"].reduce((sum, name) => sum + statSync(join(out, name)).size, 0);
-if (size > LIMIT) throw new Error(`the widget is ${size} bytes, more than ${LIMIT}`);
+if (size > LIMIT) throw new Error(`the widget has ${size} bytes; the limit is ${LIMIT}`);
 console.log(`workbench/static: ${size} bytes`);
 
 if (process.argv.includes("--dev")) {

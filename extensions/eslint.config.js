@@ -13,9 +13,9 @@ export default tseslint.config(
       "max-lines": ["error", { max: 320, skipBlankLines: true, skipComments: true }],
       "max-depth": ["error", 3],
       "no-console": "error",
-      // Numbers read well inside text; everything else must be turned into text on purpose.
+      // Numbers may be interpolated; other values must be converted explicitly.
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
-      // Handlers are written `() => store.send(...)`.
+      // Event handlers are written as `() => store.send(...)`.
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
     },
   },

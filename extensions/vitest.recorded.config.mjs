@@ -1,9 +1,9 @@
-// The interface on real sessions; tests/workbench/test_recorded.py records them and runs this.
+// Configuration of the tests on recorded sessions; tests/workbench/test_recorded.py runs them.
 import { readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
 const folder = process.env.RECORDED;
-if (!folder) throw new Error("RECORDED is the folder of recorded sessions");
+if (!folder) throw new Error("RECORDED must be the folder of the recorded sessions");
 const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
 
 export default defineConfig({

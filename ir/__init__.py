@@ -1,1 +1,1 @@
-"""What a program is: symbolic integers, graph, loop, thread and host level IR, and their text."""
+"""Program representation: symbolic integers, graph, loop, thread and host IR, text format."""

@@ -1,7 +1,7 @@
-"""The canonical form of programs: what is left when names, uids and provenance are taken away.
+"""The canonical form of programs: a token list without names, uids and provenance.
 
-Binders are numbered in the order in which they are met, so two programs have the same tokens
-exactly if one becomes the other by renaming. The hash is that of the tokens.
+Binders are numbered in the order of their first occurrence, so two programs have equal tokens if
+and only if they are alpha-equivalent. The structural hash is the hash of the tokens.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _NUMBERED: Final = re.compile(r"([%@$])(\d+)")
 
 
 class Canon:
-    """Tokens of one program under construction.
+    """The token list of one program, under construction.
 
     Variables are ``%0``, ``%1``, ...; buffers ``@0``, ...; graph values ``$0``, ... With
-    ``explain``, every token knows the place it is from.
+    ``explain``, the location of every token is recorded.
     """
 
     def __init__(self, *, explain: bool = False) -> None:
-        """Start with no token and nothing numbered."""
+        """Create an empty token list."""
         self.tokens: list[str] = []
-        self.places: list[str] = []
+        self.locations: list[str] = []
         self._explain = explain
         self._path: list[str] = []
         self._numbers: dict[object, str] = {}
@@ -59,22 +59,20 @@ class Canon:
         self._keys: dict[Expr | Bool, str] = {}
 
     def emit(self, token: str) -> None:
-        """Add a token."""
+        """Append a token."""
         self.tokens.append(token)
         if self._explain:
-            self.places.append(", ".join(self._path))
+            self.locations.append(", ".join(self._path))
 
     @contextmanager
-    def inside(self, place: str) -> Generator[None]:
-        """Name the place of the tokens added inside."""
-        self._path.append(place)
+    def inside(self, location: str) -> Generator[None]:
+        """Add a component to the location of the tokens emitted in this context."""
+        self._path.append(location)
         yield
         self._path.pop()
 
-    # ------------------------------------------------------------ numbers
-
     def number(self, kind: str, node: object, name: str) -> str:
-        """Give a binder its number, or the one it has."""
+        """Return the number of a binder, assigning the next one at its first occurrence."""
         found = self._numbers.get(node)
         if found is None:
             found = self._numbers[node] = f"{kind}{self._counts[kind]}"
@@ -83,13 +81,13 @@ class Canon:
         return found
 
     def symbols(self, terms: Iterable[Expr]) -> None:
-        """Number the symbols that are whole terms: those that a parameter's shape binds."""
+        """Number the terms that are plain symbols: the symbols bound by a parameter's shape."""
         for term in terms:
             if isinstance(term, Var) and term not in self._numbers:
                 self._symbol(term)
 
     def unknown(self, terms: Iterable[Expr]) -> bool:
-        """Whether a symbol of the terms has no number yet."""
+        """Return whether some symbol of the terms is not numbered yet."""
         return any(v not in self._numbers for term in terms for v in term.free)
 
     def _symbol(self, symbol: Var) -> str:
@@ -98,29 +96,27 @@ class Canon:
         return key
 
     def symbol_named(self, name: str) -> str:
-        """Give the number of the first symbol of a name, or the name where there is none."""
+        """Return the number of the first symbol with this name, or the name if there is none."""
         numbered = (key for key, own in self._names.items() if key[0] == "%" and own == name)
         return next(numbered, name)
 
     def bind(self, variable: Var) -> str:
-        """Number a loop or iteration variable; its range is that of its extent."""
+        """Number a loop or iteration variable, whose range follows from its extent."""
         return self.number("%", variable, variable.name)
 
     def readable(self, token: str) -> str:
-        """Put names back into a token, for a person."""
+        """Replace the numbers in a token by the original names, for messages."""
         return _NUMBERED.sub(lambda m: self._names.get(m[0], m[0]), token)
 
-    # ------------------------------------------------------------ terms
-
     def term(self, term: Expr | Bool) -> str:
-        """Give the key of a term: equal for terms that renaming makes equal."""
+        """Return the key of a term; alpha-equivalent terms have equal keys."""
         found = self._keys.get(term)
         if found is None:
             found = self._keys[term] = self._key(term)
         return found
 
     def terms(self, terms: Iterable[Expr]) -> str:
-        """Give the key of several terms."""
+        """Return the key of a sequence of terms."""
         return ", ".join([self.term(t) for t in terms])
 
     def _sorted(self, terms: Iterable[Expr | Bool]) -> str:
@@ -167,10 +163,8 @@ class Canon:
             case _:
                 raise TypeError(type(term).__name__)
 
-    # ------------------------------------------------------------ what both levels have
-
     def attribute(self, value: Attribute) -> str:
-        """Give the key of an attribute's value, which tells 1, 1.0, True and "1" apart."""
+        """Return the key of an attribute value; 1, 1.0, True and "1" have different keys."""
         match value:
             case Expr():
                 return f"expr {self.term(value)}"
@@ -181,19 +175,19 @@ class Canon:
             case _:
                 assert_never(value)
 
-    def attributes(self, what: str, attributes: Attributes) -> None:
-        """Add attributes in the order of their keys."""
+    def attributes(self, kind: str, attributes: Attributes) -> None:
+        """Append attributes, sorted by key."""
         for key, value in sorted(attributes, key=_first):
-            self.emit(f"{what} {key}={self.attribute(value)}")
+            self.emit(f"{kind} {key}={self.attribute(value)}")
 
     def facts(self, facts: Facts) -> None:
-        """Add facts; their order and the words of their origin do not matter."""
+        """Append facts; their order and their origins are ignored."""
         lines = {f"fact {self.term(f.predicate)} by {f.discharge.name}" for f in facts}
         for line in sorted(lines):
             self.emit(line)
 
     def digest(self) -> str:
-        """Give the sha256 of the tokens, in hexadecimal."""
+        """Return the SHA-256 of the tokens, in hexadecimal."""
         return hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()
 
 
@@ -203,20 +197,23 @@ def _first(entry: tuple[str, Attribute]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place where two programs differ; None of a side that ends there."""
+    """The first difference between two programs.
 
-    place: str
+    ``left`` and ``right`` are the differing tokens; None if that program has no more tokens.
+    """
+
+    location: str
     left: str | None
     right: str | None
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return one line of text."""
         left, right = (repr(t) if t is not None else "nothing" for t in (self.left, self.right))
-        return f"{self.place or 'here'}: {left} against {right}"
+        return f"{self.location or 'program'}: {left} != {right}"
 
 
 def first_difference(write: Callable[[Canon, int], None]) -> Difference | None:
-    """Compare two programs: ``write(canon, k)`` adds the tokens of the first or second one."""
+    """Compare two programs; ``write(canon, k)`` appends the tokens of program ``k`` (0 or 1)."""
     canons = Canon(explain=True), Canon(explain=True)
     for k, canon in enumerate(canons):
         write(canon, k)
@@ -229,9 +226,9 @@ def first_difference(write: Callable[[Canon, int], None]) -> Difference | None:
 def _difference(
     canons: Sequence[Canon], position: int, pair: tuple[str | None, str | None]
 ) -> Difference:
-    places = [c.places[position] for c in canons if position < len(c.places)]
+    locations = [c.locations[position] for c in canons if position < len(c.locations)]
     left, right = (
         None if token is None else canon.readable(token)
         for token, canon in zip(pair, canons, strict=True)
     )
-    return Difference(max(places, key=len), left, right)
+    return Difference(max(locations, key=len), left, right)

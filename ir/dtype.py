@@ -1,4 +1,4 @@
-"""Element types, and how NumPy stores each of them."""
+"""Element types and the NumPy dtypes that store them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,29 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from .errors import TilewrightError
+from ..errors import TilewrightError
 
 Kind: TypeAlias = Literal["float", "bfloat", "int", "uint", "bool"]
 
 
 class UnknownDTypeError(TilewrightError):
-    """A name that is no element type."""
+    """A dtype name that is not in the table of dtypes."""
 
     title = "Unknown dtype"
 
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One element type: ``name`` as printed, ``bits`` of storage, ``kind`` of number.
+    """An element type.
+
+    Parameters
+    ----------
+    name : str
+        The printed name, such as ``"f32"``.
+    bits : int
+        Bits of storage per element.
+    kind : str
+        ``"float"``, ``"bfloat"``, ``"int"``, ``"uint"`` or ``"bool"``.
 
     Examples
     --------
@@ -35,22 +44,22 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Bytes that one element takes in memory."""
+        """The storage of one element, in bytes."""
         return max(1, self.bits // 8)
 
     @property
     def is_float(self) -> bool:
-        """Whether the elements are floating-point numbers."""
+        """True for floating-point dtypes."""
         return self.kind in ("float", "bfloat")
 
     @property
     def is_integer(self) -> bool:
-        """Whether the elements are integers (truth values are not)."""
+        """True for integer dtypes, which do not include bool."""
         return self.kind in ("int", "uint")
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        """The NumPy dtype of the same storage."""
+        """The NumPy dtype with the same storage."""
         return _numpy_dtype(self.name)
 
     def __str__(self) -> str:
@@ -80,7 +89,7 @@ DTYPES: dict[str, DType] = {
 @cache
 def _numpy_dtype(name: str) -> np.dtype[np.generic]:
     if name == "bf16":
-        import ml_dtypes  # only bfloat16 needs it, and it costs start-up time
+        import ml_dtypes  # imported here because only bfloat16 needs it and it is slow to import
 
         return np.dtype(ml_dtypes.bfloat16)
     if name == "bool":
@@ -90,12 +99,12 @@ def _numpy_dtype(name: str) -> np.dtype[np.generic]:
 
 
 def dtype(name: str | DType) -> DType:
-    """Look an element type up by its name.
+    """Look up a dtype by name; a :class:`DType` is returned unchanged.
 
     Raises
     ------
     UnknownDTypeError
-        If there is none of that name; the message lists those there are.
+        If the name is not in the table; the hint lists the valid names.
 
     Examples
     --------
@@ -110,7 +119,12 @@ def dtype(name: str | DType) -> DType:
 
 
 def from_numpy(array_dtype: np.dtype[np.generic]) -> DType:
-    """Give the element type that a NumPy dtype stores.
+    """Return the dtype that corresponds to a NumPy dtype.
+
+    Raises
+    ------
+    UnknownDTypeError
+        If no dtype corresponds to it.
 
     Examples
     --------
@@ -127,5 +141,5 @@ def from_numpy(array_dtype: np.dtype[np.generic]) -> DType:
         if text.startswith(prefix) and letter + text[len(prefix) :] in DTYPES:
             return DTYPES[letter + text[len(prefix) :]]
     raise UnknownDTypeError(
-        f"NumPy dtype {text!r} has no counterpart", hint=f"dtypes are {', '.join(DTYPES)}"
+        f"no dtype corresponds to NumPy dtype {text!r}", hint=f"dtypes are {', '.join(DTYPES)}"
     )

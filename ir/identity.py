@@ -1,4 +1,4 @@
-"""Names and numbers by which parts of a program are told apart, and where they came from."""
+"""Uids, fresh names and origin ids of program nodes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Container
 from typing import TypeAlias
 
 Uid: TypeAlias = int
-"""A number unique in its function, kept when a node is copied with changes."""
+"""A number that is unique within a function and kept by ``replace``."""
 
 Origins: TypeAlias = frozenset[str]
-"""The operations of the source model that a node computes a part of."""
+"""The provenance of a node: ids of the source operations it implements in part."""
 
 NO_ORIGIN: Origins = frozenset()
 
 STEP_STRIDE = 1 << 20
-"""Uids that one schedule step may mint; step ``k`` mints from ``k * STEP_STRIDE``."""
+"""The number of uids per schedule step; step ``k`` mints from ``k * STEP_STRIDE``."""
 
 
 class UidSource:
-    """Mints uids in order, from the ordinal of the step that needs them.
+    """A source of increasing uids, starting at the range of one schedule step.
 
     Examples
     --------
@@ -29,16 +29,16 @@ class UidSource:
     """
 
     def __init__(self, step: int = 0) -> None:
-        """Start at the first number of the step."""
+        """Start at the first uid of the step."""
         self._counter = itertools.count(step * STEP_STRIDE + (1 if step == 0 else 0))
 
     def __call__(self) -> Uid:
-        """Mint the next uid."""
+        """Return the next uid."""
         return next(self._counter)
 
 
 def fresh_name(base: str, taken: Container[str]) -> str:
-    """Derive a name that is not taken: the base, or the base with the next free number.
+    """Return an unused name: the base, or the base with the smallest unused numeric suffix.
 
     Examples
     --------

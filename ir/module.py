@@ -1,4 +1,4 @@
-"""A module: functions of both levels under unique names, and the constants they refer to."""
+"""Modules: graph-level and loop-level functions, and the constants they refer to."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import TilewrightError
 from .dtype import DType
-from .errors import TilewrightError
 from .graph.nodes import GraphFunc
 from .loop.nodes import PrimFunc
 
@@ -21,23 +21,33 @@ Array: TypeAlias = NDArray[np.generic]
 
 
 class UnknownFunctionError(TilewrightError):
-    """A module has no function of that name, or it is of the other level."""
+    """A function name that the module lacks, or that belongs to the other level."""
 
     title = "Unknown function"
 
 
 class MissingConstantError(TilewrightError):
-    """A program refers to a constant whose values were never supplied."""
+    """A reference to a constant whose values were not supplied."""
 
     title = "Constant not supplied"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Constant:
-    """A tensor known before the program runs, loaded only when asked for.
+    """A constant tensor, loaded on demand.
 
-    ``load`` gives the array (a lazily mapped file, or an array in memory); ``digest`` is the
-    sha256 of dtype, shape and bytes where the source states it, or empty until computed.
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape.
+    dtype : DType
+        The element type.
+    load : callable
+        Returns the values: a memory-mapped file or an array in memory.
+    digest : str
+        The SHA-256 of dtype, shape and bytes if the source provides it, else empty.
+    source : str
+        The file and key the constant is read from, or empty.
     """
 
     shape: tuple[int, ...]
@@ -57,10 +67,11 @@ def _no_constants() -> Mapping[str, Constant]:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Module:
-    """Functions and constants, immutable; changing one shares all the others.
+    """An immutable set of named functions and constants.
 
-    The function named ``main`` is what runs when no other is asked for. ``attributes`` hold facts
-    about the source, such as the model's name. ``print`` shows the program.
+    The methods return a new module that shares all unchanged parts. The function named ``main`` is
+    the default entry point. ``attributes`` describe the source, such as the name of the model.
+    ``print(module)`` shows the program as text.
 
     Examples
     --------
@@ -79,16 +90,16 @@ class Module:
     attributes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __iter__(self) -> Iterator[Function]:
-        """Iterate the functions in order."""
+        """Yield the functions in order."""
         return iter(self.functions.values())
 
     def graph(self, name: str = "main") -> GraphFunc:
-        """Give the graph-level function of that name.
+        """Return the graph-level function with this name.
 
         Raises
         ------
         UnknownFunctionError
-            If there is none; the message lists those there are.
+            If there is none; the hint lists the graph-level functions.
         """
         found = self.functions.get(name)
         if not isinstance(found, GraphFunc):
@@ -96,12 +107,12 @@ class Module:
         return found
 
     def prim(self, name: str) -> PrimFunc:
-        """Give the loop-level function of that name.
+        """Return the loop-level function with this name.
 
         Raises
         ------
         UnknownFunctionError
-            If there is none; the message lists those there are.
+            If there is none; the hint lists the loop-level functions.
         """
         found = self.functions.get(name)
         if not isinstance(found, PrimFunc):
@@ -119,28 +130,28 @@ class Module:
         return tuple(f for f in self if isinstance(f, PrimFunc))
 
     def with_functions(self, *functions: Function) -> Module:
-        """Add functions, or replace those of the same name in their place."""
+        """Add functions; a function with an existing name replaces it at the same position."""
         merged = dict(self.functions) | {f.name: f for f in functions}
         return replace(self, functions=MappingProxyType(merged))
 
     def without(self, *names: str) -> Module:
-        """Drop functions by name."""
+        """Remove functions by name."""
         kept = {k: f for k, f in self.functions.items() if k not in names}
         return replace(self, functions=MappingProxyType(kept))
 
     def with_constants(self, constants: Mapping[str, Constant]) -> Module:
-        """Add constants, or replace those of the same key."""
+        """Add constants; a constant with an existing key replaces it."""
         merged = dict(self.constants) | dict(constants)
         return replace(self, constants=MappingProxyType(merged))
 
     def __str__(self) -> str:
-        """The program as text, which parses back."""
+        """Return the program as text that parses back to the same program."""
         from .script import to_text
 
         return to_text(self)
 
     def __repr__(self) -> str:
-        """In one line: functions by level, and the weight of the constants."""
+        """Return one line: the functions of each level and the size of the constants."""
         parts = [
             _listed("graph", [f.name for f in self.graphs]),
             _listed("loops", [f.name for f in self.prims]),
@@ -157,7 +168,7 @@ class Module:
 
 
 _NAMED = 4
-"""Functions of a level that a module's one line names."""
+"""The number of functions per level that ``repr`` lists."""
 
 
 def _listed(level: str, names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which names a program may have: those that its text reads back as themselves."""
+"""Valid names: identifiers that survive a round trip through the text format."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import keyword
 import unicodedata
 
 RESERVED = frozenset({"inf", "nan"})
-"""Names that are numbers."""
+"""Names that the text format parses as numbers."""
 
 
-def is_writable(name: str) -> bool:
-    """Whether a name reads back as itself.
+def is_valid_name(name: str) -> bool:
+    """Return whether a name survives a round trip through the text format.
 
     Examples
     --------
-    >>> [is_writable(name) for name in ("x_1", "lambda", "x.1", "inf")]
+    >>> [is_valid_name(name) for name in ("x_1", "lambda", "x.1", "inf")]
     [True, False, False, False]
     """
     if name.isascii():
         return name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED
-    # Python reads identifiers in their compatibility normal form.
+    # The Python parser converts identifiers to NFKC.
     return name.isidentifier() and unicodedata.normalize("NFKC", name) == name
 
 
-def writable(name: str) -> str:
-    """Make a name of the source model one that can be written.
+def to_valid_name(name: str) -> str:
+    """Convert a name of the source model to a valid name.
 
     Examples
     --------
-    >>> writable("encoder.layer.0/Add"), writable("lambda"), writable("1x")
+    >>> to_valid_name("encoder.layer.0/Add"), to_valid_name("lambda"), to_valid_name("1x")
     ('encoder_layer_0_Add', 'lambda_', '_1x')
     """
     kept = "".join(
@@ -36,4 +36,4 @@ def writable(name: str) -> str:
     )
     if not kept or not (kept[0].isalpha() or kept[0] == "_"):
         kept = f"_{kept}"
-    return kept if is_writable(kept) else f"{kept}_"
+    return kept if is_valid_name(kept) else f"{kept}_"

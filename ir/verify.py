@@ -1,4 +1,4 @@
-"""Well-formedness of modules and functions: every rule at once, with the place of each mistake."""
+"""Well-formedness checks of modules and functions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Program: TypeAlias = "Module | PrimFunc | GraphFunc"
 
 
 def violations(program: Program) -> tuple[Violation, ...]:
-    r"""Find everything in which a program is not well formed.
+    r"""Return all violations of the well-formedness rules in a program.
 
-    Rules ``L1``, ``L2``, ... are those of loop-level functions (`loop.rules`), ``G1``, ... those
-    of graph-level functions and modules (`graph.rules`). Rules that look at callees and constants
-    need the whole module.
+    Rules ``L1``, ``L2``, ... apply to loop-level functions (`loop.rules`), rules ``G1``, ``G2``,
+    ... to graph-level functions and modules (`graph.rules`). Rules about callees and constants are
+    checked only if a module is given.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def violations(program: Program) -> tuple[Violation, ...]:
     >>> bad = parse("@prim_func\ndef f(y: Buffer[(8,), f32]):\n    for i in range(8): y[i] = 0.0")
     >>> for violation in violations(bad):
     ...     print(violation)
-    [L14 access modes] function 'f', loop 'i': parameter 'y' is passed in, and written
+    [L14 access modes] function 'f', loop 'i': parameter 'y' has access mode 'in' but is written
     """
     match program:
         case PrimFunc():
@@ -46,6 +46,6 @@ def verify(program: Program) -> None:
     Raises
     ------
     MalformedProgramError
-        With all violations, each with its rule and place.
+        If it is not; the error lists all violations with their rules and locations.
     """
     raise_all(violations(program))

@@ -1,4 +1,4 @@
-"""What a broken rule of well-formedness is, whichever level has it."""
+"""Rules of well-formed programs and their violations, for all levels."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .errors import Json, MalformedProgramError
+from ..errors import Json, MalformedProgramError
 from .identity import Uid
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule that every program obeys: ``number`` to refer to it, ``name``, ``claim``."""
+    """A rule of well-formed programs: its id (such as ``L4``), its name and its text."""
 
     number: str
     name: str
@@ -21,66 +21,73 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One place where a program breaks a rule.
+    """One violation of a rule.
 
-    ``uid`` is that of the nearest loop, block, buffer or binding; None where it is the function.
+    ``uid`` is the uid of the innermost loop, block, buffer or binding at ``location``; None if the
+    violation concerns the function itself.
     """
 
     rule: Rule
     message: str
     function: str
-    place: str
+    location: str
     uid: Uid | None
 
     def __str__(self) -> str:
-        """Say it in one line."""
-        return f"[{self.rule.number} {self.rule.name}] {self.place}: {self.message}"
+        """Return one line of text."""
+        return f"[{self.rule.number} {self.rule.name}] {self.location}: {self.message}"
 
     def to_json(self) -> dict[str, Json]:
-        """Give it as plain data."""
+        """Return the violation as JSON data."""
         return {
             "rule": self.rule.number,
             "name": self.rule.name,
             "message": self.message,
             "function": self.function,
-            "place": self.place,
+            "location": self.location,
             "uid": self.uid,
         }
 
 
 class Collector:
-    """Collects violations and knows the place at which the walk is."""
+    """A list of violations and the current location of the traversal."""
 
     def __init__(self, function: str) -> None:
-        """Start at the function itself."""
+        """Start at the function."""
         self._function = function
         self._path: list[tuple[str, Uid | None]] = []
         self.found: list[Violation] = []
 
     @contextmanager
-    def inside(self, place: str, uid: Uid | None = None) -> Generator[None]:
-        """Be at a node while inside."""
-        self._path.append((place, uid))
+    def inside(self, location: str, uid: Uid | None = None) -> Generator[None]:
+        """Add a node to the current location in this context."""
+        self._path.append((location, uid))
         yield
         self._path.pop()
 
     def report(self, rule: Rule, message: str, uid: Uid | None = None) -> None:
-        """Add a violation at the present place."""
-        words = [f"function {self._function!r}", *(place for place, _ in self._path)]
-        known = [u for _, u in self._path if u is not None]
-        nearest = uid if uid is not None else (known[-1] if known else None)
-        self.found.append(Violation(rule, message, self._function, ", ".join(words), nearest))
+        """Add a violation at the current location."""
+        path = [f"function {self._function!r}", *(location for location, _ in self._path)]
+        uids = [u for _, u in self._path if u is not None]
+        nearest = uid if uid is not None else (uids[-1] if uids else None)
+        self.found.append(Violation(rule, message, self._function, ", ".join(path), nearest))
 
 
 def raise_all(violations: tuple[Violation, ...]) -> None:
-    """Raise one error that names all violations; do nothing where there are none."""
+    """Raise one error that lists all violations; do nothing if there are none.
+
+    Raises
+    ------
+    MalformedProgramError
+        If there is at least one violation.
+    """
     if not violations:
         return
     first, *rest = violations
     more = f" (and {len(rest)} more)" if rest else ""
     raise MalformedProgramError(
         f"{first.message}{more}",
-        where=first.place,
+        where=first.location,
         hint="\n  ".join(str(v) for v in violations),
         details={"violations": [v.to_json() for v in violations]},
     )

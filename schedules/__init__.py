@@ -1,9 +1,13 @@
-"""How a program changes: states, primitives, traces, and the schedule that holds them."""
+"""Schedules: states, primitives, queries, and traces."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..renamed import module_getattr
 from . import primitives, queries
-from .primitive import STEPS, Parameter, Primitive, Query, Rewrite, Step, primitive, query
+from .apply import Applied, Primitive, Query, Rewrite
+from .handles import BindingRef, BlockRef, BufferRef, FunctionRef, Handle, LoopRef, Removed
 from .primitives.tensorize.explain import explain_match
 from .problem import (
     Problem,
@@ -13,11 +17,12 @@ from .problem import (
     TraceError,
     UnknownStepError,
 )
-from .refs import BindingRef, BlockRef, BufferRef, FunctionRef, Gone, LoopRef, Ref
+from .registry import STEPS, primitive, query
 from .replay import Replay, TraceMismatchError, replay
 from .schedule import Schedule
-from .state import Applied, State
-from .suggest import Candidate, suggest
+from .state import StaleHandleError, State
+from .step import Parameter, Step
+from .suggest import Suggestion, suggest
 from .text import from_json, from_python, to_json, to_python
 from .trace import ResultOf, Trace, TraceStep, Written
 
@@ -27,24 +32,25 @@ __all__ = [
     "BindingRef",
     "BlockRef",
     "BufferRef",
-    "Candidate",
     "FunctionRef",
-    "Gone",
+    "Handle",
     "LoopRef",
     "Parameter",
     "Primitive",
     "Problem",
     "Query",
-    "Ref",
+    "Removed",
     "Replay",
     "ResultOf",
     "Rewrite",
     "Schedule",
     "ScheduleError",
     "StaleEditError",
+    "StaleHandleError",
     "State",
     "Step",
     "StepError",
+    "Suggestion",
     "Trace",
     "TraceError",
     "TraceMismatchError",
@@ -63,3 +69,6 @@ __all__ = [
     "to_json",
     "to_python",
 ]
+
+if not TYPE_CHECKING:  # a type checker reports former names as unknown
+    __getattr__ = module_getattr(__name__)

@@ -1,4 +1,4 @@
-"""Turn what a person, a form or a trace wrote into the values a step's fields hold."""
+"""Conversion of arguments from code, forms and traces into the values of a step's fields."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Expr, Var, as_expr, parse_expr, var
-from .naming import NotFoundError
-from .primitive import Step
+from .handles import HANDLE_TYPES, Handle
 from .problem import ParameterError
-from .refs import REF_TYPES, Ref
+from .step import Step
+from .suggest_names import NotFoundError
 
 _Step = TypeVar("_Step", bound=Step)
 Symbols = Callable[[], Mapping[str, Var]]
-Find = Callable[[type[Ref], str], Ref]
+Find = Callable[[type[Handle], str], Handle]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where names are looked up.
+    """The lookup functions for names.
 
     Parameters
     ----------
     symbols : callable
-        Gives the symbols that the text of a term may name.
+        Returns the symbols that the text of a term may name.
     find : callable
-        Gives the loop, block, buffer, binding or function of a name.
+        Returns the handle of a kind for a name.
     """
 
     symbols: Symbols
@@ -41,15 +41,15 @@ class Context:
 
 
 def coerced(step: _Step, context: Context) -> _Step:
-    """Bring the fields of a step to their declared types.
+    """Return a step with its fields converted to their declared types.
 
-    Lists become tuples; text becomes a symbolic term, a map of indices, or the handle of what has
-    that name, where the field wants one; a Python function becomes a map.
+    Lists become tuples. Text becomes a symbolic term, an index map, or the handle with that name,
+    as the field requires. A Python function becomes an index map.
 
     Raises
     ------
     ParameterError
-        If a value cannot be what its field wants.
+        If a value cannot be converted to the type of its field.
     """
     hints = _hints(type(step))
     changed: dict[str, object] = {}
@@ -58,8 +58,8 @@ def coerced(step: _Step, context: Context) -> _Step:
             new = _coerce(value, hints[name], context)
         except _MismatchError as error:
             raise ParameterError(
-                f"{step.verb()}: parameter {name!r} cannot be {error.value!r}",
-                hint=f"it takes {type_text(hints[name])}",
+                f"{step.verb()}: invalid value {error.value!r} for parameter {name!r}",
+                hint=f"expected {type_text(hints[name])}",
             ) from None
         if new is not value:
             changed[name] = new
@@ -96,16 +96,16 @@ def _coerce(value: object, options: tuple[Any, ...], context: Context) -> object
             return index_map(value, context.symbols())
         if option is Expr and isinstance(value, str):
             return _expr(value, context.symbols())
-        if option in REF_TYPES and isinstance(value, str):
+        if option in HANDLE_TYPES and isinstance(value, str):
             return _found(value, options, context)
         if option is int and hasattr(value, "__index__"):
             return cast("Any", value).__index__()
     raise _MismatchError(value)
 
 
-def _found(name: str, options: tuple[Any, ...], context: Context) -> Ref:
-    """Find a name as the first kind of handle that knows it."""
-    kinds = [option for option in options if option in REF_TYPES]
+def _found(name: str, options: tuple[Any, ...], context: Context) -> Handle:
+    """Return the handle of a name, of the first kind that has the name."""
+    kinds = [option for option in options if option in HANDLE_TYPES]
     for kind in kinds[:-1]:
         with contextlib.suppress(NotFoundError):
             return context.find(kind, name)
@@ -147,12 +147,12 @@ def _coerce_tuple(value: tuple[object, ...], option: Any, context: Context) -> t
 
 
 def index_map(source: object, symbols: Mapping[str, Var]) -> IndexMap:
-    """Make a map of indices from a Python function or the text of a lambda.
+    """Return an index map made from a Python function or the text of a lambda.
 
     Raises
     ------
     ParameterError
-        If it is neither, or the text is no lambda.
+        If the source is neither a function nor the text of a lambda.
 
     Examples
     --------
@@ -163,7 +163,9 @@ def index_map(source: object, symbols: Mapping[str, Var]) -> IndexMap:
     if isinstance(source, str):
         return _parsed_map(source, symbols)
     if not callable(source):
-        raise ParameterError(f"{source!r} is no map of indices", hint="give a lambda or its text")
+        raise ParameterError(
+            f"{source!r} is not an index map", hint="pass a lambda or the text of one"
+        )
     inputs = tuple(var(name, lower=0) for name in inspect.signature(source).parameters)
     outputs = source(*inputs)
     return IndexMap(inputs, _outputs(outputs))
@@ -177,7 +179,7 @@ def _outputs(outputs: object) -> tuple[Expr, ...]:
     bad = next((x for x in items if not isinstance(x, int | Expr)), None)
     if bad is not None:
         raise ParameterError(
-            f"{bad!r} is no index", hint="a map gives integers in terms of its inputs"
+            f"{bad!r} is not an index", hint="an index map returns integer terms of its inputs"
         )
     return tuple(as_expr(cast("int | Expr", x)) for x in items)
 
@@ -186,9 +188,9 @@ def _parsed_map(text: str, symbols: Mapping[str, Var]) -> IndexMap:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ParameterError(f"{text!r} cannot be read: {error.msg}") from None
+        raise ParameterError(f"{text!r} is not a valid lambda: {error.msg}") from None
     if not isinstance(tree, ast.Lambda):
-        raise ParameterError(f"{text!r} is no lambda", hint="write lambda i, j: (j, i)")
+        raise ParameterError(f"{text!r} is not a lambda", hint="write lambda i, j: (j, i)")
     inputs = {a.arg: var(a.arg, lower=0) for a in tree.args.args}
     body = tree.body.elts if isinstance(tree.body, ast.Tuple | ast.List) else [tree.body]
     names = {**symbols, **inputs}
@@ -197,7 +199,7 @@ def _parsed_map(text: str, symbols: Mapping[str, Var]) -> IndexMap:
 
 
 def type_text(options: Any) -> str:
-    """Print a field's type in plain words.
+    """Return a description of a field's type.
 
     Examples
     --------
@@ -229,7 +231,7 @@ _WORDS: Mapping[object, str] = {
     int: "integer",
     str: "text",
     Expr: "term",
-    IndexMap: "map of indices",
-    **{kind: kind.__name__.removesuffix("Ref").lower() for kind in REF_TYPES},
+    IndexMap: "index map",
+    **{kind: kind.__name__.removesuffix("Ref").lower() for kind in HANDLE_TYPES},
 }
-"""What a person calls a type; another one is told by its name."""
+"""Descriptions of types; other types are described by their name."""

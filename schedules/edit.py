@@ -1,4 +1,4 @@
-"""What rewrites share: fresh names and uids, substitution with clean-up, and the new module."""
+"""Helpers of rewrites: fresh names and uids, substitution, and the new module."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from ..errors import Json
 from ..ir.analysis import Tree, within_loop
 from ..ir.dtype import DType
-from ..ir.errors import Json
 from ..ir.identity import fresh_name
 from ..ir.loop.nodes import (
     Attribute,
@@ -40,26 +40,24 @@ from ..ir.symbolic import (
     substitute,
     var,
 )
-from .primitive import Rewrite
-from .refs import BlockRef, BufferRef, Gone, LoopRef, Ref, block_ref, loop_ref
+from .apply import Rewrite
+from .handles import BlockRef, BufferRef, Handle, LoopRef, Removed, block_ref, loop_ref
 from .state import State
 
 
 class Edit:
-    """The making of one step's new function."""
+    """A builder of the function that one step produces."""
 
     def __init__(self, state: State, function: str) -> None:
-        """Start from a function of a state."""
+        """Start with a function of a state."""
         self.state = state
         self.name = function
         self.tree: Tree = state.tree(function)
         self.mint = state.minted()
         self._taken: set[str] | None = None
 
-    # ------------------------------------------------------------ making parts
-
     def fresh(self, base: str) -> str:
-        """A printed name that nothing in the function has."""
+        """Return a printed name that is unused in the function."""
         if self._taken is None:
             self._taken = self.tree.names()
         chosen = fresh_name(base, self._taken)
@@ -67,53 +65,53 @@ class Edit:
         return chosen
 
     def loop_var(self, base: str, extent: SymInt) -> Var:
-        """A variable for a loop or an iteration of that extent, under a fresh name."""
+        """Return a variable with a fresh name for a loop or iteration of an extent."""
         size = const_value(as_expr(extent))
         upper = None if size is None else max(size - 1, 0)
         return var(self.fresh(base), lower=0, upper=upper)
 
     def loop(self, variable: Var, extent: SymInt, body: Stmt, like: For | None = None) -> For:
-        """A loop; it takes kind, notes and origins from ``like``."""
+        """Return a loop with the kind, annotations and origins of ``like``."""
         if like is None:
             return For(self.mint(), variable, as_expr(extent), body)
         return replace(like, uid=self.mint(), var=variable, extent=as_expr(extent), body=body)
 
     def buffer(self, base: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
-        """A temporary buffer under a fresh name."""
+        """Return a temporary buffer with a fresh name."""
         return Buffer(self.mint(), self.fresh(base), shape, dtype, scope)
 
     def loop_ref(self, loop: For) -> LoopRef:
-        """The handle of a loop of this function."""
+        """Return the handle of a loop of this function."""
         return loop_ref(self.name, loop)
 
     def block_ref(self, block: Block) -> BlockRef:
-        """The handle of a block of this function."""
+        """Return the handle of a block of this function."""
         return block_ref(self.name, block)
 
     def buffer_ref(self, buffer: Buffer) -> BufferRef:
-        """The handle of a buffer of this function."""
+        """Return the handle of a buffer of this function."""
         return BufferRef(self.name, buffer.uid, buffer.name)
 
-    # ------------------------------------------------------------ finishing
-
-    def gone(self, loops: Iterable[For], reason: str) -> dict[Ref, tuple[Ref, ...] | Gone]:
-        """The record of loops that a step took away."""
-        return {self.loop_ref(loop): Gone(reason) for loop in loops}
+    def removed(
+        self, loops: Iterable[For], reason: str
+    ) -> dict[Handle, tuple[Handle, ...] | Removed]:
+        """Return the ``moved`` entries of removed loops."""
+        return {self.loop_ref(loop): Removed(reason) for loop in loops}
 
     def replaced(self, old: Stmt, new: Stmt) -> Stmt:
-        """The function's body with one statement replaced."""
+        """Return the function's body with one statement replaced."""
         return replace_statement(self.tree.function.body, old, new)
 
     def finish(
         self,
         body: Stmt,
         *,
-        results: tuple[Ref, ...] = (),
-        moved: Mapping[Ref, tuple[Ref, ...] | Gone] | None = None,
+        results: tuple[Handle, ...] = (),
+        moved: Mapping[Handle, tuple[Handle, ...] | Removed] | None = None,
         decisions: Mapping[str, Json] | None = None,
         buffers: tuple[Buffer, ...] | None = None,
     ) -> Rewrite:
-        """Put the new body into the module and mark the function as scheduled."""
+        """Return the rewrite with a new body; the function is marked as scheduled."""
         old = self.tree.function
         new = replace(
             old,
@@ -126,7 +124,7 @@ class Edit:
 
 
 def with_attribute(attributes: Attributes, key: str, *, value: Attribute) -> Attributes:
-    """Set one attribute, in its place if it is there already.
+    """Return attributes with one set; an existing attribute keeps its position.
 
     Examples
     --------
@@ -137,31 +135,29 @@ def with_attribute(attributes: Attributes, key: str, *, value: Attribute) -> Att
 
 
 def attribute(function: PrimFunc, key: str) -> Attribute | None:
-    """Read one attribute of a function."""
+    """Return one attribute of a function; None if it is not set."""
     return dict(function.attributes).get(key)
-
-
-# ---------------------------------------------------------------- substitution
 
 
 def rebind(
     statement: Stmt, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool = TRUE
 ) -> Stmt:
-    """Replace loop variables in extents, bindings and predicates, and simplify what changed.
+    """Return a statement with loop variables replaced, and the changed terms simplified.
 
-    Every outermost block gets the guard as part of its predicate, and so does what stands
-    outside of blocks. Bodies of blocks are not visited: they mention no loop variable.
+    The guard becomes part of the predicate of every outermost block. A statement outside of blocks
+    is put under an ``if``. Bodies of blocks are not visited, because they contain no loop
+    variables.
 
     Parameters
     ----------
     statement : Stmt
-        What is below the loops whose variables go.
+        The statement below the loops whose variables are replaced.
     mapping : Mapping[Var, SymInt]
-        The terms that stand for them.
+        The new terms of the variables.
     facts : Facts
-        What holds at the statement, of the new variables.
+        The facts at the statement, of the new variables.
     guard : Bool
-        What has to hold for the statement to run at all.
+        The condition under which the statement runs.
     """
     match statement:
         case For(extent=extent, body=body):

@@ -1,4 +1,4 @@
-"""Ten attempts to tensorize that fail, what is said of each, and the steps that mend it.
+"""Ten failing tensorize steps with their error messages and suggested fixes.
 
 ``python -m tilewright.schedules.gallery > docs/tensorize-mismatches.md`` writes the committed page.
 """
@@ -11,43 +11,46 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..ir.script import parse
-from ..ir.target import Target
-from .follow import followed
+from ..target.target import Target
+from .apply import prepared
+from .forwarding import followed
+from .handles import BlockRef
 from .intrinsics.mismatch import Match
-from .primitive import Primitive
 from .primitives.tensorize.explain import explain_match
 from .primitives.tensorize.tensorize import Tensorize
 from .problem import Problem, ScheduleError, StepError
-from .refs import BlockRef
 from .schedule import Schedule
+from .step import Step
 from .text import from_python
 
 MOST_STEPS: Final = 6
-"""Fixes applied one after the other before an attempt counts as hopeless."""
+"""The largest number of fixes applied to one attempt."""
 
 
-class UnmendedError(ScheduleError):
-    """An attempt for which the offered steps did not suffice."""
+class FixFailedError(ScheduleError):
+    """An attempt that is still illegal after the suggested fixes."""
 
-    title = "Not mended"
+    title = "Suggested fix failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A program, the steps before the attempt, and what is tried where.
+    """A program, its schedule, and an illegal tensorize step.
 
     Parameters
     ----------
     title : str
-        What is wrong, in a few words.
-    program, steps : str
-        The texts of a program and of a trace.
+        A short description of the mismatch.
+    program : str
+        The text of the program.
+    steps : str
+        The trace of the schedule, as Python text.
     target : Target
-        What the program is made for.
+        The target of the program.
     loop : str
-        The name of the loop that is tensorized.
+        The name of the loop to tensorize.
     intrinsic : str
-        The instruction that is tried.
+        The name of the instruction.
     """
 
     title: str
@@ -58,32 +61,32 @@ class Attempt:
     intrinsic: str
 
     def prepared(self) -> Schedule:
-        """Give the program before the attempt."""
+        """Return the schedule before the attempt."""
         schedule = Schedule(parse(self.program), self.target)
         schedule.replay(from_python(self.steps)).completed()
         return schedule
 
     def step(self, schedule: Schedule) -> Tensorize:
-        """Give the step that is tried."""
-        return schedule.state.prepared(Tensorize(schedule.get_loop(self.loop), self.intrinsic))
+        """Return the tensorize step."""
+        return prepared(schedule.state, Tensorize(schedule.get_loop(self.loop), self.intrinsic))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt: the comparison, the problems, the steps that mended it.
+    """The outcome of an attempt: the comparison, the error, and the fixes.
 
     Parameters
     ----------
     attempt : Attempt
-        What was tried.
+        The attempt.
     match : Match
-        Program and instruction side by side.
+        The comparison of program and instruction.
     error : StepError
-        What is printed.
-    fixes : tuple of Primitive
-        The steps applied, each the first that was offered; the last attempt is among them.
+        The error of the attempt.
+    fixes : tuple of Step
+        The applied steps, each the first suggested fix; the last one is the tensorize step.
     schedule : Schedule
-        The program after them, tensorized.
+        The schedule after the fixes.
     block : BlockRef
         The tensorized block.
     """
@@ -91,24 +94,24 @@ class Outcome:
     attempt: Attempt
     match: Match
     error: StepError
-    fixes: tuple[Primitive, ...]
+    fixes: tuple[Step, ...]
     schedule: Schedule
     block: BlockRef
 
 
-def mended(attempt: Attempt) -> Outcome:
-    """Try, and apply the first step that is offered until the instruction fits.
+def fixed(attempt: Attempt) -> Outcome:
+    """Apply the first suggested fix until the attempt is legal, and return the outcome.
 
     Raises
     ------
-    UnmendedError
-        If nothing is offered, or the steps come to no end.
+    FixFailedError
+        If no fix is suggested, or too many fixes are needed.
     """
     schedule = attempt.prepared()
     step = attempt.step(schedule)
     match = explain_match(schedule.state, step.target, step.intrinsic)
     error = StepError(step.title(), schedule.check(step))
-    applied: list[Primitive] = []
+    applied: list[Step] = []
     for _ in range(MOST_STEPS):
         problems = schedule.check(step)
         fix = step if not problems else _first(attempt, problems)
@@ -117,13 +120,13 @@ def mended(attempt: Attempt) -> Outcome:
         if isinstance(fix, Tensorize):
             return Outcome(attempt, match, error, tuple(applied), schedule, _block(results))
         step = followed(step, schedule.state)
-    raise UnmendedError(f"{attempt.title}: {MOST_STEPS} steps did not mend it")
+    raise FixFailedError(f"{attempt.title}: still illegal after {MOST_STEPS} fixes")
 
 
-def _first(attempt: Attempt, problems: tuple[Problem, ...]) -> Primitive:
+def _first(attempt: Attempt, problems: tuple[Problem, ...]) -> Step:
     fix = next((f for p in problems for f in p.fixes), None)
     if fix is None:
-        raise UnmendedError(f"{attempt.title}: nothing is offered for {problems[0].message}")
+        raise FixFailedError(f"{attempt.title}: no fix is suggested for {problems[0].message}")
     return fix
 
 
@@ -131,10 +134,8 @@ def _block(results: tuple[object, ...]) -> BlockRef:
     for ref in results:
         if isinstance(ref, BlockRef):
             return ref
-    raise TypeError("tensorize gave no block")
+    raise TypeError("tensorize returned no block")
 
-
-# ---------------------------------------------------------------- programs
 
 _F32 = """
 M, N, K = symbols("M N K", lower=1)
@@ -232,7 +233,7 @@ sch.pad_einsum(mm, (16, 8, 16))
 
 ATTEMPTS: Final = (
     Attempt(
-        "A loop of another extent",
+        "A loop with a different extent",
         _MATMUL,
         """
 mm = sch.get_block("mm")
@@ -256,7 +257,7 @@ sch.decompose_reduction(mm, k)
         "avx512.fma.f32.14x32",
     ),
     Attempt(
-        "The initialisation is still in the block",
+        "A reduction whose init is not decomposed",
         _MATMUL,
         _TILE.format(i=14, j=32),
         _AVX512,
@@ -264,7 +265,7 @@ sch.decompose_reduction(mm, k)
         "avx512.fma.f32.14x32",
     ),
     Attempt(
-        "Weights that lie the other way round",
+        "Transposed weights",
         _LINEAR,
         _STARTED.format(i=14, j=32),
         _AVX512,
@@ -288,7 +289,7 @@ sch.decompose_reduction(mm, k)
         "avx512.fma.f32.14x32",
     ),
     Attempt(
-        "Elements of another dtype",
+        "Elements of a different dtype",
         _INTEGER.format(a="i8"),
         _DEEP.format(i=6, j=16, k=4)
         + 'sch.cache_read(mm, "B", "global", lambda a, b: (a // 4, b // 16, b % 16, a % 4))\n',
@@ -305,7 +306,7 @@ sch.decompose_reduction(mm, k)
         "cuda.mma.m16n8k16.f32.f16",
     ),
     Attempt(
-        "A guard inside of a warp's tile",
+        "A guard inside a warp's tile",
         _HALF,
         _DEEP.format(i=16, j=8, k=16).replace(
             "sch.decompose", 'sch.cache_write(mm, "C", "fragment")\nsch.decompose'
@@ -317,7 +318,7 @@ sch.decompose_reduction(mm, k)
         "cuda.mma.m16n8k16.f32.f16",
     ),
     Attempt(
-        "An instruction that does something else",
+        "An instruction with different semantics",
         _FETCH,
         """
 load = sch.get_block("load")
@@ -331,26 +332,26 @@ sch.reorder((i_0, j_0, i_1, j_1))
         "cuda.fill.f16.16x8",
     ),
 )
-"""One for each kind of mismatch, and two more for extents and layouts."""
+"""One attempt per kind of mismatch, and two more for extents and layouts."""
 
-
-# ---------------------------------------------------------------- the page
 
 _HEAD = """# When a tensor instruction does not fit
 
-Ten attempts to `tensorize` that fail. Each shows the program beside the instruction, with the
-lines that differ marked; what is printed; and the steps that mend it, each the first one that was
-offered. The workbench shows the same comparison when the step is chosen from its menu.
+Ten illegal `tensorize` steps. Each section shows the program beside the semantics of the
+instruction, the error message, the steps that make `tensorize` legal, and the tensorized block. The
+numbers in the left column mark the lines that differ; they count the problems of the error message.
+`strides (?)` means that any stride is legal. Each applied step is the first suggested fix. The
+workbench shows the same comparison when the step is chosen from its menu.
 
-Generated by `python -m tilewright.schedules.gallery`: not edited by hand.
+Generated by `python -m tilewright.schedules.gallery`: do not edit.
 """
 
 
 def page() -> str:
-    """Give the page, one section an attempt."""
+    """Return the page, with one section per attempt."""
     parts = [_HEAD]
     for number, attempt in enumerate(ATTEMPTS, 1):
-        parts.append("\n".join(_section(number, mended(attempt))))
+        parts.append("\n".join(_section(number, fixed(attempt))))
     return "\n".join(parts)
 
 
@@ -360,11 +361,11 @@ def _section(number: int, outcome: Outcome) -> Iterator[str]:
     yield ""
     yield f"`{attempt.intrinsic}` at loop `{attempt.loop}` on `{attempt.target}`:"
     yield from _fenced("text", outcome.match.table())
-    yield "What is printed:"
+    yield "The error message:"
     yield from _fenced("text", str(outcome.error))
-    yield "The steps that mend it:"
+    yield "The fixes:"
     yield from _fenced("python", "\n".join(f"sch.{fix.title()}" for fix in outcome.fixes))
-    yield "After them:"
+    yield "The result:"
     yield from _fenced("python", _block_text(outcome))
 
 
@@ -373,7 +374,7 @@ def _fenced(language: str, text: str) -> Iterator[str]:
 
 
 def _block_text(outcome: Outcome) -> str:
-    """Print the tensorized block alone."""
+    """Return the text of the tensorized block."""
     lines = str(outcome.schedule).splitlines()
     name = outcome.schedule.state.block(outcome.block).name
     start = next(k for k, line in enumerate(lines) if f'with block("{name}"' in line)

@@ -1,4 +1,4 @@
-"""Versions of a schedule: content-addressed nodes, each with its parent."""
+"""History of a schedule: a tree of content-addressed versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import threading
 from dataclasses import dataclass
 
-from ..ir.structural import structural_hash
+from ..ir.structural_hash import structural_hash
 from .problem import ScheduleError
 from .state import State
 from .text import step_json
@@ -16,14 +16,14 @@ from .trace import TraceStep
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One version. Its id is a digest of the program at the root and of the steps since.
+    """A version. Its id is a digest of the program at the root and of all steps since.
 
     Parameters
     ----------
     id : str
-        Hexadecimal digest.
+        The hexadecimal digest.
     parent : str or None
-        The id of the version before, None at the root.
+        The id of the previous version; None at the root.
     state : State
         The program and its trace.
     """
@@ -39,40 +39,40 @@ class Node:
         Raises
         ------
         ScheduleError
-            At the root, which no step made.
+            If this is the root, which has no step.
         """
         if not len(self.state.trace):
-            raise ScheduleError("the start of a history was made by no step")
+            raise ScheduleError("the root of a history has no step")
         return self.state.trace[-1]
 
 
 class History:
-    """A tree of versions, safe to extend from several threads."""
+    """A thread-safe tree of versions."""
 
     def __init__(self, root: State) -> None:
-        """Begin with the first version."""
+        """Create the tree with its first version."""
         self._lock = threading.Lock()
         self.root = Node(_root_digest(root), None, root)
         self._nodes: dict[str, Node] = {self.root.id: self.root}
         self._next: dict[str, str] = {}
 
     def __getitem__(self, node: str) -> Node:
-        """Find a version by its id or the unique start of one."""
+        """Return a version by its id or a unique prefix of it."""
         exact = self._nodes.get(node)
         found = [exact] if exact else [n for k, n in self._nodes.items() if k.startswith(node)]
         if len(found) != 1:
             raise ScheduleError(
-                f"{len(found)} versions have an id that starts with {node!r}",
+                f"{len(found)} versions have an id with prefix {node!r}; expected exactly one",
                 hint=f"the history has {len(self._nodes)} versions",
             )
         return found[0]
 
     def nodes(self) -> tuple[Node, ...]:
-        """All versions, oldest first."""
+        """Return all versions, oldest first."""
         return tuple(self._nodes.values())
 
     def extended(self, parent: Node, state: State) -> Node:
-        """Add the versions between a node and a state made from it; give the last."""
+        """Add a version for a state derived from a node, and return it."""
         steps = state.trace.steps[len(parent.state.trace) :]
         if not steps:
             return parent
@@ -85,12 +85,12 @@ class History:
         return node
 
     def remember(self, parent: Node, child: Node) -> None:
-        """Note which way a redo goes."""
+        """Record the version that a redo at the parent selects."""
         with self._lock:
             self._next[parent.id] = child.id
 
     def following(self, node: Node) -> Node | None:
-        """Give the version a redo goes to."""
+        """Return the version that a redo selects."""
         following = self._next.get(node.id)
         return None if following is None else self._nodes[following]
 
@@ -101,6 +101,6 @@ def _digest(parent: str, step: TraceStep) -> str:
 
 
 def _root_digest(root: State) -> str:
-    """A start is known by the structure of its functions, under their names."""
+    """Return the digest of the names and structures of the functions at the root."""
     marks = [f"{name}:{structural_hash(f)}" for name, f in root.module.functions.items()]
     return hashlib.sha256("\n".join(marks).encode()).hexdigest()

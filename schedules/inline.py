@@ -1,4 +1,4 @@
-"""Copy the body of a loop-level function into another one, under names and uids of its own."""
+"""Inlining of a loop-level function's body into another one, with fresh names and uids."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
 
 
 class Renaming:
-    """Gives names that are unique in the function being built."""
+    """A source of names that are unique in the function being built."""
 
     def __init__(self, taken: Sequence[str] = ()) -> None:
-        """Start with the names that are taken."""
+        """Start with the names already in use."""
         self._taken = set(taken)
 
     def fresh(self, name: str) -> str:
-        """Take a name, numbered where it is taken already."""
+        """Return a unique name: the given one, with a number if it is in use."""
         base = name.rstrip("0123456789").rstrip("_") if name in self._taken else name
         chosen = name if name not in self._taken else fresh_name(base or name, self._taken)
         self._taken.add(chosen)
@@ -28,7 +28,7 @@ class Renaming:
 
 
 class _Copy(Rebuilder):
-    """Rebuilds a body with other buffers and symbols, and fresh names, variables and uids."""
+    """A copy of a body with other buffers and symbols, and fresh names, variables and uids."""
 
     def __init__(
         self,
@@ -99,21 +99,25 @@ def inlined_body(
     names: Renaming,
     mint: UidSource,
 ) -> tuple[Stmt, tuple[Buffer, ...]]:
-    """Copy a function's body for given buffers and integers.
+    """Return a copy of a function's body for given arguments.
 
     Parameters
     ----------
     callee : PrimFunc
-        Whose body.
-    buffers, scalars : sequences
-        What its parameters stand for, in order.
-    names, mint :
-        Where fresh names and uids come from.
+        The function to copy.
+    buffers : sequence of Buffer
+        The arguments of its buffer parameters, in order.
+    scalars : sequence of Expr
+        The arguments of its integer parameters, in order.
+    names : Renaming
+        The source of fresh names.
+    mint : UidSource
+        The source of fresh uids.
 
     Returns
     -------
     tuple of Stmt and tuple of Buffer
-        The body, and the temporaries it needs, renamed.
+        The body and its temporaries, renamed.
     """
     terms = _bind_symbols(callee, buffers, scalars)
     known = dict(zip(callee.buffer_params, buffers, strict=True))

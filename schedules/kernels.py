@@ -1,4 +1,4 @@
-"""Loop-level functions as the graph's kernels: added once, generalised over their sizes."""
+"""Kernels of a graph: deduplicated and generalized loop-level functions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..ir.loop.nodes import (
     Store,
 )
 from ..ir.loop.ranges import loop_var
-from ..ir.loop.visit import Rebuilder, children, walk, with_children
+from ..ir.loop.visit import Rebuilder, children, with_children
 from ..ir.module import Function, Module
-from ..ir.structural import structural_hash
+from ..ir.structural_hash import structural_hash
 from ..ir.symbolic import (
     Bool,
     Expr,
@@ -37,18 +37,15 @@ from ..ir.symbolic import (
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelCall:
     """A loop-level function with the integers that a call passes to it."""
 
     function: PrimFunc
     scalars: tuple[Expr, ...]
 
 
-# ---------------------------------------------------------------- symbols
-
-
-class _Terms(Rebuilder):
-    """Replaces whole terms (not variables) by terms, and buffers along with their shapes."""
+class _TermReplacer(Rebuilder):
+    """A replacement of compound terms, and of the buffers whose shapes contain them."""
 
     def __init__(self, terms: Mapping[Expr, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
         self._terms = terms
@@ -67,7 +64,7 @@ def _compound_dims(func: PrimFunc) -> list[Expr]:
 
 
 def symbols_of(func: PrimFunc) -> set[Var]:
-    """Give the symbols that a function's shapes, body and predicates mention freely."""
+    """Return the free symbols of a function's shapes, body and predicates."""
     collector = _Symbols()
     collector.statement(func.body)
     for buffer in (*func.buffer_params, *func.buffers):
@@ -76,7 +73,7 @@ def symbols_of(func: PrimFunc) -> set[Var]:
 
 
 class _Symbols(Rebuilder):
-    """Collects the variables that occur, and those that loops and blocks bind."""
+    """A collector of the variables that occur, and of those bound by loops and blocks."""
 
     def __init__(self) -> None:
         self.found: set[Var] = set()
@@ -119,19 +116,19 @@ def _reshaped(buffers: Iterable[Buffer], terms: Mapping[Expr, Expr]) -> dict[Buf
     }
 
 
-def generalise(kernel: Kernel) -> Kernel:
-    """Make each compound dimension of a kernel's parameters one symbol of its own.
+def generalize(kernel: KernelCall) -> KernelCall:
+    """Return a kernel in which each compound dimension of the parameters is a new symbol.
 
-    A kernel over ``(b*s, 384)`` becomes one over ``(m, 384)`` where nothing else in it mentions
-    ``b`` or ``s``: it is then the same kernel wherever a matrix of 384 columns occurs. Integers
-    that are no longer needed are not passed any more.
+    A kernel over ``(b*s, 384)`` becomes one over ``(m, 384)`` if it uses ``b`` and ``s`` nowhere
+    else, so that all matrices with 384 columns share one kernel. Unused integer parameters are
+    dropped.
     """
     func = kernel.function
     taken = {v.name for v in symbols_of(func)}
     terms: dict[Expr, Expr] = {d: _symbol_for(d, taken) for d in _compound_dims(func)}
     if terms:
         buffers = _reshaped((*func.buffer_params, *func.buffers), terms)
-        body = _Terms(terms, buffers).statement(func.body)
+        body = _TermReplacer(terms, buffers).statement(func.body)
         params = tuple(
             BufferParam(buffers.get(p.buffer, p.buffer), p.access)
             if isinstance(p, BufferParam)
@@ -142,30 +139,27 @@ def generalise(kernel: Kernel) -> Kernel:
         changed = replace(func, params=params, body=body, buffers=temporaries)
         old = {v for d in terms for v in free_vars(d)}
         func = func if old & symbols_of(changed) else changed
-    return _drop_scalars(Kernel(func, kernel.scalars))
+    return _drop_scalars(KernelCall(func, kernel.scalars))
 
 
-def _drop_scalars(kernel: Kernel) -> Kernel:
-    """Drop integer parameters that nothing mentions, and facts about symbols that are gone."""
+def _drop_scalars(kernel: KernelCall) -> KernelCall:
+    """Return a kernel without unused integer parameters and facts about removed symbols."""
     func = kernel.function
     used = symbols_of(func)
     shaped = {d for b in func.buffer_params for d in b.shape}
     kept = [v in used and v not in shaped for v in func.scalar_params]
-    gone = {v for v, keep in zip(func.scalar_params, kept, strict=True) if not keep}
-    params = tuple(p for p in func.params if not (isinstance(p, ScalarParam) and p.var in gone))
+    unused = {v for v, keep in zip(func.scalar_params, kept, strict=True) if not keep}
+    params = tuple(p for p in func.params if not (isinstance(p, ScalarParam) and p.var in unused))
     facts = Facts()
     for fact in func.facts:
         if free_vars(fact.predicate) <= used:
             facts = facts.assume(fact.predicate, origin=fact.origin, discharge=fact.discharge)
     scalars = tuple(s for s, keep in zip(kernel.scalars, kept, strict=True) if keep)
-    return Kernel(replace(func, params=params, facts=facts), scalars)
-
-
-# ---------------------------------------------------------------- one kernel, many callers
+    return KernelCall(replace(func, params=params, facts=facts), scalars)
 
 
 def merge_origins(one: Stmt, other: Stmt) -> Stmt:
-    """Unite the origins of two statements of one structure, node by node."""
+    """Return a statement with the united origins of two statements of the same structure."""
     inner = tuple(merge_origins(a, b) for a, b in zip(children(one), children(other), strict=True))
     rebuilt = with_children(one, inner)
     if isinstance(rebuilt, For | Block | Store) and isinstance(other, For | Block | Store):
@@ -182,21 +176,20 @@ def _with_origins(func: PrimFunc, other: PrimFunc) -> PrimFunc:
 
 
 class KernelTable:
-    """The functions of a module with their structure, so that equal kernels are added once.
+    """The functions of a module by structural hash; equal kernels are added once.
 
-    Two layers that compute the same thing share one kernel; its nodes then carry the origins of
-    both.
+    Two layers with equal computations share one kernel, whose nodes have the origins of both.
     """
 
     def __init__(self, module: Module) -> None:
-        """Know the loop-level functions that a module has."""
+        """Start with the loop-level functions of a module."""
         self._functions: dict[str, Function] = {}
         self._taken = set(module.functions)
         self._module = module
         self._by_hash = {structural_hash(f): f.name for f in module.prims}
 
     def add(self, func: PrimFunc) -> str:
-        """Add a function unless an equal one is there, and give the name to call it by."""
+        """Add a function unless an equal one exists, and return the name to call it by."""
         key = structural_hash(func)
         if key in self._by_hash:
             name = self._by_hash[key]
@@ -211,12 +204,12 @@ class KernelTable:
         return name
 
     def module(self) -> Module:
-        """Give the module with everything that was added."""
+        """Return the module with the added functions."""
         return self._module.with_functions(*self._functions.values())
 
 
 def add_origins(func: PrimFunc, origins: Origins) -> PrimFunc:
-    """Mark every loop, block and store of a function as computing part of something."""
+    """Return a function with origins added to every loop, block and store."""
 
     def mark(statement: Stmt) -> Stmt:
         inner = tuple(mark(c) for c in children(statement))
@@ -228,23 +221,8 @@ def add_origins(func: PrimFunc, origins: Origins) -> PrimFunc:
     return replace(func, body=mark(func.body), origins=func.origins | origins)
 
 
-def names_in(func: PrimFunc) -> set[str]:
-    """Give all names that a function's text uses."""
-    names = {b.name for b in (*func.buffer_params, *func.buffers)}
-    for statement in walk(func.body):
-        match statement:
-            case For(var=loop):
-                names.add(loop.name)
-            case Block(name=name, iters=iters):
-                names.add(name)
-                names.update(v.var.name for v in iters)
-            case _:
-                pass
-    return names | {v.name for v in symbols_of(func)}
-
-
-class _Specialised(Rebuilder):
-    """Substitutes symbols, and gives loops whose extent changed a variable of the new range."""
+class _Specialized(Rebuilder):
+    """A substitution of symbols; loops whose extent changes get a variable with the new range."""
 
     def __init__(self, terms: dict[Var, SymInt], buffers: Mapping[Buffer, Buffer]) -> None:
         self._terms = terms
@@ -276,7 +254,7 @@ class _Specialised(Rebuilder):
 
 
 def with_symbols(func: PrimFunc, name: str, terms: Mapping[Var, SymInt]) -> PrimFunc:
-    """Copy a function under another name, with terms in place of some of its symbols."""
+    """Return a copy of a function under another name, with some symbols replaced by terms."""
     buffers = {
         b: replace(
             b,
@@ -295,14 +273,14 @@ def with_symbols(func: PrimFunc, name: str, terms: Mapping[Var, SymInt]) -> Prim
         func,
         name=name,
         params=params,
-        body=_Specialised(dict(terms), buffers).statement(func.body),
+        body=_Specialized(dict(terms), buffers).statement(func.body),
         buffers=tuple(buffers.get(b, b) for b in func.buffers),
         facts=func.facts.substitute(terms),
     )
 
 
 def call_symbols(func: PrimFunc, call: CallTIR) -> dict[Var, Expr]:
-    """Give the terms, in the caller's symbols, that a call determines for a kernel's symbols."""
+    """Return the terms, in the caller's symbols, that a call determines for a kernel's symbols."""
     terms: dict[Var, Expr] = dict(zip(func.scalar_params, call.scalars, strict=True))
     infos = [a.info for a in call.args if isinstance(a, Value | ConstantRef)]
     for buffer, info in zip(func.buffer_params, (*infos, *call.outputs), strict=True):

@@ -1,31 +1,34 @@
-"""The methods of a schedule, one a registered step.
+"""Methods of schedules, one per registered step.
 
-They are made when a step registers; ``methods.pyi`` is generated from the same registry, so that
-editors and type checkers know them (``python -m tilewright.schedules.stub``).
+A method is created when its step is registered. ``methods.pyi`` is generated from the same
+registry for editors and type checkers (``python -m tilewright.schedules.stub``).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, NoReturn, cast
 
+from ..renamed import missing_method
 from .problem import ParameterError
-
-if TYPE_CHECKING:
-    from .primitive import Step
+from .step import Step
 
 
 class ScheduleMethods:
-    """Base of :class:`~.schedule.Schedule` that carries a method for every step."""
+    """The base class of :class:`~.schedule.Schedule`, with one method per step."""
 
     def perform(self, step: Step) -> Any:
-        """Apply a step, and give what its method gives."""
-        raise TypeError(f"{type(self).__name__} performs no steps ({step.verb()})")
+        """Apply a step and return its results in the form of its method."""
+        raise TypeError(f"{type(self).__name__} cannot apply step {step.verb()!r}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Report an unknown attribute; the former name of a step is reported with its new one."""
+        missing_method(self, name)
 
 
 def install(cls: type[Step]) -> None:
-    """Give schedules a method for a step: its fields become parameters."""
+    """Add a method for a step to schedules; the step's fields become parameters."""
     fields = dataclasses.fields(cast("Any", cls))
 
     def method(self: ScheduleMethods, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +52,7 @@ def install(cls: type[Step]) -> None:
 def _call_text(verb: str, signature: inspect.Signature) -> str:
     own = list(signature.parameters.values())[1:]
     text = str(signature.replace(parameters=own)).replace("'", "")
-    return f"write {verb}{text}"
+    return f"usage: {verb}{text}"
 
 
 def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:

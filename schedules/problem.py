@@ -1,48 +1,45 @@
-"""Why a step is not legal: the requirement, the place, the numbers, and steps that mend it."""
+"""Problems of steps, and the errors of schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from ..ir.errors import Json, TilewrightError
-from .refs import FunctionRef, Ref, kind_of
-
-if TYPE_CHECKING:
-    from .primitive import Primitive
+from ..errors import Json, TilewrightError
+from .handles import FunctionRef, Handle, kind_of
+from .step import Step
 
 _NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One violated requirement of one step.
+    """A violated requirement of a step.
 
     Parameters
     ----------
     requirement : int
-        Its number in the "Requires" list of the primitive's documentation; 0 is "what the step
-        points at exists, and is not inside of a block that the step may not look into".
+        The number in the "Requires" list of the primitive's documentation. Number 0 is "the
+        handles of the step exist, and are not inside a block that the step cannot change".
     message : str
-        What is wrong, with names and numbers.
-    where : tuple of Ref
-        The parts of the program at fault.
+        The violation, with names, actual and expected values.
+    where : tuple of Handle
+        The parts of the program that violate the requirement.
     numbers : Mapping[str, Json]
-        The quantities of the message as data.
+        The values in the message, as data.
     counterexample : Mapping[str, int] or None
-        Values of the symbols for which the requirement fails, where the prover found some.
-    fixes : tuple of Primitive
-        Filled-in steps; each is legal now and removes this problem.
+        Values of the symbols for which the requirement is violated; None if none were found.
+    fixes : tuple of Step
+        Filled-in steps; each is legal in this state and removes this problem.
     """
 
     requirement: int
     message: str
-    where: tuple[Ref, ...] = ()
+    where: tuple[Handle, ...] = ()
     numbers: Mapping[str, Json] = field(default_factory=lambda: _NOTHING)
     counterexample: Mapping[str, int] | None = None
-    fixes: tuple[Primitive, ...] = ()
+    fixes: tuple[Step, ...] = ()
 
     def __str__(self) -> str:
         """Render as text: message, counter-example, fixes, each on its own line."""
@@ -54,31 +51,31 @@ class Problem:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Json]:
-        """Render as plain data."""
+        """Return the problem as JSON data."""
         return {
             "requirement": self.requirement,
             "message": self.message,
-            "where": [ref_json(ref) for ref in self.where],
+            "where": [handle_json(ref) for ref in self.where],
             "numbers": dict(self.numbers),
             "counterexample": None if self.counterexample is None else {**self.counterexample},
             "fixes": [fix.title() for fix in self.fixes],
         }
 
 
-def ref_json(ref: Ref) -> Json:
-    """Render a handle as plain data."""
+def handle_json(ref: Handle) -> Json:
+    """Return a handle as JSON data."""
     if isinstance(ref, FunctionRef):
         return {"kind": "function", "function": ref.function}
     return {"kind": kind_of(ref), "function": ref.function, "uid": ref.uid}
 
 
 class StepError(TilewrightError):
-    """A step whose requirements do not hold; ``problems`` says which, with fixes."""
+    """A step with violated requirements; ``problems`` lists them, with fixes."""
 
-    title = "Step not applicable"
+    title = "Illegal step"
 
     def __init__(self, step: str, problems: tuple[Problem, ...]) -> None:
-        """Keep the problems beside the message made of them."""
+        """Store the problems, and build the message from them."""
         self.step = step
         self.problems = problems
         super().__init__(
@@ -88,30 +85,30 @@ class StepError(TilewrightError):
 
 
 class ScheduleError(TilewrightError):
-    """A mistake in the use of a schedule rather than in a step's operands."""
+    """An invalid use of a schedule."""
 
     title = "Schedule error"
 
 
 class UnknownStepError(ScheduleError):
-    """A step that this Tilewright does not know; the message lists those it does."""
+    """The name of a step that is not registered; the hint lists the registered ones."""
 
     title = "Unknown step"
 
 
 class ParameterError(ScheduleError):
-    """A value that a step's parameter cannot take."""
+    """An argument that a step's parameter does not accept."""
 
-    title = "Wrong parameter"
+    title = "Invalid parameter"
 
 
 class StaleEditError(ScheduleError):
-    """An edit of a program that somebody else changed meanwhile; nothing was applied."""
+    """An edit of a version that is no longer the head; nothing was applied."""
 
     title = "Stale edit"
 
 
 class TraceError(ScheduleError):
-    """A trace whose text cannot be read, or that does not fit the program it is replayed on."""
+    """A trace whose text is invalid, or that does not apply to the program it is replayed on."""
 
     title = "Trace error"

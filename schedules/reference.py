@@ -1,4 +1,4 @@
-"""The reference of all primitives as Markdown, generated from the registry.
+"""Reference of all primitives in Markdown, generated from the registry.
 
 ``python -m tilewright.schedules.reference > docs/primitives.md`` writes the committed page.
 """
@@ -14,25 +14,30 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, cast
 
-from .primitive import Primitive, Step, primitives, returned_shape
+from .apply import Primitive
+from .registry import primitives
+from .step import Step, returned_shape
 from .stub import returned_text
 from .values import value_text
 
 _HEAD = """# Primitives
 
-Every step that changes a program. All are methods of `tilewright.Schedule`, entries of the
-workbench's menu and records of a trace. A step whose requirements do not hold is refused with the
-number of the requirement, the place, the numbers or a counter-example, and the steps that mend it.
+The steps that transform a program. Each is a method of `tilewright.Schedule` and an entry of the
+workbench's menu, and is recorded in the trace. An illegal step is rejected with the violated
+requirement, its location, the offending values or a counter-example, and suggested fixes.
 
-Requirement 0 holds for all: what a step points at exists, and it is not inside of a tensorized
-block, nor, for steps of the families caching, placement and reduction, inside of another block.
+Requirement 0 applies to all steps: the target of each handle exists and is not inside a tensorized
+block. For steps of the families caching, placement and reduction, it is not inside any block.
 
-Generated from the registry by `python -m tilewright.schedules.reference`: not edited by hand.
+A parameter of a handle type (`LoopRef`, `BlockRef`, `BufferRef`, `FunctionRef`, `BindingRef`) also
+accepts a name. A `SymInt` is an integer, a symbolic term, or, next to a handle, the text of a term.
+
+Generated from the registry by `python -m tilewright.schedules.reference`: do not edit.
 """
 
 
 def reference() -> str:
-    """Give the page, with one section a family and one entry a primitive.
+    """Return the page, with one section per family and one entry per primitive.
 
     Examples
     --------
@@ -54,7 +59,7 @@ def _link(step: type[Step]) -> str:
 
 
 def _entry(step: type[Primitive]) -> Iterator[str]:
-    """Render one primitive: signature, prose with its programs, parameters, requirements, notes."""
+    """Yield the lines of one primitive: signature, prose and all sections except examples."""
     sections = _sections(inspect.cleandoc(step.__doc__ or ""))
     yield f"### {step.verb()}"
     yield ""
@@ -68,14 +73,16 @@ def _entry(step: type[Primitive]) -> Iterator[str]:
         yield from (f"{k}. {_text(r)}" for k, r in step.requirements().items())
     if "Notes" in sections:
         yield from ("", _prose(sections["Notes"]))
+    if "References" in sections:
+        yield from ("", f"References: {_prose(sections['References'])}")
 
 
 def _signature(step: type[Step]) -> str:
     shown = ", ".join(
         p.name if p.required else f"{p.name}={value_text(p.default)}" for p in step.parameters()
     )
-    gives = "" if returned_shape(step) == "none" else f" -> {returned_text(step)}"
-    return f"{step.verb()}({shown}){gives}"
+    arrow = "" if returned_shape(step) == "none" else f" -> {returned_text(step)}"
+    return f"{step.verb()}({shown}){arrow}"
 
 
 def _parameters(step: type[Step]) -> Iterator[str]:
@@ -84,13 +91,13 @@ def _parameters(step: type[Step]) -> Iterator[str]:
 
 
 def _sections(doc: str) -> dict[str, str]:
-    """Cut a docstring at its underlined titles; what is before the first is under ``""``."""
+    """Return the sections of a docstring by title; the text before the first has title ``""``."""
     parts = re.split(r"^(\w+)\n-+\n", doc, flags=re.MULTILINE)
     return dict(zip(["", *parts[1::2]], parts[::2], strict=True))
 
 
 def _prose(text: str) -> str:
-    """Put what is indented after ``::`` into a fenced block; all else stays prose."""
+    """Return Markdown in which indented text after ``::`` is a fenced block."""
     return re.sub(r"^(\S.*:):\n((?:\n| .*\n?)+)", _fenced, _text(text), flags=re.MULTILINE).strip()
 
 

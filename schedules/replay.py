@@ -1,27 +1,29 @@
-"""Apply a trace to a state, on the module it was made on or another."""
+"""Replay of traces, on the module they were recorded on or another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..ir.errors import TilewrightError
-from .primitive import Step, step_type
+from ..errors import TilewrightError
+from .apply import apply
+from .handles import Handle
 from .problem import TraceError
-from .refs import Ref
+from .registry import step_type
 from .state import State
+from .step import Step
 from .trace import Argument, ResultOf, Trace, TraceStep, Written
 
 
 class TraceMismatchError(TraceError):
-    """A step of a trace does not apply to this module; says which step, and why."""
+    """A step of a trace that does not apply to this module; the message contains the reason."""
 
-    title = "Trace does not fit"
+    title = "Trace mismatch"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decision that came out otherwise than when the trace was recorded."""
+    """A decision that differs from the recorded one."""
 
     step: int
     op: str
@@ -29,7 +31,7 @@ class Change:
     now: Mapping[str, object]
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return the step with the new and the recorded decisions."""
         return (
             f"step {self.step} ({self.op}) decided {dict(self.now)}, recorded {dict(self.recorded)}"
         )
@@ -37,18 +39,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
-    """How far a replay came.
+    """The outcome of a replay.
 
     Parameters
     ----------
     state : State
         The program after the steps that applied.
     done : int
-        How many steps of the trace applied.
+        The number of steps of the trace that applied.
     pending : tuple of TraceStep
-        Those that did not, the first of which is at fault.
+        The remaining steps; the first one does not apply.
     error : TilewrightError or None
-        Why it stopped, None where nothing is pending.
+        The error of the first pending step; None if no step is pending.
     changes : tuple of Change
         Decisions that differ from the recorded ones.
     """
@@ -60,14 +62,14 @@ class Replay:
     changes: tuple[Change, ...]
 
     def __repr__(self) -> str:
-        """How far it came and why no further: what a person reads who ignores the result."""
+        """Return the number of applied steps, and the error of the first pending one."""
         steps = f"{self.done} of {self.done + len(self.pending)} steps applied"
         if self.error is None:
             return f"Replay({steps})"
         return f"Replay({steps}; then {self.pending[0].op}: {self.error.message})"
 
     def completed(self) -> State:
-        """The final state.
+        """Return the final state.
 
         Raises
         ------
@@ -89,10 +91,10 @@ def replay(state: State, trace: Trace) -> Replay:
     """Apply the steps of a trace in order, until one does not apply."""
     offset = len(state.trace)
     changes: list[Change] = []
-    environment: list[tuple[Ref, ...]] = []
+    environment: list[tuple[Handle, ...]] = []
     for number, recorded in enumerate(trace.steps):
         try:
-            applied = state.apply(_decoded(recorded, number, environment))
+            applied = apply(state, _decoded(recorded, number, environment))
         except TilewrightError as error:
             return Replay(state, number, trace.steps[number:], error, tuple(changes))
         state = applied.state
@@ -103,7 +105,7 @@ def replay(state: State, trace: Trace) -> Replay:
     return Replay(state, len(trace), (), None, tuple(changes))
 
 
-def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Ref, ...]]) -> Step:
+def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Handle, ...]]) -> Step:
     cls = step_type(recorded.op)
     known = {p.name for p in cls.parameters()}
     extra = [name for name, _ in recorded.arguments if name not in known]
@@ -115,12 +117,12 @@ def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Ref, ...]
     required = {p.name for p in cls.parameters() if p.required}
     absent = required - {name for name, _ in recorded.arguments}
     if absent:
-        raise TraceError(f"{recorded.op} lacks its parameter {min(absent)!r}")
+        raise TraceError(f"{recorded.op} lacks parameter {min(absent)!r}")
     values = {name: _value(v, number, environment) for name, v in recorded.arguments}
     return cls(**values)
 
 
-def _value(value: Argument, number: int, environment: list[tuple[Ref, ...]]) -> object:
+def _value(value: Argument, number: int, environment: list[tuple[Handle, ...]]) -> object:
     match value:
         case ResultOf(step=step, index=index):
             if not 0 <= step < number:
@@ -128,7 +130,8 @@ def _value(value: Argument, number: int, environment: list[tuple[Ref, ...]]) -> 
             results = environment[step]
             if index >= len(results):
                 raise TraceError(
-                    f"step {number} uses result {index} of step {step}, which gave {len(results)}"
+                    f"step {number} uses result {index} of step {step}, which has {len(results)} "
+                    "results"
                 )
             return results[index]
         case Written(text=text):

@@ -1,4 +1,4 @@
-"""A program under change: the head of a branching history, moved by compare-and-swap."""
+"""Schedules: the head of a branching history, moved by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from typing import Any, cast
 
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
-from ..ir.target import Target, as_target
+from ..target.target import Target, as_target
+from .apply import Applied, Primitive, apply, check
+from .handles import Handle
 from .history import History, Node
 from .methods import ScheduleMethods
-from .primitive import Primitive, Step, returned_shape
 from .problem import Problem, ScheduleError, StaleEditError
-from .refs import Ref
 from .replay import Replay, replay
-from .state import Applied, State
-from .suggest import Candidate, suggest
+from .state import State
+from .step import Step, returned_shape
+from .suggest import Suggestion, suggest
 from .trace import Trace
 from .verify import Verification, verify
 
 
 class Schedule(ScheduleMethods):
-    """A module, the steps done to it, and all the versions on the way.
+    """A module with the steps applied to it and the history of all versions.
 
-    Every registered primitive and query is a method. A method applies to the head; if another
-    thread moved the head meanwhile, nothing is applied and the error names both heads.
+    Every registered primitive and query is a method. A method applies to the head. If another
+    thread has moved the head since, nothing is applied and the error contains both heads.
 
     Parameters
     ----------
     module : Module or PrimFunc
-        What to schedule; a function alone becomes a module of one.
+        The program to schedule; a single function becomes a module of one function.
     target : str or Target, optional
-        The machine it is for; steps that depend on it ask for it.
+        The machine to schedule for; required by some steps.
+    at : tuple of History and Node, optional
+        A history to share and the version to start at; used by :meth:`branch`.
 
     Examples
     --------
@@ -56,24 +59,22 @@ class Schedule(ScheduleMethods):
         *,
         at: tuple[History, Node] | None = None,
     ) -> None:
-        """Start with an empty trace, or at a version of a history that is there."""
+        """Start with an empty trace, or at a version of an existing history."""
         if isinstance(module, PrimFunc):
             module = Module().with_functions(module)
         if not isinstance(cast("object", module), Module):
             raise ScheduleError(
-                f"a schedule is of a module or a loop function, not {type(module).__name__}",
-                hint="parse(text), from_exported_program(program) and from_onnx(path) make modules",
+                f"expected a Module or a PrimFunc, got {type(module).__name__}",
+                hint="create a module with parse, from_exported_program or from_onnx",
             )
         chosen = None if target is None else as_target(target)
         self._history, self._head = at or _started(State.start(module, chosen))
         self._lock = threading.RLock()
         self._watchers: tuple[Callable[[Node], object], ...] = ()
 
-    # ------------------------------------------------------------ reading
-
     @property
     def head(self) -> Node:
-        """Where the schedule stands in its history."""
+        """The current version in the history."""
         return self._head
 
     @property
@@ -93,19 +94,52 @@ class Schedule(ScheduleMethods):
 
     @property
     def history(self) -> tuple[Node, ...]:
-        """All versions of this schedule and its branches, oldest first."""
+        """The versions of this schedule and its branches, oldest first."""
         return self._history.nodes()
 
     def check(self, step: Primitive) -> tuple[Problem, ...]:
-        """Say what keeps a step from applying; nothing means it is legal."""
-        return self.state.check(step)
+        """Return all problems that make a step illegal at the head.
 
-    def suggest(self, selection: Ref) -> tuple[Candidate, ...]:
-        """Rank filled-in steps for a part of the program, applicable ones first."""
+        Parameters
+        ----------
+        step : Primitive
+            A primitive with its parameters.
+
+        Returns
+        -------
+        tuple of Problem
+            The violated requirements; empty if the step is legal.
+        """
+        return check(self.state, step)
+
+    def suggest(self, selection: Handle) -> tuple[Suggestion, ...]:
+        """Return filled-in steps for a part of the program.
+
+        Parameters
+        ----------
+        selection : Handle
+            The selected function, loop, block, buffer or binding.
+
+        Returns
+        -------
+        tuple of Suggestion
+            The steps with their problems, legal ones first.
+        """
         return suggest(self.state, selection)
 
     def verify(self, **options: Any) -> Verification:
-        """Run the interpreter before and after all steps, on random data at several sizes."""
+        """Compare the results of the interpreter before and after all steps, on random data.
+
+        Parameters
+        ----------
+        **options
+            Passed to :func:`~.verify.verify`: ``runs``, ``seed`` and ``limit``.
+
+        Returns
+        -------
+        Verification
+            The comparisons and the skipped functions.
+        """
         return verify(self._history.root.state.module, self.module, **options)
 
     def show(self) -> None:
@@ -113,17 +147,15 @@ class Schedule(ScheduleMethods):
         print(self)  # noqa: T201
 
     def __str__(self) -> str:
-        """The program at the head as text."""
+        """Return the program at the head as text."""
         from ..ir.script import to_text
 
         return to_text(self.module)
 
     def __repr__(self) -> str:
-        """In one line: the program, and how many steps were taken."""
+        """Return the number of steps and a summary of the program."""
         taken = len(self.trace)
         return f"<Schedule: {taken} step{'' if taken == 1 else 's'} on {self.module!r}>"
-
-    # ------------------------------------------------------------ changing
 
     def apply(self, step: Step, *, expected: str | None = None) -> Applied:
         """Apply a step at the head.
@@ -131,21 +163,26 @@ class Schedule(ScheduleMethods):
         Parameters
         ----------
         step : Step
-            A primitive or a query with its values.
+            A primitive or a query with its parameters.
         expected : str, optional
-            The id of the head the caller saw; None means the head of this moment.
+            The id of the head that the caller expects; None means the current head.
+
+        Returns
+        -------
+        Applied
+            The new state and the results of the step.
 
         Raises
         ------
         StaleEditError
-            If the head is, or becomes, another one.
+            If the head is not the expected one, or changes before the step is applied.
         StepError
-            If a requirement of the step does not hold.
+            If a requirement of the step is violated.
         """
         seen = self._head
         if expected is not None and expected != seen.id:
             raise _stale(step, expected, seen.id)
-        applied = seen.state.apply(step)
+        applied = apply(seen.state, step)
         self._move(seen, applied.state, step)
         return applied
 
@@ -154,7 +191,6 @@ class Schedule(ScheduleMethods):
             if self._head is not seen:
                 raise _stale(step, seen.id, self._head.id)
             self._head = self._history.extended(seen, state)
-
         self._notify()
 
     def _notify(self) -> None:
@@ -162,7 +198,18 @@ class Schedule(ScheduleMethods):
             watcher(self._head)
 
     def subscribe(self, watcher: Callable[[Node], object]) -> Callable[[], None]:
-        """Call back after every move of the head, outside of the lock; gives what ends that."""
+        """Call a function after every move of the head, outside the lock.
+
+        Parameters
+        ----------
+        watcher : callable
+            Called with the new head.
+
+        Returns
+        -------
+        callable
+            A function that ends the subscription.
+        """
         self._watchers = (*self._watchers, watcher)
 
         def unsubscribe() -> None:
@@ -171,7 +218,18 @@ class Schedule(ScheduleMethods):
         return unsubscribe
 
     def perform(self, step: Step) -> Any:
-        """Apply a step, and give its results the way its method does."""
+        """Apply a step and return its results in the form of its method.
+
+        Parameters
+        ----------
+        step : Step
+            A primitive or a query with its parameters.
+
+        Returns
+        -------
+        None, Handle or tuple of Handle
+            The results, as declared by the step.
+        """
         results = self.apply(step).results
         match returned_shape(type(step)):
             case "none":
@@ -182,9 +240,19 @@ class Schedule(ScheduleMethods):
                 return results
 
     def replay(self, trace: Trace) -> Replay:
-        """Apply all steps of a trace; it stops at the first that no longer applies.
+        """Apply the steps of a trace until one does not apply.
 
-        The head moves to the last step that applied; what is left is kept as pending.
+        The head moves to the last step that applied.
+
+        Parameters
+        ----------
+        trace : Trace
+            The steps to apply.
+
+        Returns
+        -------
+        Replay
+            The final state, and the pending steps with the error of the first one.
         """
         with self._lock:
             outcome = replay(self.state, trace)
@@ -192,19 +260,22 @@ class Schedule(ScheduleMethods):
         self._notify()
         return outcome
 
-    # ------------------------------------------------------------ moving about
-
     def undo(self) -> Node:
-        """Go back one step.
+        """Move the head back by one version.
+
+        Returns
+        -------
+        Node
+            The new head.
 
         Raises
         ------
         ScheduleError
-            If this is the start.
+            If the head is the root of the history.
         """
         with self._lock:
             if self._head.parent is None:
-                raise ScheduleError("nothing to undo: this is the start")
+                raise ScheduleError("nothing to undo: the head is the root of the history")
             undone, self._head = self._head, self._history[self._head.parent]
             self._history.remember(self._head, undone)
             moved = self._head
@@ -212,35 +283,56 @@ class Schedule(ScheduleMethods):
         return moved
 
     def redo(self) -> Node:
-        """Go forward to the version that was left last by :meth:`undo`, or made last from here.
+        """Move the head to the version last left by :meth:`undo`, or last derived from the head.
+
+        Returns
+        -------
+        Node
+            The new head.
 
         Raises
         ------
         ScheduleError
-            If nothing was made from here.
+            If no version is derived from the head.
         """
         with self._lock:
             following = self._history.following(self._head)
             if following is None:
-                raise ScheduleError("nothing to redo: no step was done from here")
+                raise ScheduleError("nothing to redo: no version is derived from the head")
             self._head = following
         self._notify()
         return following
 
     def goto(self, node: str) -> Node:
-        """Stand at a version of the history, by its id."""
+        """Move the head to a version of the history.
+
+        Parameters
+        ----------
+        node : str
+            The id of the version, or a unique prefix of it.
+
+        Returns
+        -------
+        Node
+            The new head.
+
+        Raises
+        ------
+        ScheduleError
+            If the id does not match exactly one version.
+        """
         with self._lock:
             moved = self._head = self._history[node]
         self._notify()
         return moved
 
     def branch(self) -> Schedule:
-        """Make another schedule at the same head, sharing the history."""
+        """Return another schedule at the same head that shares the history."""
         seen = self._head
         return Schedule(seen.state.module, seen.state.target, at=(self._history, seen))
 
     def __iter__(self) -> Iterator[PrimFunc]:
-        """Iterate the loop-level functions at the head."""
+        """Yield the loop-level functions at the head."""
         return iter(self.module.prims)
 
 
@@ -251,7 +343,7 @@ def _started(state: State) -> tuple[History, Node]:
 
 def _stale(step: Step, expected: str, head: str) -> StaleEditError:
     return StaleEditError(
-        f"{step.title()} was meant for version {expected[:12]}, but the head is {head[:12]}",
-        hint="look at the new head and apply the step again, or branch from the old one",
+        f"{step.title()} was created for version {expected[:12]}, but the head is {head[:12]}",
+        hint="apply the step again at the new head, or branch from the old one",
         details={"expected": expected, "head": head, "step": step.title()},
     )

@@ -1,7 +1,7 @@
 """The typed stub of a schedule's methods, generated from the registry.
 
-``python -m tilewright.schedules.stub`` writes ``methods.pyi``; with ``--check`` it only says
-whether the file is what it would write.
+``python -m tilewright.schedules.stub`` writes ``methods.pyi``. With ``--check`` it compares the
+file with the registry, and writes nothing.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from . import primitives as _all_primitives
-from .primitive import STEPS, Step, returned_shape
+from .registry import STEPS
+from .step import Step, returned_shape
 
-PLACE = Path(__file__).with_name("methods.pyi")
+PATH = Path(__file__).with_name("methods.pyi")
 
-# The stub is as wide as its longest signature, and takes docstrings along for editors to show.
+# Lines are as long as the longest signature. Docstrings are included because editors show them.
 _HEAD = '''# ruff: noqa: E501, PYI021, PYI041, Q000
 # fmt: off
-"""Generated from the registry by `python -m tilewright.schedules.stub`: not edited by hand."""
+"""Generated from the registry by `python -m tilewright.schedules.stub`: do not edit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Expr, SymInt
-from .primitive import Step
-from .refs import BindingRef, BlockRef, BufferRef, FunctionRef, LoopRef, Ref
+from .handles import BindingRef, BlockRef, BufferRef, FunctionRef, Handle, LoopRef
+from .step import Step
 
 def install(cls: type[Step]) -> None: ...
 
@@ -42,11 +43,11 @@ _WIDER = (
     (r"\bIndexMap\b", "IndexMap | str | Callable[..., object]"),
     (r"\b(SymInt|Expr)\b", r"\1 | str"),
 )
-"""What methods accept beyond the types of the fields: see `coerce`."""
+"""Types that methods accept in addition to those of the fields, converted by `coerce`."""
 
 
 def stub() -> str:
-    """The text of the stub.
+    """Return the text of the stub.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def _method(step: type[Step]) -> str:
 
 
 def _wrapped(line: str) -> str:
-    """Break a long signature the way the formatter does."""
+    """Return a signature with line breaks as the formatter sets them."""
     if len(line) <= 100:
         return line
     name, _, rest = line.partition("(")
@@ -95,7 +96,7 @@ def _default(value: object) -> str:
 
 
 def returned_text(step: type[Step]) -> str:
-    """Write the type that a step's method gives."""
+    """Return the return type of a step's method as text."""
     if returned_shape(step) == "none":
         return "None"
     if returned_shape(step) == "one":
@@ -105,7 +106,7 @@ def returned_text(step: type[Step]) -> str:
 
 
 def _only_used(text: str) -> str:
-    """Drop imported names that no signature mentions."""
+    """Return the stub without imports that no signature uses."""
     head, _, body = text.partition("\ndef install")
 
     def kept(line: str) -> str:
@@ -121,12 +122,12 @@ def _only_used(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the stub, or compare it with the file; gives the exit status."""
+    """Write the stub or compare it with the file, and return the exit status."""
     new = stub()
     if "--check" not in arguments:
-        PLACE.write_text(new)
+        PATH.write_text(new)
         return 0
-    old = PLACE.read_text() if PLACE.exists() else ""
+    old = PATH.read_text() if PATH.exists() else ""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), "committed", "registry")
     sys.stderr.write("\n".join(lines))
     return int(old != new)

@@ -1,18 +1,19 @@
-"""Ranked, filled-in steps for what a person selected."""
+"""Suggestions: filled-in steps for a selected part of the program."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .primitive import Primitive, primitives
+from .apply import Primitive, check
+from .handles import Handle
 from .problem import Problem
-from .refs import Ref
+from .registry import primitives
 from .state import State
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A filled-in step, and what keeps it from applying."""
+class Suggestion:
+    """A filled-in step with its problems."""
 
     step: Primitive
     problems: tuple[Problem, ...]
@@ -23,10 +24,10 @@ class Candidate:
         return not self.problems
 
 
-def suggest(state: State, selection: Ref) -> tuple[Candidate, ...]:
-    """Ask every primitive for candidates; applicable ones come first, else by registration."""
+def suggest(state: State, selection: Handle) -> tuple[Suggestion, ...]:
+    """Return the suggestions of all primitives, legal ones first."""
     found = [
-        Candidate(step, state.check(step))
+        Suggestion(step, check(state, step))
         for cls in primitives()
         for step in cls.suggest(state, selection)
     ]

@@ -1,4 +1,4 @@
-"""A trace as text: JSON with one step a line, and Python with one step a line."""
+"""Text of traces: JSON and Python, both with one step per line."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import keyword
 import re
 from typing import cast
 
-from ..ir.errors import Json
-from .primitive import STEPS, returned_shape
+from ..errors import Json
+from ..renamed import STEPS as RENAMED
 from .problem import TraceError
+from .registry import STEPS
+from .step import returned_shape
 from .trace import Argument, ResultOf, Trace, TraceStep, Written
 
 SCHEMA = 1
 
 
 def to_json(trace: Trace) -> str:
-    """Write a trace as lines of JSON, the first one a header.
+    """Return a trace as lines of JSON; the first line is a header.
 
     Examples
     --------
@@ -30,7 +32,7 @@ def to_json(trace: Trace) -> str:
 
 
 def step_json(step: TraceStep) -> dict[str, Json]:
-    """Write one step as plain data."""
+    """Return one step as JSON data."""
     arguments: Json = {name: _argument_json(value) for name, value in step.arguments}
     made: dict[str, Json] = {"op": step.op, "args": arguments}
     if step.names:
@@ -53,12 +55,15 @@ def _argument_json(value: Argument) -> Json:
 
 
 def from_json(text: str) -> Trace:
-    """Read what :func:`to_json` wrote; steps with unknown verbs are kept as they are.
+    """Parse the output of :func:`to_json`.
+
+    Former names of steps are replaced by the current ones. Steps with unknown names are kept as
+    opaque steps.
 
     Raises
     ------
     TraceError
-        If a line is not what a trace has there; the error names the line.
+        If a line is invalid; the message contains its number.
 
     Examples
     --------
@@ -68,12 +73,12 @@ def from_json(text: str) -> Trace:
     """
     lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
-        raise TraceError("an empty text is no trace")
+        raise TraceError("the trace is empty")
     header = _object(*lines[0])
     if header.get("trace") != "tilewright" or header.get("schema") != SCHEMA:
         raise TraceError(
-            f"line {lines[0][0]} is no header of a trace of schema {SCHEMA}",
-            hint='it should be {"trace": "tilewright", "schema": 1}',
+            f"line {lines[0][0]} is not the header of a trace of schema {SCHEMA}",
+            hint='the header is {"trace": "tilewright", "schema": 1}',
         )
     steps = tuple(_step(n, _object(n, line)) for n, line in lines[1:])
     _check_operands(steps)
@@ -84,9 +89,11 @@ def _object(number: int, line: str) -> dict[str, Json]:
     try:
         found = cast("Json", json.loads(line))
     except json.JSONDecodeError as error:
-        raise TraceError(f"line {number} is no JSON: {error.msg}") from None
+        raise TraceError(
+            f"line {number} is not valid JSON: {error.msg}, column {error.colno}"
+        ) from None
     if not isinstance(found, dict):
-        raise TraceError(f"line {number} is no JSON object")
+        raise TraceError(f"line {number} is not a JSON object")
     return found
 
 
@@ -94,11 +101,11 @@ def _step(number: int, data: dict[str, Json]) -> TraceStep:
     op, args = data.get("op"), data.get("args")
     names, decisions = data.get("names", []), data.get("decisions", {})
     if not isinstance(op, str) or not isinstance(args, dict):
-        raise TraceError(f'line {number} has no "op" and "args"')
+        raise TraceError(f'line {number}: "op" must be a string and "args" an object')
     if not isinstance(names, list) or not isinstance(decisions, dict):
-        raise TraceError(f'line {number}: "names" is no list or "decisions" no object')
+        raise TraceError(f'line {number}: "names" must be a list and "decisions" an object')
     arguments = tuple((name, _argument(number, value)) for name, value in args.items())
-    return TraceStep(op, arguments, tuple(map(str, names)), decisions)
+    return TraceStep(RENAMED.get(op, op), arguments, tuple(map(str, names)), decisions)
 
 
 def _argument(number: int, value: Json) -> Argument:
@@ -112,7 +119,7 @@ def _argument(number: int, value: Json) -> Argument:
         case {"map": str(text)}:
             return Written("map", text)
         case dict():
-            raise TraceError(f"line {number}: {json.dumps(value)} is no argument of a step")
+            raise TraceError(f"line {number}: {json.dumps(value)} is not a valid argument")
         case _:
             return value
 
@@ -123,15 +130,12 @@ def _check_operands(steps: tuple[TraceStep, ...]) -> None:
             if not 0 <= operand.step < number:
                 raise TraceError(
                     f"step {number} ({step.op}) uses a result of step {operand.step}",
-                    hint="steps use results of the steps before them",
+                    hint="steps can only use results of earlier steps",
                 )
 
 
-# ---------------------------------------------------------------- Python
-
-
 def to_python(trace: Trace) -> str:
-    """Write a trace as Python, one step a line, on a schedule called ``sch``.
+    """Return a trace as Python, one step per line, on a schedule named ``sch``.
 
     Examples
     --------
@@ -171,13 +175,13 @@ def _python_line(step: TraceStep, results: tuple[str, ...], named: list[tuple[st
     call = f"sch.{step.op}({shown})"
     if not results:
         return call
-    many = len(results) > 1 or gives_tuple(step.op)
+    many = len(results) > 1 or returns_tuple(step.op)
     targets = ", ".join(results) + ("," if many and len(results) == 1 else "")
     return f"{targets} = {call}"
 
 
-def gives_tuple(op: str) -> bool:
-    """Whether the method of a verb gives a tuple, so that one result still needs a comma."""
+def returns_tuple(op: str) -> bool:
+    """Return whether the method of a step returns a tuple, even of one result."""
     return op in STEPS and returned_shape(STEPS[op]) == "many"
 
 
@@ -197,12 +201,12 @@ def _python_value(value: Argument, named: list[tuple[str, ...]]) -> str:
 
 
 def from_python(text: str) -> Trace:
-    """Read what :func:`to_python` wrote, or a person in its manner; nothing is executed.
+    """Parse Python text in the form of :func:`to_python`; nothing is executed.
 
     Raises
     ------
     TraceError
-        If a line is no call of a step; the error names the line.
+        If a line is not a call of a step; the message contains its number.
 
     Examples
     --------
@@ -214,7 +218,7 @@ def from_python(text: str) -> Trace:
     try:
         module = ast.parse(text)
     except SyntaxError as error:
-        raise TraceError(f"line {error.lineno} cannot be read: {error.msg}") from None
+        raise TraceError(f"line {error.lineno} is not valid Python: {error.msg}") from None
     known: dict[str, ResultOf] = {}
     steps: list[TraceStep] = []
     for statement in module.body:
@@ -237,16 +241,18 @@ def _assignment(statement: ast.stmt) -> tuple[tuple[str, ...], ast.Call]:
                 return tuple(e.id for e in elements if isinstance(e, ast.Name)), call
         case _:
             pass
-    raise _unreadable(statement, "is no step; write names = sch.verb(...)")
+    raise _invalid(statement, "is not a step; write names = sch.step(...)")
 
 
 def _read_call(call: ast.Call, names: tuple[str, ...], known: dict[str, ResultOf]) -> TraceStep:
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
-        raise _unreadable(call, "is no call of a schedule's method")
-    op = call.func.attr
+        raise _invalid(call, "is not a call of a schedule's method")
+    op = RENAMED.get(call.func.attr, call.func.attr)
     fields = [p.name for p in STEPS[op].parameters()] if op in STEPS else []
     if len(call.args) > len(fields):
-        raise _unreadable(call, f"gives {op} more values than it has parameters")
+        raise _invalid(
+            call, f"passes {len(call.args)} arguments to {op}, which has {len(fields)} parameters"
+        )
     given = list(zip(fields, call.args, strict=False))
     given += [(k.arg or "", k.value) for k in call.keywords]
     arguments = tuple((name, _read_value(value, known)) for name, value in given)
@@ -266,9 +272,9 @@ def _read_value(node: ast.expr, known: dict[str, ResultOf]) -> Argument:
         case ast.Lambda():
             return Written("map", ast.unparse(node))
         case _:
-            raise _unreadable(node, "is neither a value nor the result of an earlier step")
+            raise _invalid(node, "is neither a literal nor the result of an earlier step")
 
 
-def _unreadable(node: ast.AST, reason: str) -> TraceError:
+def _invalid(node: ast.AST, reason: str) -> TraceError:
     line = getattr(node, "lineno", 0)
     return TraceError(f"line {line}: {ast.unparse(node)} {reason}", where=f"line {line}")

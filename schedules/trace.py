@@ -1,4 +1,4 @@
-"""What was done: a list of steps whose operands are literals or results of earlier steps."""
+"""Traces: lists of steps whose operands are literals or results of earlier steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from ..ir.errors import Json
+from ..errors import Json
 from .problem import TraceError
 
 _NO_DECISIONS: Mapping[str, Json] = MappingProxyType({})
@@ -15,7 +15,7 @@ _NO_DECISIONS: Mapping[str, Json] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ResultOf:
-    """Result ``index`` of step ``step`` of the trace."""
+    """A reference to result ``index`` of step ``step`` of the trace."""
 
     step: int
     index: int
@@ -23,7 +23,7 @@ class ResultOf:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A symbolic term or a map of indices by its text, as a trace outlives the symbols."""
+    """The text of a symbolic term or an index map, because a trace outlives the symbols."""
 
     kind: Literal["expr", "map"]
     text: str
@@ -35,9 +35,9 @@ Argument: TypeAlias = "bool | int | float | str | ResultOf | Written | tuple[Arg
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One step: verb, arguments by name, printed names of its results, decisions.
+    """A recorded step: name, arguments by name, printed names of its results, decisions.
 
-    A step whose verb nobody registered stays as it was read; only replaying it is an error.
+    A step with an unregistered name is kept as an opaque step; replaying it is an error.
     """
 
     op: str
@@ -46,7 +46,7 @@ class TraceStep:
     decisions: Mapping[str, Json] = field(default_factory=lambda: _NO_DECISIONS)
 
     def operands(self) -> tuple[ResultOf, ...]:
-        """The results of earlier steps that this one uses."""
+        """Return the results of earlier steps that this step uses."""
         return tuple(r for _, value in self.arguments for r in _results_in(value))
 
 
@@ -64,39 +64,39 @@ class Trace:
     steps: tuple[TraceStep, ...] = ()
 
     def __len__(self) -> int:
-        """The number of steps, queries included."""
+        """Return the number of steps, queries included."""
         return len(self.steps)
 
     def __getitem__(self, index: int) -> TraceStep:
-        """One step."""
+        """Return one step."""
         return self.steps[index]
 
     def __str__(self) -> str:
-        """The steps as Python, one a line."""
+        """Return the steps as Python, one per line."""
         from .text import to_python
 
         return to_python(self)
 
     def __repr__(self) -> str:
-        """In one line: how many steps, and the last."""
+        """Return the number of steps and the name of the last one."""
         last = f", the last {self.steps[-1].op}" if self.steps else ""
         return f"<Trace: {len(self)} step{'' if len(self) == 1 else 's'}{last}>"
 
     def appended(self, *steps: TraceStep) -> Trace:
-        """Add steps at the end."""
+        """Return the trace with steps added at the end."""
         return Trace((*self.steps, *steps))
 
     def inserted(self, index: int, step: TraceStep) -> Trace:
-        """Put a step before step ``index``; its operands count in the old numbering."""
+        """Return the trace with a step before step ``index``; operands use the old numbering."""
         moved = tuple(_renumbered(s, lambda k: k if k < index else k + 1) for s in self.steps)
         return Trace((*moved[:index], step, *moved[index:]))
 
     def replaced(self, index: int, step: TraceStep) -> Trace:
-        """Put another step in the place of step ``index``."""
+        """Return the trace with step ``index`` replaced."""
         return Trace((*self.steps[:index], step, *self.steps[index + 1 :]))
 
     def without(self, index: int) -> Trace:
-        """Drop a step. Steps that used its results keep a dangling operand and fail on replay."""
+        """Return the trace without a step; steps that used its results fail on replay."""
 
         def number(k: int) -> int:
             return -1 if k == index else k - (k > index)
@@ -104,12 +104,12 @@ class Trace:
         return Trace(tuple(_renumbered(s, number) for i, s in enumerate(self.steps) if i != index))
 
     def changed(self, index: int, **arguments: Argument) -> Trace:
-        """Give step ``index`` other arguments.
+        """Return the trace with other arguments of step ``index``.
 
         Raises
         ------
         TraceError
-            If the step has no argument of such a name.
+            If the step does not have an argument of that name.
         """
         step = self.steps[index]
         known = dict(step.arguments)

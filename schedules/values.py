@@ -1,4 +1,4 @@
-"""What the fields of a step may hold, and how such values print."""
+"""Values of the fields of steps, and their text."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import TypeAlias
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Bool, Expr, to_text
-from .refs import REF_TYPES, Ref, label
+from .handles import HANDLE_TYPES, Handle, label
 
 Value: TypeAlias = (
-    "bool | int | float | str | Expr | Bool | IndexMap | Ref | tuple[Value, ...] | None"
+    "bool | int | float | str | Expr | Bool | IndexMap | Handle | tuple[Value, ...] | None"
 )
 
 
-def value_text(value: Value, show_ref: Callable[[Ref], str] = label) -> str:
-    """Print a field's value the way a person would write it in Python.
+def value_text(value: Value, show_handle: Callable[[Handle], str] = label) -> str:
+    """Return a field's value as Python text.
 
     Examples
     --------
-    >>> from .refs import LoopRef
+    >>> from .handles import LoopRef
     >>> value_text((None, 8, LoopRef("main", 3, "i")))
     '(None, 8, i)'
     """
-    if isinstance(value, REF_TYPES):
-        return show_ref(value)
+    if isinstance(value, HANDLE_TYPES):
+        return show_handle(value)
     if isinstance(value, IndexMap):
         return repr(index_map_text(value))
     if isinstance(value, Expr | Bool):
         return to_text(value)
     if isinstance(value, tuple):
-        inner = ", ".join(value_text(v, show_ref) for v in value)
+        inner = ", ".join(value_text(v, show_handle) for v in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return repr(value)
 
 
 def index_map_text(index_map: IndexMap) -> str:
-    """Print a map of indices as a Python lambda.
+    """Return an index map as the text of a Python lambda.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Run the interpreter before and after all steps, and compare what both compute.
+"""Verification of schedules: the interpreter's results before and after all steps.
 
-Data are small integers, which floats hold exactly: sums and products come out the same in every
-order, so most programs compare bit for bit. Where a program takes roots or exponentials, both
-sides are computed again in float64 and have to agree to rounding.
+The data are small integers, which floats represent exactly: sums and products are the same in
+every order, so most programs compare bit for bit. Otherwise (roots, exponentials), both programs
+run again in float64, and their results must agree up to rounding.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from .problem import ScheduleError
 Array = NDArray[np.generic]
 
 ROUNDING = 1e-9
-"""Largest relative difference in float64 that reordered arithmetic may make."""
+"""The largest relative difference in float64 that reordered arithmetic may cause."""
 
 
 class VerificationError(ScheduleError):
-    """A scheduled function computes something else than before."""
+    """A scheduled function whose results differ from the original ones."""
 
-    title = "Results differ"
+    title = "Different results"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One function, run before and after at one choice of sizes.
+    """The comparison of one function at one choice of sizes.
 
     Parameters
     ----------
     function : str
-        Its name.
+        The name of the function.
     sizes : Mapping[str, int]
         The values of its symbols.
     exact : bool
-        Whether all results agree bit for bit.
+        Whether all results are equal bit for bit.
     difference : float
-        The largest relative difference in float64; 0 where ``exact``.
+        The largest relative difference in float64; 0 if ``exact``.
     """
 
     function: str
@@ -69,11 +69,11 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether the results agree, bit for bit or to rounding."""
+        """True if the results are equal bit for bit, or up to rounding."""
         return self.exact or self.difference <= ROUNDING
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return the comparison as one line of text."""
         at = ", ".join(f"{k} = {v}" for k, v in self.sizes.items()) or "constant sizes"
         how = "bit for bit" if self.exact else f"relative difference {self.difference:.1e}"
         return f"{self.function} at {at}: {how}{'' if self.ok else ', WRONG'}"
@@ -81,14 +81,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What :meth:`~.schedule.Schedule.verify` compared, and what it left out.
+    """The result of :meth:`~.schedule.Schedule.verify`.
 
     Parameters
     ----------
     compared : tuple of Comparison
-        One for each function and choice of sizes.
+        One comparison per function and choice of sizes.
     skipped : tuple of (str, str)
-        Functions that were not run, with the reason.
+        The functions that were not run, with the reason.
     """
 
     compared: tuple[Comparison, ...]
@@ -96,22 +96,22 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was compared agrees."""
+        """True if all comparisons agree."""
         return all(c.ok for c in self.compared)
 
     def __str__(self) -> str:
-        """One line a comparison."""
+        """Return one line per comparison."""
         lines = [str(c) for c in self.compared]
         lines += [f"{name}: not run, {reason}" for name, reason in self.skipped]
         return "\n".join(lines) or "nothing changed"
 
     def required(self) -> Verification:
-        """Give itself.
+        """Return itself.
 
         Raises
         ------
         VerificationError
-            If something disagrees.
+            If any comparison disagrees.
         """
         wrong = [c for c in self.compared if not c.ok]
         if wrong:
@@ -122,20 +122,22 @@ class Verification:
 def verify(
     before: Module, after: Module, *, runs: int = 3, seed: int = 0, limit: float = 3e6
 ) -> Verification:
-    """Compare every function that both modules have and that changed.
+    """Return the comparison of every changed function that both modules contain.
 
     Parameters
     ----------
-    before, after : Module
-        The programs.
+    before : Module
+        The original program.
+    after : Module
+        The scheduled program.
     runs : int
-        How often each function is run, at other sizes where it has some; runs at the same sizes,
-        with other data, are one comparison, the worst.
+        The number of runs per function, at different sizes if it has symbols. Runs at the same
+        sizes with different data count as one comparison, the worst.
     seed : int
-        Of the random sizes and data.
+        The seed of the random sizes and data.
     limit : float
-        Innermost iterations to interpret in one run; a function with more is skipped, and said to
-        be.
+        The largest number of innermost iterations of one run; functions with more are reported as
+        skipped.
     """
     rng = np.random.default_rng(seed)
     compared: list[Comparison] = []
@@ -151,7 +153,7 @@ def verify(
             sizes = _other_sizes(old, _facts_of(old, new), rng, tried)
             work = _work(after if isinstance(new, GraphFunc) else new, sizes)
             if work > limit:
-                skipped.append((name, f"as it has {work:.0e} iterations at the sizes tried"))
+                skipped.append((name, f"{work:.0e} iterations exceed the limit of {limit:.0e}"))
                 break
             found = _compare(before, after, name, sizes, rng)
             key = tuple(sizes.values())
@@ -214,9 +216,6 @@ def _arrays(result: object) -> Iterator[Array]:
         yield np.asarray(result)
 
 
-# ---------------------------------------------------------------- sizes and data
-
-
 def _dimensions(function: PrimFunc | GraphFunc) -> list[tuple[Expr, ...]]:
     if isinstance(function, PrimFunc):
         return [b.shape for b in function.buffer_params]
@@ -225,14 +224,14 @@ def _dimensions(function: PrimFunc | GraphFunc) -> list[tuple[Expr, ...]]:
 
 
 def _facts_of(old: PrimFunc | GraphFunc, new: PrimFunc | GraphFunc) -> tuple[Fact, ...]:
-    """Give what has to hold to run both: a step may have assumed more than was known."""
+    """Return the facts of both functions; a step may have added assumptions."""
     return tuple(dict.fromkeys((*old.facts, *new.facts)))
 
 
 def _sizes(
     function: PrimFunc | GraphFunc, facts: tuple[Fact, ...], rng: np.random.Generator
 ) -> dict[Var, int]:
-    """Draw values of the symbols for which facts hold."""
+    """Return random values of the symbols that satisfy the facts."""
     shapes = _dimensions(function)
     symbols = {v for shape in shapes for dim in shape for v in free_vars(dim)}
     if isinstance(function, PrimFunc):
@@ -243,8 +242,8 @@ def _sizes(
         if all(evaluate(fact.predicate, drawn) for fact in _known(facts, symbols)):
             return drawn
     raise ScheduleError(
-        f"no sizes were found for which all facts of {function.name!r} hold",
-        hint="verify at sizes of your own with the interpreter",
+        f"found no sizes that satisfy all facts of {function.name!r}",
+        hint="run the interpreter at sizes of your choice",
     )
 
 
@@ -254,7 +253,7 @@ def _other_sizes(
     rng: np.random.Generator,
     tried: Mapping[tuple[int, ...], Comparison],
 ) -> dict[Var, int]:
-    """Draw sizes that were not tried yet; the same again where chance finds no others."""
+    """Return random sizes that were not tried yet, or repeated ones if none are found."""
     for _ in range(20):
         drawn = _sizes(function, facts, rng)
         if not drawn or tuple(drawn.values()) not in tried:
@@ -278,7 +277,7 @@ def _value(symbol: Var, facts: tuple[Fact, ...], rng: np.random.Generator) -> in
 
 
 def _divisors(symbol: Var, facts: tuple[Fact, ...]) -> Iterator[int]:
-    """Give the numbers that a symbol is said to be a multiple of."""
+    """Yield the numbers that a symbol is a multiple of according to facts."""
     for fact in facts:
         match fact.predicate:
             case Eq(left=Mod(numerator=numerator, divisor=Const(value=value)), right=rest) if (
@@ -308,7 +307,7 @@ def _inputs(
 
 
 def _index_limits(function: PrimFunc, sizes: Mapping[Var, int]) -> dict[int, tuple[int, int]]:
-    """The ranges that integers read as indices have to be in, by buffer."""
+    """Return the valid ranges of integers that are read as indices, by buffer."""
     found: dict[int, tuple[int, int]] = {}
     for statement in walk(function.body):
         if isinstance(statement, Let):
@@ -335,7 +334,7 @@ def _data(
 
 
 def _work(program: Module | PrimFunc | GraphFunc, sizes: Mapping[Var, int]) -> float:
-    """How many innermost iterations running a function, or all of a module, takes."""
+    """Return the number of innermost iterations of a function or a module."""
     if isinstance(program, Module):
         by_name = {v.name: value for v, value in sizes.items()}
         return sum(_work(f, _named(f, by_name)) for f in program.prims)
@@ -343,7 +342,7 @@ def _work(program: Module | PrimFunc | GraphFunc, sizes: Mapping[Var, int]) -> f
         return 0.0
     tree = tree_of(program)
     total = 0.0
-    for block in tree.inner_blocks():
+    for block in tree.leaf_blocks():
         count = 1.0
         for loop in (s for s in tree.ancestors(block) if isinstance(s, For)):
             count *= _count(loop.extent, sizes)

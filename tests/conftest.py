@@ -1,4 +1,4 @@
-"""Fixtures and profiles that every test may use."""
+"""Fixtures and hypothesis profiles for all tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# CI draws the same examples each time, so that a red run is a change and not a dice roll;
-# `make fuzz` draws new ones.
+# CI uses the same examples each time, so that a failure is caused by a change; `make fuzz` uses
+# new ones.
 settings.register_profile(
     "ci",
     derandomize=True,
@@ -50,13 +50,13 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def fuzz_factor() -> int:
-    """Work of a hand-written random loop in units of what CI does: 1, or 4 in `make fuzz`."""
+    """The factor of iterations of random loops relative to CI: 1, or 4 in `make fuzz`."""
     return 4 if os.environ.get("TILEWRIGHT_PROFILE") == "fuzz" else 1
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with `goldens/<name>` beside the test; `--update-golden` rewrites it."""
+    """A function that compares a text with `goldens/<name>`; `--update-golden` rewrites it."""
     folder = request.path.parent / "goldens"
     update = request.config.getoption("--update-golden")
 
@@ -83,18 +83,18 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 @pytest.fixture
 def every_level(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """Let code be compiled, and not run, for every named feature set, whatever the host has."""
-    from tilewright.codegen import cpu
+    """All named feature sets, for tests that only compile; the host need not support them."""
+    from tilewright.target import host
 
     from tests.codegen.kernels import ALL_LEVELS
 
-    monkeypatch.setattr(cpu, "levels_of_host", lambda: ALL_LEVELS)
+    monkeypatch.setattr(host, "levels_of_host", lambda: ALL_LEVELS)
     return ALL_LEVELS
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of the Chromium to drive: `$CHROMIUM`, else the first on PATH."""
+    """The path of Chromium: `$CHROMIUM`, else the first on PATH."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -106,7 +106,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A real, headless Chromium; each test opens its own page in it."""
+    """A headless Chromium; each test opens its own page."""
     from playwright.sync_api import sync_playwright
 
     options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -1,7 +1,7 @@
-"""On a machine with a GPU: are the results right, and how fast is it?  ``make gpu-check``.
+"""Check and measure GPU kernels on a machine with a GPU (``make gpu-check``).
 
-Writes JSON with the machine and the versions to ``tests/benchmarks/results/``. Ends with 1 where a
-result is wrong, with 2 where there is no GPU to check.
+Writes JSON with the machine and the versions to ``tests/benchmarks/results/``. The exit code is 1
+if a result is wrong, and 2 if there is no GPU.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ RESULTS = Path(__file__).parent / "benchmarks" / "results"
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--arch", default="", help="compile for this one (default: the GPU's own)")
-    parser.add_argument("--no-model", action="store_true", help="leave MiniLM out")
-    parser.add_argument("--json", type=Path, help="write the figures here instead")
+    parser.add_argument(
+        "--arch", default="", help="architecture to compile for (default: that of the GPU)"
+    )
+    parser.add_argument("--no-model", action="store_true", help="omit MiniLM")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     return parser.parse_args(arguments)
 
 
 def own_arch(capability: int) -> str:
-    """Choose the arch that a GPU is compiled for: its own, with what only it has.
+    """Return the most specific architecture of a GPU.
 
     Examples
     --------
@@ -39,13 +41,13 @@ def own_arch(capability: int) -> str:
     ('sm_90a', 'sm_86', 'sm_87')
     """
     from tilewright.codegen.runtime.cuda.device import runs
-    from tilewright.ir.target import GPU_ARCHS
+    from tilewright.target.target import GPU_ARCHS
 
     return [a for a in GPU_ARCHS if runs(capability, a)][-1]
 
 
 def run(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Check and time everything on this machine's GPU."""
+    """Check and measure everything on the GPU of this machine."""
     from tilewright.codegen.runtime.cuda.device import opened_device
 
     device = opened_device()
@@ -57,7 +59,7 @@ def run(chosen: argparse.Namespace) -> dict[str, Any]:
     results = [row for name, part in parts.items() for row in gpu.attempt(name, part)]
     right = {r["kernel"] for r in results if r["ok"]}
     if gpu.cuda_torch() is None:
-        print("PyTorch with CUDA is not here: times stand alone, without cuBLAS beside them")
+        print("PyTorch with CUDA is not installed: times are not compared with cuBLAS")
     kernels = [k for k in gpu.KERNELS if k.name in right]
     times = [row for kernel in kernels for row in gpu.time_kernel(kernel, target, device)]
     return {
@@ -67,16 +69,16 @@ def run(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, print, write; give the exit code."""
+    """Run, print, and write the figures; return the exit code."""
     chosen = options(arguments)
     try:
         figures = run(chosen)
     except tw.TilewrightError as error:
-        from tilewright.codegen.runtime.errors import DeviceUnavailableError
+        from tilewright.codegen.errors import DeviceUnavailableError
 
         if not isinstance(error, DeviceUnavailableError):
             raise
-        print(f"no GPU to check: {error}", file=sys.stderr)
+        print(f"no GPU: {error}", file=sys.stderr)
         return 2
     gpu.report(figures)
     name = re.sub(r"[^a-z0-9]+", "-", figures["machine"]["gpu"].lower()).strip("-")

@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
 LARGEST = 6
-"""Symbols take values from 1 to this, so that interpreting a nest of four loops stays cheap."""
+"""The largest value of a symbol, which limits the cost of interpreting four nested loops."""
 
 
 @dataclass
 class Drawing:
-    """What one random function has so far."""
+    """The state of a random function under construction."""
 
     draw: DrawFn
     exact: bool
@@ -87,18 +87,16 @@ class Drawing:
         return self.draw(st.integers(0, one_in - 1)) == one_in - 1
 
 
-# ---------------------------------------------------------------- elements
-
-
 def _numbers(d: Drawing) -> Number:
     value = d.draw(st.integers(-3, 3))
     return Number(float(value) if d.dtype.is_float else value, d.dtype)
 
 
 def _readable(d: Drawing, variables: Sequence[tuple[Var, Expr]], *, small: bool = False) -> Load:
-    """Read any buffer at variables that run over its dimensions; make one if there is none.
+    """Return a load of a buffer at variables that iterate over its dimensions.
 
-    ``small`` reads inputs alone, whose elements are small: products of those stay exact.
+    A buffer is created if no buffer fits. ``small`` limits the choice to inputs, whose elements are
+    so small that products remain exact.
     """
     by_extent: dict[Expr, list[Var]] = {}
     for variable, extent in variables:
@@ -168,11 +166,8 @@ def _element(d: Drawing, variables: Sequence[tuple[Var, Expr]], depth: int) -> E
             return _leaf(d, variables)
 
 
-# ---------------------------------------------------------------- nests
-
-
 def _split(d: Drawing, loops: list[Var], extents: dict[Var, Expr]) -> tuple[Expr, Bool] | None:
-    """Replace the last loop made by two, perhaps with a guard; give binding and guard."""
+    """Replace the last loop by two, possibly with a guard; return the binding and the guard."""
     whole = loops[-1]
     extent, factor = extents[whole], d.draw(st.integers(2, 3))
     outer = loop_var(d.name(f"{whole.name}_o"), ceildiv(extent, factor))
@@ -186,7 +181,7 @@ def _split(d: Drawing, loops: list[Var], extents: dict[Var, Expr]) -> tuple[Expr
 def _nest(
     d: Drawing, base: str, iters: Sequence[tuple[Var, Expr, str]], body: Stmt, init: Stmt | None
 ) -> Stmt:
-    """Put a block into loops, in any order, some of them split."""
+    """Put a block into loops, in random order, some of them split."""
     loops: list[Var] = []
     extents: dict[Var, Expr] = {}
     bound: list[IterVar] = []
@@ -294,11 +289,8 @@ def _finished(d: Drawing, body: list[Stmt]) -> PrimFunc:
     return PrimFunc("random", tuple(params), statement, temporaries)
 
 
-# ---------------------------------------------------------------- running
-
-
 def symbols_of(func: PrimFunc) -> list[Var]:
-    """List the symbols that a caller determines."""
+    """Return the symbols that a caller determines."""
     terms = [dim for b in func.buffer_params for dim in b.shape] + list(func.scalar_params)
     return sorted(set().union(*(t.free for t in terms)), key=lambda v: v.serial)
 
@@ -309,7 +301,7 @@ def sizes(func: PrimFunc, largest: int = LARGEST) -> st.SearchStrategy[dict[Var,
 
 
 def arguments(func: PrimFunc, env: Mapping[Var, int], seed: int = 0) -> list[np.ndarray]:
-    """Make arrays of small integers, exact in every dtype, for all buffer parameters in order."""
+    """Return arrays of small integers, exact in every dtype, for all buffer parameters."""
     rng = np.random.default_rng(seed)
     return [
         rng.integers(-4, 5, [int(evaluate(dim, env)) for dim in b.shape]).astype(b.dtype.numpy)
@@ -318,17 +310,17 @@ def arguments(func: PrimFunc, env: Mapping[Var, int], seed: int = 0) -> list[np.
 
 
 def scalars(func: PrimFunc, env: Mapping[Var, int]) -> dict[str, int]:
-    """Give the integers of a call by name."""
+    """Return the integers of a call by name."""
     return {v.name: env[v] for v in func.scalar_params}
 
 
 def outputs(
     func: PrimFunc, run: Callable[..., None], env: Mapping[Var, int], seed: int = 0
 ) -> list[np.ndarray]:
-    """Run a function and give what it wrote.
+    """Run a function and return the arrays that it wrote.
 
-    ``run`` is called as `tilewright.ir.interpreter.run_prim` is: with the function, all its
-    arrays, and its integers by name.
+    ``run`` has the signature of `tilewright.ir.interpreter.run_prim`: the function, all arrays,
+    and the integers by name.
     """
     arrays = arguments(func, env, seed)
     run(func, arrays, scalars(func, env))

@@ -1,4 +1,4 @@
-"""The browser that the workbench's tests drive is a real one."""
+"""The browser of the workbench tests lays out pages and executes modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages under `docs/` show is so: programs parse, links lead somewhere, names exist."""
+"""Pages under `docs/` are consistent with the code: programs parse, links and names exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORKBENCH = (DOCS / "workbench.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", LANGUAGE, re.DOTALL)
 
 
-def test_there_are_programs() -> None:
+def test_the_number_of_programs() -> None:
     assert len(PROGRAMS) == 3
 
 
@@ -29,12 +29,12 @@ def test_a_program_parses_and_compiles(number: int) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_exist(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_the_steps_that_are_named_are_there() -> None:
+def test_the_named_steps_exist() -> None:
     named = set(
         re.findall(r"`(?:sch\.)?([a-z_]+)(?:\(|`)", LANGUAGE.partition("## If you know")[2])
     )
@@ -43,8 +43,8 @@ def test_the_steps_that_are_named_are_there() -> None:
     assert [step for step in steps if not hasattr(Schedule, step)] == []
 
 
-def test_the_page_of_the_workbench_uses_the_words_on_the_screen(root: Path) -> None:
+def test_the_page_of_the_workbench_uses_the_labels_of_its_interface(root: Path) -> None:
     sources = "".join(p.read_text() for p in (root / "extensions" / "core").rglob("*.tsx"))
-    said = set(re.findall(r"\*([A-Z][A-Za-z ]+)\*", WORKBENCH))
-    assert {"Apply", "Compile", "Time", "Time kernel", "Symbols", "Kernels"} <= said
-    assert [word for word in said if word not in sources] == []
+    labels = set(re.findall(r"\*([A-Z][A-Za-z ]+)\*", WORKBENCH))
+    assert {"Apply", "Compile", "Measure", "Measure kernel", "Symbols", "Kernels"} <= labels
+    assert [word for word in labels if word not in sources] == []

@@ -1,6 +1,6 @@
-"""Every example in a docstring runs.
+"""Examples in docstrings execute as doctests.
 
-pytest's own doctest collection would import the tree by path, under second names.
+The doctest collection of pytest would import the tree by path, under second names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the README shows works as it is shown: its Python, its program, its commands, its links."""
+"""The examples of the README work: Python, the program, commands, links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMANDS = re.findall(r"^tilewright (.*)$", README, re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder where the Python of the README ran, in its order."""
+    """A folder in which the Python examples of the README were executed, in order."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "relu.tw").write_text(PROGRAM)
     namespace: dict[str, object] = {}
@@ -30,27 +30,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_python_writes_the_trace(folder: Path) -> None:
+def test_python_examples_write_the_trace(folder: Path) -> None:
     assert '"op": "vectorize"' in (folder / "relu.trace").read_text()
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("lab ")])
-def test_a_command(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     assert main(shlex.split(command, comments=True)) == 0
 
 
-def test_every_verb_is_shown() -> None:
+def test_every_command_is_shown() -> None:
     shown = {command.split()[0] for command in COMMANDS}
-    assert shown == {"lab", "compile", "run", "replay", "show", "bench", "cache", "doctor"}
+    assert shown == {
+        "lab",
+        "compile",
+        "run",
+        "replay",
+        "show",
+        "bench",
+        "export",
+        "cache",
+        "doctor",
+    }
 
 
-def test_links_lead_somewhere(root: Path) -> None:
+def test_links_exist(root: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)|(?:src|srcset)=\"(.*?)\"", README)
     links = [link or source for link, source in links]
     assert {"docs/primitives.md", "docs/workbench-light.png"} <= set(links)
     assert [link for link in links if not (root / link).is_file()] == []
 
 
-def test_the_number_of_operators() -> None:
+def test_number_of_operators() -> None:
     assert f"{len(OPERATORS)} graph operators" in README

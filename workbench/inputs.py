@@ -1,4 +1,4 @@
-"""Random arguments at the sample sizes, the same for the compiled program and the interpreter."""
+"""Random arguments at the sample sizes, shared by compiled program and interpreter."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..errors import TilewrightError
 from ..ir.dtype import DType
-from ..ir.errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc, Info, PrimInfo, TensorInfo
 from ..ir.loop.nodes import BufferParam, PrimFunc
 from ..ir.module import Array, Function
 from ..ir.symbolic import Expr
 from .render import Samples, at_samples
 
-LARGEST_INTEGER = 2
-"""Integers are drawn below this: they may be indices into any table, or a mask."""
+INTEGER_LIMIT = 2
+"""The exclusive upper bound of random integers, which may be indices into any table or a mask."""
 
 
 class NoSampleError(TilewrightError):
-    """A parameter of which no sample value can be made."""
+    """A parameter whose sample value cannot be derived."""
 
-    title = "No sample"
+    title = "Missing sample"
 
 
 def sample_inputs(function: Function, samples: Samples, seed: int = 0) -> tuple[Array | int, ...]:
-    """Draw the positional arguments of a call."""
+    """Return random positional arguments of a call."""
     draw = np.random.default_rng(seed)
     if isinstance(function, GraphFunc):
         infos = ((p.value.name, p.value.info) for p in function.params if p.access != "out")
@@ -52,15 +52,17 @@ def _of_info(name: str, info: Info, samples: Samples, draw: np.random.Generator)
         case PrimInfo() if info.value is not None:
             return _sizes(name, (info.value,), samples)[0]
         case _:
-            raise NoSampleError(f"parameter {name!r} is no tensor of known shape", where=name)
+            raise NoSampleError(f"parameter {name!r} is not a tensor of known shape", where=name)
 
 
 def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, ...]:
     sizes = [at_samples(dim, samples) for dim in shape]
-    found = tuple(size for size in sizes if size is not None)
-    if len(found) < len(sizes):
-        raise NoSampleError(f"the shape of {name!r} has a symbol without a sample", where=name)
-    return found
+    defined = tuple(size for size in sizes if size is not None)
+    if len(defined) < len(sizes):
+        raise NoSampleError(
+            f"the shape of {name!r} contains a symbol without a sample value", where=name
+        )
+    return defined
 
 
 def _array(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
@@ -68,9 +70,9 @@ def _array(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> A
         return (draw.standard_normal(shape) * 0.5).astype(dtype.numpy)
     if dtype.kind == "bool":
         return draw.integers(0, 2, shape).astype(np.bool_)
-    return draw.integers(0, LARGEST_INTEGER, shape).astype(dtype.numpy)
+    return draw.integers(0, INTEGER_LIMIT, shape).astype(dtype.numpy)
 
 
 def shapes_text(samples: Samples) -> str:
-    """The samples in words: ``b = 1, s = 128``."""
+    """Return the samples as text: ``b = 1, s = 128``."""
     return ", ".join(f"{name} = {value}" for name, value in samples.items()) or "constant sizes"

@@ -1,4 +1,4 @@
-"""Work off the main thread, with progress and cancelling."""
+"""Background jobs with progress and cancellation."""
 
 from __future__ import annotations
 
@@ -7,72 +7,72 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..ir.errors import TilewrightError
+from ..errors import TilewrightError
 from .protocol import Job
 
-KEPT = 4
-"""Finished jobs that are still told of."""
+MAX_FINISHED = 4
+"""The number of finished jobs that remain listed."""
 
 
-class JobCancelledError(TilewrightError):
-    """Raised inside of a job at its next report of progress after somebody cancelled it."""
+class JobCanceledError(TilewrightError):
+    """The cancellation of a job, raised by its next progress report."""
 
-    title = "Cancelled"
+    title = "Canceled job"
 
 
 class Progress:
-    """What a job is handed: where it says how far it is, and learns that it was cancelled."""
+    """Progress reports and the cancellation flag of one job."""
 
     def __init__(self, report: Callable[[float, str], None]) -> None:
-        """Report to ``report``."""
-        self._report = report
-        self._cancelled = threading.Event()
-        self._stops: list[Callable[[], None]] = []
+        """Forward progress to ``report``."""
+        self._forward = report
+        self._canceled = threading.Event()
+        self._callbacks: list[Callable[[], None]] = []
 
     @property
-    def cancelled(self) -> bool:
-        """Whether somebody cancelled the job."""
-        return self._cancelled.is_set()
+    def canceled(self) -> bool:
+        """True if the job was canceled."""
+        return self._canceled.is_set()
 
     def cancel(self) -> None:
-        """Stop the job at its next report, and at once what it said how to stop."""
-        self._cancelled.set()
-        for stop in tuple(self._stops):
-            stop()
+        """Run the cancel callbacks now and raise at the next progress report."""
+        self._canceled.set()
+        for callback in tuple(self._callbacks):
+            callback()
 
-    def on_cancel(self, stop: Callable[[], None]) -> None:
-        """Say how to stop a part that does not report."""
-        self._stops.append(stop)
-        if self.cancelled:
-            stop()
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        """Add a cancel callback, which stops work that does not report progress."""
+        self._callbacks.append(callback)
+        if self.canceled:
+            callback()
 
-    def tell(self, fraction: float, message: str) -> None:
-        """Say how much is done from a thread that must not be disturbed."""
-        self._report(fraction, message)
+    def report(self, fraction: float, message: str) -> None:
+        """Report progress without raising, for threads that must not be interrupted."""
+        self._forward(fraction, message)
 
     def __call__(self, fraction: float, message: str) -> None:
-        """Say how much is done, in 0..1 or -1 for not known.
+        """Report progress in 0..1, or -1 if it is unknown.
 
         Raises
         ------
-        JobCancelledError
-            If the job was cancelled meanwhile.
+        JobCanceledError
+            If the job was canceled.
         """
-        if self.cancelled:
-            raise JobCancelledError(f"cancelled at: {message}")
-        self._report(fraction, message)
+        if self.canceled:
+            raise JobCanceledError(f"canceled at: {message}")
+        self._forward(fraction, message)
 
 
 Work = Callable[[Progress], None]
 
 
 class Jobs:
-    """The jobs of one session, one thread each; ``changed`` is called from those threads."""
+    """The jobs of one session, each on its own thread, which also runs the callbacks."""
 
     def __init__(
         self, changed: Callable[[], None], failed: Callable[[str, Exception], None]
     ) -> None:
-        """Tell of changes, and of errors with the job's title."""
+        """Call ``changed`` after each change and ``failed`` with the title and error of a job."""
         self._changed = changed
         self._failed = failed
         self._lock = threading.Lock()
@@ -82,21 +82,21 @@ class Jobs:
         self._numbers = itertools.count(1)
 
     def view(self) -> list[Job]:
-        """All running jobs and the last finished ones."""
+        """Return all running jobs and the last finished ones."""
         with self._lock:
             return list(self._jobs.values())
 
     @property
     def busy(self) -> bool:
-        """Whether any job is under way."""
-        return any(job.state in ("running", "cancelling") for job in self.view())
+        """True while a job is running."""
+        return any(job.state in ("running", "canceling") for job in self.view())
 
     def start(self, title: str, work: Work) -> str:
-        """Run ``work`` on a thread of its own; give the key of the job."""
+        """Run ``work`` on a new thread and return the key of the job."""
         key = f"job{next(self._numbers)}"
         progress = Progress(lambda done, message: self._set(key, progress=done, message=message))
         with self._lock:
-            self._forget()
+            self._remove_finished()
             self._jobs[key] = Job(key, title, "running", -1.0, "")
             self._running[key] = progress
         thread = threading.Thread(
@@ -110,25 +110,25 @@ class Jobs:
         return key
 
     def cancel(self, key: str) -> None:
-        """Ask a job to stop; it does at its next report."""
+        """Request that a job stop, which it does at its next progress report."""
         with self._lock:
             job = self._jobs.get(key)
             if job is None or job.state != "running":
                 return
-            self._jobs[key] = replace(job, state="cancelling")
+            self._jobs[key] = replace(job, state="canceling")
         self._running[key].cancel()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until all jobs have ended."""
+        """Wait until all jobs have finished."""
         for thread in list(self._threads.values()):
             thread.join(timeout)
 
     def _run(self, key: str, title: str, work: Work, progress: Progress) -> None:
         try:
             work(progress)
-        except Exception as error:  # noqa: BLE001 - a thread's error has to reach the person
-            if progress.cancelled:
-                self._set(key, state="cancelled", message="cancelled")
+        except Exception as error:  # noqa: BLE001 - the user has to see any error of the thread
+            if progress.canceled:
+                self._set(key, state="canceled", message="canceled")
                 return
             self._set(key, state="failed", message=str(error))
             self._failed(title, error)
@@ -141,8 +141,8 @@ class Jobs:
             self._jobs[key] = replace(self._jobs[key], **changes)  # pyright: ignore[reportArgumentType]
         self._changed()
 
-    def _forget(self) -> None:
-        over = [k for k, job in self._jobs.items() if job.state not in ("running", "cancelling")]
-        for key in over[: max(0, len(over) - KEPT)]:
+    def _remove_finished(self) -> None:
+        finished = [k for k, job in self._jobs.items() if job.state not in ("running", "canceling")]
+        for key in finished[: max(0, len(finished) - MAX_FINISHED)]:
             for table in (self._jobs, self._running, self._threads):
                 table.pop(key, None)

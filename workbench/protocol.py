@@ -1,11 +1,13 @@
-"""The view-model protocol between a session and the browser, version 1.
+"""Messages between a session and the browser, version 2 of the protocol.
 
-A **request** comes from the browser and is answered by exactly one :class:`Update` whose ``reply``
-is the request's ``id``. Updates also come unasked, when a job moves or another thread edits the
-schedule. An update holds only the sections that changed; a section left out is as it was. The text
-of a function is sent once for each content hash (:class:`Pane`), never the module as a whole.
+The browser sends a **request**. The session answers it with exactly one :class:`Update` whose
+``reply`` is the ``id`` of the request. The session also sends updates without a request, when a
+job makes progress or another thread edits the schedule. An update contains only the sections that
+changed. The text of a function is sent once per content hash (:class:`Pane`), never as part of
+the entire module.
 
-The spans of a pane travel in binary: little-endian int32, :data:`SPAN_FIELDS` numbers each.
+The spans of a pane are sent in binary form: little-endian int32, :data:`SPAN_FIELDS` numbers per
+span.
 
 The TypeScript types are generated from these classes (:mod:`.typescript`).
 """
@@ -15,20 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-VERSION = 1
+VERSION = 2
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
-"""What a span of text is of; the binary form holds the position in this tuple."""
+"""The kinds of spans; the binary form stores the position in this tuple."""
 
 SPAN_FIELDS = 7
-"""Numbers of one span: kind, uid, 1 where it is defined (else mentioned), first line, first
-column, last line, end column; all from 0."""
+"""The number of fields per span: kind, uid, 1 for a definition and 0 for a use, first line, first
+column, last line, end column. Lines and columns start at 0."""
 
 Level: TypeAlias = Literal["graph", "loop"]
-RefKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
+HandleKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
-JobState: TypeAlias = Literal["running", "cancelling", "done", "failed", "cancelled"]
-Knowledge: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
+JobState: TypeAlias = Literal["running", "canceling", "done", "failed", "canceled"]
+FactStatus: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
 TextKind: TypeAlias = Literal["llvm", "assembly"]
 TraceFormat: TypeAlias = Literal["python", "json"]
 TraceStatus: TypeAlias = Literal["done", "query", "opaque", "pending"]
@@ -37,14 +39,11 @@ MismatchKind: TypeAlias = Literal[
 ]
 
 
-# ---------------------------------------------------------------- what the browser shows
-
-
 @dataclass(frozen=True, slots=True)
-class Ref:
-    """Something one can select, with the name it is printed by."""
+class Handle:
+    """A handle of a selectable part of the program, with its printed name."""
 
-    kind: RefKind
+    kind: HandleKind
     function: str
     uid: int
     name: str
@@ -52,7 +51,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class FunctionItem:
-    """One line of the list of functions. ``hash`` is that of its pane; ``calls`` counts uses."""
+    """An entry of the function list. ``hash`` identifies its pane; ``calls`` counts call sites."""
 
     name: str
     level: Level
@@ -62,22 +61,25 @@ class FunctionItem:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopNote:
-    """What is told at the end of a loop's or block's header line."""
+class Header:
+    """The header of a loop or block, with the label displayed after its line.
+
+    ``value`` is the extent at the samples, null where a symbol has no sample.
+    """
 
     uid: int
     kind: str
     name: str
     extent: str
-    size: int | None
-    note: str
+    value: int | None
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """The text of one function. Its spans are in the binary buffer of number ``buffer``.
+    """The text of one function. Its spans are in the binary buffer with index ``buffer``.
 
-    ``origins`` maps a uid to positions in ``origin_names``: the operations it computes a part of.
+    ``origins`` maps a uid to positions in ``origin_names``: the operations that the part computes.
     """
 
     hash: str
@@ -87,12 +89,12 @@ class Pane:
     buffer: int
     origin_names: list[str]
     origins: dict[str, list[int]]
-    notes: list[LoopNote]
+    headers: list[Header]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One value of a graph-level function. ``path`` is the namespace it folds into."""
+    """A value of a graph-level function. ``path`` is its namespace, outermost first."""
 
     uid: int
     name: str
@@ -116,7 +118,7 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One parameter of a step, for its form. ``value`` is Python text."""
+    """A field of a step's form: one parameter. ``value`` is Python text."""
 
     name: str
     type: str
@@ -135,20 +137,31 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
-    """Why a step does not apply: the numbered requirement, the numbers, and what mends it."""
+class Problem:
+    """A violated requirement of a step, or an error listed in the Problems panel.
 
-    requirement: int
+    ``requirement`` is the number of the violated requirement, 0 for an error. ``where`` lists the
+    parts of the program at fault, ``location`` describes the location of an error. Errors have a
+    ``title`` and a ``traceback``, which is displayed on request.
+    """
+
+    key: str
+    tone: Tone
+    title: str
     message: str
+    location: str
+    hint: str
+    requirement: int
     numbers: dict[str, str]
     counterexample: dict[str, str]
-    where: list[Ref]
+    where: list[Handle]
     fixes: list[Fix]
+    traceback: str
 
 
 @dataclass(frozen=True, slots=True)
 class MatchRow:
-    """A line of a program beside the line of an instruction's semantics that it should be.
+    """A line of the program and the corresponding line of an intrinsic's semantics.
 
     ``marks`` are positions in :attr:`MatchView.mismatches`.
     """
@@ -159,8 +172,8 @@ class MatchRow:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchMark:
-    """One difference: its kind, the two texts that differ, and what is wrong with them."""
+class Mismatch:
+    """A difference between program and intrinsic: its kind, the two texts, and a message."""
 
     kind: MismatchKind
     program: str
@@ -170,60 +183,60 @@ class MatchMark:
 
 @dataclass(frozen=True, slots=True)
 class MatchView:
-    """A part of the program side by side with what a tensor instruction computes."""
+    """A side-by-side view of a part of the program and the semantics of an intrinsic."""
 
     intrinsic: str
     summary: str
     rows: list[MatchRow]
-    mismatches: list[MatchMark]
+    mismatches: list[Mismatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A step filled in for the selection; legal if ``issues`` is empty.
+class Suggestion:
+    """A filled-in step for the selection, legal if ``problems`` is empty.
 
-    ``applies`` tells whether it was legal as it was offered, whatever its form says now.
-
-    A step that puts an instruction in the place of loops comes with the ``match`` of the two.
+    ``applicable`` is true if the step was legal with the suggested parameters; edits in the form
+    do not change it. ``more_problems`` counts the problems that were left out. A step that
+    replaces loops by an intrinsic has the ``match`` of the two.
     """
 
     key: str
     step: str
     family: str
-    applies: bool
+    applicable: bool
     label: str
     summary: str
     fields: list[Field]
-    issues: list[Issue]
-    more_issues: int
+    problems: list[Problem]
+    more_problems: int
     match: MatchView | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """The steps for what is selected, applicable ones first. ``facts`` describe the selection."""
+    """The steps for the selection, legal ones first. ``properties`` describe the selection."""
 
-    selection: Ref | None
-    path: list[Ref]
-    facts: dict[str, str]
-    candidates: list[Candidate]
+    selection: Handle | None
+    path: list[Handle]
+    properties: dict[str, str]
+    suggestions: list[Suggestion]
 
 
 @dataclass(frozen=True, slots=True)
 class TraceLine:
-    """One step of the trace, as Python."""
+    """A step of the trace as Python text, with the decisions it recorded."""
 
     index: int
     text: str
     step: str
     status: TraceStatus
-    note: str
+    decisions: str
     milliseconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryNode:
-    """A state that was reached. ``parent`` is the one it was made from, empty at the root."""
+    """A state of the history. ``parent`` is the key of the previous state, empty at the root."""
 
     key: str
     parent: str
@@ -235,7 +248,7 @@ class HistoryNode:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The states reached so far as a tree, oldest first, and where the head stands."""
+    """The tree of all states, oldest first, and the key of the head."""
 
     head: str
     nodes: list[HistoryNode]
@@ -245,16 +258,16 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One thing known, or not known, of the symbols."""
+    """A condition on the symbols, with its status and origin."""
 
     text: str
-    knowledge: Knowledge
+    status: FactStatus
     origin: str
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolRow:
-    """One symbol with its range, and the sample value that sizes are shown at."""
+    """A symbol with its range, divisibility, sample value, and likely values (its hints)."""
 
     name: str
     lower: int | None
@@ -275,7 +288,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """What is known of the symbols of the open function."""
+    """The symbols of the open function, the facts about them, and derived expressions."""
 
     rows: list[SymbolRow]
     facts: list[FactRow]
@@ -284,7 +297,7 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """Time of one kernel, summed over its calls, in microseconds."""
+    """The time of one kernel, summed over its calls, in microseconds."""
 
     function: str
     label: str
@@ -294,12 +307,13 @@ class KernelTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """One measurement: the whole call (all samples, microseconds) and its kernels, slowest first.
+class Measurement:
+    """The measured times of one call (all samples, microseconds) and of its kernels.
 
-    ``state`` is the history node that was measured; ``compile_ms`` is apart from the time;
-    ``conditions`` says how it was taken, ``alone`` whether nothing else measured meanwhile;
-    ``machine`` are the facts of the machine that the times depend on.
+    Kernels are sorted by time, slowest first. ``state`` is the history node that was measured.
+    ``compile_ms`` is not part of the samples. ``conditions`` describes how the samples were taken.
+    ``alone`` is false if another measurement ran at the same time. ``machine`` lists the facts
+    about the machine that affect the times.
     """
 
     state: str
@@ -318,10 +332,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Compiled result against the interpreter's, at sample shapes.
+    """The comparison of compiled and interpreted results at the sample shapes.
 
-    ``error`` and ``bound`` are seen and allowed at the element where the error takes most of what
-    is allowed; ``message`` says which one it is, ``derivation`` where the bound comes from.
+    ``error`` and ``bound`` belong to the element with the largest ratio of the two; ``message``
+    identifies this element, ``derivation`` states how the bound was derived.
     """
 
     state: str
@@ -334,19 +348,22 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """How the next measurement is taken. ``threads`` of 0 are all; ``most`` of them there are."""
+class MeasureOptions:
+    """The options of the next measurement.
+
+    ``threads`` is at most ``max_threads``; 0 means all of them. ``budget`` is in seconds.
+    """
 
     caches: Literal["hot", "cold"]
     threads: int
-    most: int
+    max_threads: int
     pin: bool
     budget: float
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work off the main thread. ``progress`` is in 0..1, or -1 where it is not known."""
+    """Work on a background thread. ``progress`` is in 0..1, or -1 if it is unknown."""
 
     key: str
     title: str
@@ -356,21 +373,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """An entry of the problems list; ``trace`` is the raw traceback, shown on request."""
-
-    key: str
-    tone: Tone
-    title: str
-    message: str
-    where: str
-    hint: str
-    trace: str
-
-
-@dataclass(frozen=True, slots=True)
 class Lowered:
-    """The text of a kernel below the loop level, at the state it was made of."""
+    """The text of a kernel below the loop level, and the state it was compiled from."""
 
     state: str
     function: str
@@ -380,7 +384,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text the browser copies or saves: the trace as Python or JSON."""
+    """A text that the browser copies or saves: the trace as Python or JSON."""
 
     name: str
     format: TraceFormat
@@ -389,7 +393,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an edit did: said in the live region, and selected."""
+    """The outcome of a request or job, announced in the status bar.
+
+    ``functions`` are the functions that changed.
+    """
 
     message: str
     tone: Tone
@@ -398,7 +405,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What changed. ``server_ms`` is the time that the request took in the session."""
+    """The sections that changed. ``server_ms`` is the time the session spent on the request."""
 
     version: int
     reply: int
@@ -412,22 +419,19 @@ class Update:
     trace: list[TraceLine] | None = None
     history: History | None = None
     symbols: Symbols | None = None
-    conditions: Conditions | None = None
-    timing: Timing | None = None
+    measure_options: MeasureOptions | None = None
+    measurement: Measurement | None = None
     verdict: Verdict | None = None
     jobs: list[Job] | None = None
-    reports: list[Report] | None = None
+    problems: list[Problem] | None = None
     lowered: Lowered | None = None
     document: Document | None = None
     applied: Applied | None = None
 
 
-# ---------------------------------------------------------------- what the browser asks
-
-
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The first message of a page; it is answered with everything."""
+    """The first request of a page; its answer contains all sections."""
 
     type: Literal["hello"]
     version: int
@@ -435,7 +439,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Show a function."""
+    """A request to show a function."""
 
     type: Literal["open"]
     function: str
@@ -443,17 +447,17 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Select a thing, or nothing (``kind`` empty); answered with a menu."""
+    """A request to select a part of the program, or nothing (``kind`` empty)."""
 
     type: Literal["select"]
-    kind: RefKind | Literal[""]
+    kind: HandleKind | Literal[""]
     function: str
     uid: int
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Check a candidate with the values of its form; answered with a menu that has it so."""
+    """A request to check a suggestion with the values of its form; the menu keeps them."""
 
     type: Literal["check"]
     key: str
@@ -462,7 +466,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Apply a candidate or a fix of the menu, with the values of its form, at ``head``."""
+    """A request to apply a suggestion or fix, rejected if the head is not ``head``."""
 
     type: Literal["apply"]
     key: str
@@ -471,18 +475,18 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class Travel:
-    """Move in the history: undo, redo, or jump to the node ``to``."""
+class Navigate:
+    """A request to move the head of the history: undo, redo, or jump to ``node``."""
 
-    type: Literal["travel"]
-    how: Literal["undo", "redo", "jump"]
-    to: str
+    type: Literal["navigate"]
+    action: Literal["undo", "redo", "jump"]
+    node: str
     head: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Give a symbol another sample value."""
+    """A request to set the sample value of a symbol."""
 
     type: Literal["sample"]
     symbol: str
@@ -491,21 +495,21 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Start a job: compile and check, or compile and time.
+    """A request to start a job: compile and verify, or compile and measure.
 
-    ``function`` is one kernel, timed by itself; empty means the whole program.
+    ``function`` is a kernel to measure in isolation; empty means the entire program.
     """
 
     type: Literal["run"]
-    what: Literal["compile", "time"]
+    action: Literal["compile", "measure"]
     function: str
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """Choose how the next measurement is taken."""
+class SetMeasureOptions:
+    """A request to set the options of the next measurement."""
 
-    type: Literal["condition"]
+    type: Literal["set_measure_options"]
     caches: Literal["hot", "cold"]
     threads: int
     pin: bool
@@ -514,7 +518,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Cancel a job."""
+    """A request to cancel a job."""
 
     type: Literal["cancel"]
     job: str
@@ -522,7 +526,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Lower:
-    """Show the lower text of the open function."""
+    """A request for the LLVM or assembly text of the open function."""
 
     type: Literal["lower"]
     kind: TextKind
@@ -530,7 +534,7 @@ class Lower:
 
 @dataclass(frozen=True, slots=True)
 class SaveTrace:
-    """Ask for the trace as a document."""
+    """A request for the trace as a document."""
 
     type: Literal["save"]
     format: TraceFormat
@@ -538,7 +542,7 @@ class SaveTrace:
 
 @dataclass(frozen=True, slots=True)
 class LoadTrace:
-    """Replay a trace, given as JSON, on the module the session began with."""
+    """A request to replay a JSON trace on the initial module of the session."""
 
     type: Literal["load"]
     text: str
@@ -546,7 +550,7 @@ class LoadTrace:
 
 @dataclass(frozen=True, slots=True)
 class Dismiss:
-    """Drop an entry of the problems list."""
+    """A request to remove an entry of the Problems panel."""
 
     type: Literal["dismiss"]
     key: str
@@ -558,10 +562,10 @@ Request: TypeAlias = (
     | Select
     | Check
     | Apply
-    | Travel
+    | Navigate
     | Sample
     | Run
-    | Condition
+    | SetMeasureOptions
     | Cancel
     | Lower
     | SaveTrace

@@ -1,4 +1,4 @@
-"""Functions as panes: text, the spans of its parts in binary, and where the parts came from."""
+"""Rendering of functions as panes: text, binary spans, headers and origins."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ..errors import TilewrightError
 from ..ir import script
 from ..ir.analysis import tree_of
-from ..ir.errors import TilewrightError
 from ..ir.graph.nodes import Binding, GraphFunc
 from ..ir.graph.visit import inner_bindings
 from ..ir.identity import Origins, Uid
 from ..ir.loop.nodes import Block, For, PrimFunc
 from ..ir.module import Function, Module
 from ..ir.symbolic import TRUE, Expr, Var, const_value, evaluate, free_vars, to_text
-from .protocol import SPAN_FIELDS, SPAN_KINDS, LoopNote, Pane
+from .protocol import SPAN_FIELDS, SPAN_KINDS, Header, Pane
 
 Samples = Mapping[str, int]
 
@@ -26,52 +26,52 @@ _SPAN = struct.Struct(f"<{SPAN_FIELDS}i")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A pane and the binary form of its spans."""
+    """A pane with its binary spans."""
 
     pane: Pane
     spans: bytes
 
 
 def render(function: Function, module: Module, samples: Samples) -> Rendered:
-    """Print a function with its spans; ``samples`` size the loops."""
+    """Return the pane of a function; extents are evaluated at the samples."""
     printed = script.render(function, module=module)
     match function:
         case PrimFunc():
-            notes = list(_notes(function, samples))
+            headers = list(_headers(function, samples))
             origins = _loop_origins(function)
         case GraphFunc():
-            notes = []
+            headers = []
             origins = {b.value.uid: b.origins for b in _all_bindings(function.bindings)}
     lines = printed.text.split("\n")
     spans = b"".join(_packed(span, lines) for span in printed.spans)
-    return Rendered(_pane(function, printed.text, spans, notes, origins), spans)
+    return Rendered(_pane(function, printed.text, spans, headers, origins), spans)
 
 
 def _pane(
     function: Function,
     text: str,
     spans: bytes,
-    notes: list[LoopNote],
+    headers: list[Header],
     origins: Mapping[Uid, Origins],
 ) -> Pane:
     names = sorted({name for group in origins.values() for name in group})
-    place = {name: k for k, name in enumerate(names)}
-    known = {str(u): sorted(place[o] for o in group) for u, group in origins.items() if group}
-    mark = hashlib.sha256(f"{text}\0{notes}\0{names}\0{known}".encode() + spans)
+    index = {name: k for k, name in enumerate(names)}
+    indices = {str(u): sorted(index[o] for o in group) for u, group in origins.items() if group}
+    digest = hashlib.sha256(f"{text}\0{headers}\0{names}\0{indices}".encode() + spans)
     return Pane(
-        hash=mark.hexdigest()[:24],
+        hash=digest.hexdigest()[:24],
         function=function.name,
         level="loop" if isinstance(function, PrimFunc) else "graph",
         text=text,
         buffer=0,
         origin_names=names,
-        origins=known,
-        notes=notes,
+        origins=indices,
+        headers=headers,
     )
 
 
 def _packed(span: script.Span, lines: list[str]) -> bytes:
-    """A span in binary: a definition from the start of its line to the end of its last one."""
+    """Return a span in binary form; a definition covers all of its lines."""
     kind, defined = _KIND[span.kind], span.role == "defined"
     first, last = span.line - 1, span.last_line - 1
     if not defined or (span.kind == "buffer" and last == first):
@@ -89,11 +89,8 @@ def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
             yield from _all_bindings(inner)
 
 
-# ---------------------------------------------------------------- provenance and notes
-
-
 def _loop_origins(function: PrimFunc) -> dict[Uid, Origins]:
-    """Origins of loops and blocks; a loop without its own has those of the blocks in it."""
+    """Return the origins of loops and blocks; a loop inherits those of its blocks."""
     tree = tree_of(function)
     found: dict[Uid, Origins] = {}
     for block in tree.blocks.values():
@@ -104,26 +101,26 @@ def _loop_origins(function: PrimFunc) -> dict[Uid, Origins]:
     return found
 
 
-def _notes(function: PrimFunc, samples: Samples) -> Iterator[LoopNote]:
+def _headers(function: PrimFunc, samples: Samples) -> Iterator[Header]:
     tree = tree_of(function)
     for loop in tree.loops.values():
-        yield _loop_note(loop, samples)
+        yield _loop_header(loop, samples)
     for block in tree.blocks.values():
-        yield _block_note(block)
+        yield _block_header(block)
 
 
-def _loop_note(loop: For, samples: Samples) -> LoopNote:
-    size = at_samples(loop.extent, samples)
-    where = ", ".join(f"{name} = {samples[name]}" for name in _symbols(loop.extent, samples))
-    note = where if isinstance(loop.extent, Var) else f"{size} at {where}"
-    if size is None or const_value(loop.extent) is not None:
-        note = ""
-    return LoopNote(loop.uid, loop.kind, loop.var.name, to_text(loop.extent), size, note)
+def _loop_header(loop: For, samples: Samples) -> Header:
+    value = at_samples(loop.extent, samples)
+    symbols = ", ".join(f"{name} = {samples[name]}" for name in _symbols(loop.extent, samples))
+    label = symbols if isinstance(loop.extent, Var) else f"{value} at {symbols}"
+    if value is None or const_value(loop.extent) is not None:
+        label = ""
+    return Header(loop.uid, loop.kind, loop.var.name, to_text(loop.extent), value, label)
 
 
-def _block_note(block: Block) -> LoopNote:
+def _block_header(block: Block) -> Header:
     guard = "" if block.predicate == TRUE else "tail guard"
-    return LoopNote(block.uid, "block", block.name, "", None, guard)
+    return Header(block.uid, "block", block.name, "", None, guard)
 
 
 def _symbols(term: Expr, samples: Samples) -> list[str]:
@@ -132,7 +129,7 @@ def _symbols(term: Expr, samples: Samples) -> list[str]:
 
 
 def at_samples(term: Expr, samples: Samples) -> int | None:
-    """The value of a term at the samples; None where a symbol has none or it is undefined."""
+    """Return the value of a term at the samples, None if it is undefined or lacks a sample."""
     symbols = free_vars(term)
     if any(v.name not in samples for v in symbols):
         return None

@@ -1,8 +1,8 @@
-"""One person's work on one program: schedule, selection, samples, jobs. Knows of no browser.
+"""Sessions: the schedule, selection, samples and jobs of one workbench, without a browser.
 
-Requests come in through :meth:`Session.handle`, from whichever thread; what changed goes out
-through the function the session was given. The head of the schedule moves by compare-and-swap, so
-an edit of a program that somebody else changed meanwhile changes nothing and says so.
+:meth:`Session.handle` accepts requests from any thread. Updates are passed to the ``publish``
+function. The head of the schedule moves by compare-and-swap, so an edit that is based on an
+outdated head is rejected and changes nothing.
 """
 
 from __future__ import annotations
@@ -12,182 +12,158 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
-from ..codegen.runtime.isolated.conditions import Conditions
-from ..ir.errors import TilewrightError
-from ..ir.graph.memory import Launch
-from ..ir.graph.nodes import CallTIR, GraphFunc
+from ..codegen.measure.measure_options import MeasureOptions
+from ..errors import TilewrightError
+from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
 from ..ir.module import Function, Module
 from ..schedules import (
     BindingRef,
     FunctionRef,
+    Handle,
     LoopRef,
     Primitive,
-    Ref,
     Schedule,
     StaleEditError,
     State,
     Step,
     StepError,
-    TraceStep,
     from_json,
     to_json,
     to_python,
 )
+from . import protocol
+from .bench import Bench
+from .history_view import HistoryView
 from .jobs import Jobs, Progress
-from .menus import Offers
-from .places import around, exists, facts_about, to_handle, to_view
 from .protocol import (
     VERSION,
     Applied,
     Apply,
     Cancel,
     Check,
-    Condition,
-    Conditions as ConditionsView,
     Dismiss,
     Document,
     Hello,
     LoadTrace,
     Lower,
     Lowered,
+    Measurement,
     Menu,
+    Navigate,
     Open,
-    Report,
+    Problem,
     Request,
     Run,
     Sample,
     SaveTrace,
     Select,
+    SetMeasureOptions,
     TextKind,
-    Timing,
     Tone,
-    Travel,
     Update,
-    Verdict,
 )
 from .render import Samples
-from .runs import Bench
-from .sections import Sections
-from .story import Story
+from .selection import enclosing, exists, properties_of, to_handle, to_view
+from .serialization import ProtocolError, decode
+from .shown import Shown
+from .step_menu import StepMenu
 from .symbols import checked_sample, samples_of
-from .wire import ProtocolError, decode
+from .view_diff import ViewDiff
 
 Publish = Callable[[Update, list[bytes]], None]
 
-_REPORTS = 20
+_MAX_PROBLEMS = 20
 
 _TONES: dict[bool, Tone] = {True: "good", False: "bad"}
 
-FOLLOW = 0.05
-"""Seconds after which the view follows a head that somebody else moved."""
+FOLLOW_DELAY = 0.05
+"""The delay in seconds before the view follows a head that was moved elsewhere."""
 
 
-def _nobody(_update: Update, _buffers: list[bytes]) -> None:
-    """Publish to nobody: a session may be used without a browser."""
-
-
-@dataclass(slots=True)
-class Shown:
-    """What the session shows beside the schedule; each is replaced as a whole, never changed."""
-
-    open: str = ""
-    selection: Ref | None = None
-    offers: Offers = field(default_factory=Offers)
-    menu: Menu = field(default_factory=lambda: Menu(None, [], {}, []))
-    chosen: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    reports: tuple[Report, ...] = ()
-    pending: tuple[TraceStep, ...] = ()
-    lowered: Lowered | None = None
-    document: Document | None = None
-    applied: Applied | None = None
-    conditions: Conditions = field(default_factory=Conditions)
-    timing: Timing | None = None
-    verdict: Verdict | None = None
+def _discard(_update: Update, _buffers: list[bytes]) -> None:
+    """Discard an update, for sessions without a browser."""
 
 
 class Session:
-    """A schedule under edit, and everything a person sees of it.
+    """A schedule and the view of it that a browser displays.
 
     Parameters
     ----------
     schedule : Schedule
-        What is edited; cells of a notebook may edit it too.
+        The schedule to edit; notebook cells may edit it too.
     bench : Bench
-        Compiles and times it.
+        The compiler and measuring service.
     title : str
-        What the program is called in the history.
+        The name of the program in the history.
     publish : function
-        Takes updates and their binary buffers, from any thread.
+        A function of an update and its binary buffers, called from any thread.
     """
 
     def __init__(
-        self, schedule: Schedule, bench: Bench, *, title: str = "", publish: Publish = _nobody
+        self, schedule: Schedule, bench: Bench, *, title: str = "", publish: Publish = _discard
     ) -> None:
         """Open the program's ``main``, or its only loop-level function."""
         self.schedule = schedule
         self.publish = publish
-        self.story = Story()
-        self.shown = Shown(open=_first(schedule.module))
+        self.history_view = HistoryView()
+        self.shown = Shown(open=_default_function(schedule.module))
         self._bench = bench
         self._title = title or schedule.module.attributes.get("name", "")
         self._lock = threading.RLock()
-        self._sections = Sections()
-        self._numbers = itertools.count(1)
+        self._diff = ViewDiff()
+        self._keys = itertools.count(1)
         self._seen = schedule.head.id
         self.jobs = Jobs(self.refresh, self._job_failed)
         self._busy = False
         self._timer: threading.Timer | None = None
-        schedule.subscribe(self._moved)
+        schedule.subscribe(self._head_moved)
         if self.graph is not None:
-            self._choose(FunctionRef(self.graph.name))
-
-    # ------------------------------------------------------------ messages
+            self._set_selection(FunctionRef(self.graph.name))
 
     def handle(self, message: Mapping[str, object]) -> Update:
-        """Do what a request asks and publish the answer; errors become reports."""
+        """Execute a request and publish the answer; errors become problems."""
         started = time.perf_counter()
         number = message.get("id")
         with self._lock:
             self._busy = True
             try:
-                self._do(decode(message))
+                self._execute(decode(message))
             except TilewrightError as error:
-                self._complain(error)
-            except Exception as error:  # noqa: BLE001 - a fault must not silence the workbench
-                self._complain(error)
+                self._add_problem(error)
+            except Exception as error:  # noqa: BLE001 - every request must be answered
+                self._add_problem(error)
             finally:
                 self._busy = False
             return self._send(number if isinstance(number, int) else 0, started)
 
     def refresh(self) -> None:
-        """Publish what changed, without having been asked: another thread did something."""
+        """Publish the sections that changed without a request, after work on another thread."""
         with self._lock:
             if self.schedule.head.id != self._seen:
-                self._settle()
+                self._sync_selection()
             self._send(0, time.perf_counter())
 
-    def _moved(self, _head: object) -> None:
-        """Follow edits made elsewhere, such as in a cell; a burst of them is told once."""
+    def _head_moved(self, _head: object) -> None:
+        """Follow edits made elsewhere, such as in a cell, with one update per burst."""
         if self._busy or self._timer is not None:
             return
-        self._timer = threading.Timer(FOLLOW, self._follow)
+        self._timer = threading.Timer(FOLLOW_DELAY, self._follow)
         self._timer.daemon = True
         self._timer.start()
 
     def _follow(self) -> None:
-        """Publish; a move that comes meanwhile starts another timer."""
+        """Publish; a later move starts another timer."""
         self._timer = None
         self.refresh()
 
     def _send(self, reply: int, started: float) -> Update:
         self._seen = self.schedule.head.id
-        update, buffers = self._sections.update(self, reply, started)
+        update, buffers = self._diff.update(self, reply, started)
         self.publish(update, buffers)
         return update
 
-    def _do(self, request: Request) -> None:
+    def _execute(self, request: Request) -> None:
         match request:
             case Hello(version=version):
                 self._hello(version)
@@ -196,20 +172,22 @@ class Session:
             case Select():
                 self._select(request)
             case Check(key=key, values=values):
-                self.shown.offers.change(key, values, self.state)
+                self.shown.steps.change(key, values, self.state)
                 self._show_menu()
             case Apply():
                 self._apply(request)
-            case Travel():
-                self._travel(request)
+            case Navigate():
+                self._navigate(request)
             case Sample(symbol=name, value=value):
-                self._sample(name, value)
-            case Run(what="time", function=name) if name:
-                self._time_kernel(name)
-            case Run(what=what):
-                self._run(what)
-            case Condition(caches=caches, threads=threads, pin=pin, budget=budget):
-                self.conditions = Conditions(caches, threads, pin, float(budget))
+                self._set_sample(name, value)
+            case Run(action="measure", function=name) if name:
+                self._measure_kernel(name)
+            case Run(action="measure"):
+                self._measure()
+            case Run():
+                self._compile()
+            case SetMeasureOptions(caches=caches, threads=threads, pin=pin, budget=budget):
+                self.measure_options = MeasureOptions(caches, threads, pin, float(budget))
             case Cancel(job=job):
                 self.jobs.cancel(job)
             case Lower(kind=kind):
@@ -219,9 +197,7 @@ class Session:
             case LoadTrace(text=text):
                 self._load(text)
             case Dismiss(key=key):
-                self.shown.reports = tuple(r for r in self.shown.reports if r.key != key)
-
-    # ------------------------------------------------------------ reading
+                self.shown.problems = tuple(p for p in self.shown.problems if p.key != key)
 
     @property
     def state(self) -> State:
@@ -230,12 +206,12 @@ class Session:
 
     @property
     def title(self) -> str:
-        """What the program is called."""
+        """The name of the program."""
         return self._title
 
     @property
     def target(self) -> str:
-        """What is compiled for, in words."""
+        """The target as text."""
         return self._bench.target_text
 
     @property
@@ -254,41 +230,40 @@ class Session:
         return main if isinstance(main, GraphFunc) else next(iter(module.graphs), None)
 
     @property
-    def conditions(self) -> Conditions:
-        """How the next measurement is taken."""
-        return self.shown.conditions
+    def measure_options(self) -> MeasureOptions:
+        """The options of the next measurement."""
+        return self.shown.measure_options
 
-    @conditions.setter
-    def conditions(self, chosen: Conditions) -> None:
-        self._bench.check(chosen)
-        self.shown.conditions = chosen
+    @measure_options.setter
+    def measure_options(self, options: MeasureOptions) -> None:
+        self._bench.check(options)
+        self.shown.measure_options = options
 
-    def conditions_view(self) -> ConditionsView:
-        """The same for the browser, with what there is to choose from."""
-        chosen = self.conditions
-        most = self._bench.threads
-        return ConditionsView(chosen.caches, chosen.threads, most, chosen.pin, chosen.budget)
+    def measure_options_view(self) -> protocol.MeasureOptions:
+        """Return the options for the browser, with the maximum number of threads."""
+        options = self.measure_options
+        return protocol.MeasureOptions(
+            options.caches, options.threads, self._bench.threads, options.pin, options.budget
+        )
 
     def samples(self, function: Function) -> Samples:
-        """The sample values of a function's symbols."""
-        return samples_of(self.state.module, function, self.shown.chosen)
-
-    # ------------------------------------------------------------ looking
+        """Return the sample values of a function's symbols."""
+        return samples_of(self.state.module, function, self.shown.samples)
 
     def _hello(self, version: int) -> None:
         if version != VERSION:
             raise ProtocolError(
-                f"the page speaks version {version} of the protocol, this is {VERSION}",
+                f"the page uses version {version} of the protocol; expected version {VERSION}",
                 hint="reload the page",
             )
-        self._sections.forget()
-        self._settle()
+        self._diff.reset()
+        self._sync_selection()
 
     def _open(self, name: str) -> None:
         if name not in self.state.module.functions:
             raise ProtocolError(f"no function {name!r} in the module")
         self.shown.open = name
-        self._choose(FunctionRef(name))
+        self._set_selection(FunctionRef(name))
 
     def _select(self, request: Select) -> None:
         kind = request.kind
@@ -297,17 +272,17 @@ class Session:
             self.shown.open = self._callee(handle) or self.shown.open
         elif handle is not None:
             self.shown.open = handle.function
-        self._choose(handle)
+        self._set_selection(handle)
 
-    def _callee(self, ref: BindingRef) -> str:
-        """The loop-level function that a binding calls, shown beside it."""
-        bindings = self.state.module.graph(ref.function).bindings
-        right = next((b.right for b in bindings if b.value.uid == ref.uid), None)
-        return right.function if isinstance(right, CallTIR | Launch) else ""
+    def _callee(self, handle: BindingRef) -> str:
+        """Return the name of the loop-level function that a binding calls, if any."""
+        bindings = self.state.module.graph(handle.function).bindings
+        right = next((b.right for b in bindings if b.value.uid == handle.uid), None)
+        return right.function if isinstance(right, CallTIR | LaunchKernel) else ""
 
-    def _choose(self, handle: Ref | None) -> None:
+    def _set_selection(self, handle: Handle | None) -> None:
         self.shown.selection = handle
-        self.shown.offers = Offers() if handle is None else Offers.of(self.state, handle)
+        self.shown.steps = StepMenu() if handle is None else StepMenu.of(self.state, handle)
         self._show_menu()
 
     def _show_menu(self) -> None:
@@ -315,88 +290,91 @@ class Session:
         if handle is None:
             self.shown.menu = Menu(None, [], {}, [])
             return
-        facts = facts_about(state, handle, self.samples(state.module.functions[handle.function]))
-        candidates = self.shown.offers.to_view(state)
-        self.shown.menu = Menu(to_view(state, handle), around(state, handle), facts, candidates)
+        samples = self.samples(state.module.functions[handle.function])
+        self.shown.menu = Menu(
+            to_view(state, handle),
+            enclosing(state, handle),
+            properties_of(state, handle, samples),
+            self.shown.steps.to_view(state),
+        )
 
-    def _sample(self, name: str, value: int) -> None:
+    def _set_sample(self, name: str, value: int) -> None:
         function = self.function
         checked_sample(function, name, value)
-        self.shown.chosen = {**self.shown.chosen, (function.name, name): value}
+        self.shown.samples = {**self.shown.samples, (function.name, name): value}
         self._show_menu()
 
-    # ------------------------------------------------------------ editing
-
     def _apply(self, request: Apply) -> None:
-        step = self.shown.offers.step(request.key, request.values, self.state)
+        step = self.shown.steps.step(request.key, request.values, self.state)
         self.apply(step, expected=request.head)
 
     def apply(self, step: Step, *, expected: str | None = None) -> None:
-        """Apply a step at the head that was seen, select what it made, and say what it did."""
+        """Apply a step if the head is as expected, select its result and announce it."""
         before, started = self.state.module, time.perf_counter()
         outcome = self.schedule.apply(step, expected=expected)
-        self.story.milliseconds[self.schedule.head.id] = (time.perf_counter() - started) * 1e3
+        self.history_view.milliseconds[self.schedule.head.id] = (
+            time.perf_counter() - started
+        ) * 1e3
         self.shown.pending = ()
-        self._after(outcome.results)
-        decided = ", ".join(f"{k}: {v}" for k, v in outcome.rewrite.decisions.items())
+        self._select_result(outcome.results)
+        decisions = ", ".join(f"{k}: {v}" for k, v in outcome.rewrite.decisions.items())
         title = step.title() if isinstance(step, Primitive) else step.verb()
-        self._say(f"{title} applied{f' ({decided})' if decided else ''}", "good", before)
+        self._announce(f"{title} applied{f' ({decisions})' if decisions else ''}", "good", before)
 
-    def _travel(self, request: Travel) -> None:
+    def _navigate(self, request: Navigate) -> None:
         head = self.schedule.head.id
         if request.head != head:
             raise StaleEditError(
-                f"the history moved from {request.head[:12]} to {head[:12]} meanwhile",
-                hint="look at the new head and try again",
+                f"the head is {head[:12]}; the request expected {request.head[:12]}",
+                hint="check the new head and try again",
                 details={"expected": request.head, "head": head},
             )
         before = self.state.module
-        match request.how:
+        match request.action:
             case "undo":
                 self.schedule.undo()
             case "redo":
                 self.schedule.redo()
             case "jump":
-                self.schedule.goto(request.to)
+                self.schedule.goto(request.node)
         self.shown.pending = ()
-        self._settle()
-        self._say(f"{request.how}: at {self._where()}", "info", before)
+        self._sync_selection()
+        action = request.action.capitalize()
+        self._announce(f"{action}: the head is {self._head_text()}", "info", before)
 
-    def _where(self) -> str:
+    def _head_text(self) -> str:
         head = self.schedule.head
-        return "the start" if head.parent is None else f"{head.step.op} ({head.id[:7]})"
+        return "the initial state" if head.parent is None else f"{head.step.op} ({head.id[:7]})"
 
-    def _after(self, results: tuple[Ref, ...]) -> None:
-        """Keep the selection if it is still there, else select what the step made."""
+    def _select_result(self, results: tuple[Handle, ...]) -> None:
+        """Keep the selection if it still exists, else select a result of the step."""
         self._reopen()
         old = self.shown.selection
         if old is not None and exists(self.state, old):
-            self._choose(old)
+            self._set_selection(old)
             return
         loops = [r for r in results if isinstance(r, LoopRef)]
-        made = loops[-1] if loops else next(iter(results), None)
-        if made is None and old is not None:
-            made = next(iter(self.state.follow(old)), None)
-        self._choose(made if made is not None and exists(self.state, made) else None)
+        new = loops[-1] if loops else next(iter(results), None)
+        if new is None and old is not None:
+            new = next(iter(self.state.follow(old)), None)
+        self._set_selection(new if new is not None and exists(self.state, new) else None)
 
-    def _settle(self) -> None:
-        """Bring selection and open function in line with the head, wherever it went."""
+    def _sync_selection(self) -> None:
+        """Update the selection and the open function after the head moved."""
         self._reopen()
         old = self.shown.selection
-        gone = old is not None and not exists(self.state, old)
-        self._choose(FunctionRef(self.shown.open) if gone else old)
+        removed = old is not None and not exists(self.state, old)
+        self._set_selection(FunctionRef(self.shown.open) if removed else old)
 
     def _reopen(self) -> None:
         if self.shown.open not in self.state.module.functions:
-            self.shown.open = _first(self.state.module)
+            self.shown.open = _default_function(self.state.module)
 
-    def _say(self, message: str, tone: Tone, before: Module | None = None) -> None:
+    def _announce(self, message: str, tone: Tone, before: Module | None = None) -> None:
         after = self.state.module
         old = after if before is None else before
         changed = [n for n, f in after.functions.items() if old.functions.get(n) is not f]
         self.shown.applied = Applied(message, tone, changed)
-
-    # ------------------------------------------------------------ traces
 
     def _save(self, kind: str) -> None:
         trace = self.schedule.trace
@@ -413,59 +391,67 @@ class Session:
         self.schedule.goto(root.id)
         outcome = self.schedule.replay(trace)
         self.shown.pending = outcome.pending
-        self._settle()
+        self._sync_selection()
         total = f"{outcome.done} of {len(trace)} steps"
         if outcome.error is None:
-            self._say(f"trace replayed: {total}", "good", before)
+            self._announce(f"Trace replayed: {total}", "good", before)
         else:
-            self._complain(outcome.error)
-            self._say(f"trace stopped: {total} apply", "warn", before)
+            self._add_problem(outcome.error)
+            self._announce(f"Trace replay stopped: {total} applied", "warn", before)
 
-    # ------------------------------------------------------------ running
-
-    def _run(self, what: str) -> None:
+    def _compile(self) -> None:
+        """Start a job that compiles the program and compares it with the interpreter."""
         self._check_idle()
-        head, function = self.schedule.head, self._runnable()
-        samples, conditions = self.samples(function), self.conditions
+        head, function = self.schedule.head, self._entry_function()
+        samples = self.samples(function)
         root = next(n for n in self.schedule.history if n.parent is None).state.module
 
         def work(progress: Progress) -> None:
-            if what == "compile":
-                verdict = self._bench.verify(head, root, function.name, samples, progress)
-                self.story.judged(head.id, agrees=verdict.agrees)
-                self.shown.verdict = verdict
-                said = "matches" if verdict.agrees else "differs from"
-                self._say(f"compiled: {said} the interpreter", _TONES[verdict.agrees])
-            else:
-                timing = self._bench.time(head, function.name, samples, progress, conditions)
-                self.story.measured(head.id, timing.median)
-                self.shown.timing = timing
-                self._say_time(timing)
+            verdict = self._bench.verify(head, root, function.name, samples, progress)
+            self.history_view.record_verdict(head.id, agrees=verdict.agrees)
+            self.shown.verdict = verdict
+            result = "matches" if verdict.agrees else "differs from"
+            self._announce(f"Compiled: {result} the interpreter", _TONES[verdict.agrees])
 
-        self.jobs.start("Time" if what == "time" else "Compile", work)
+        self.jobs.start("Compile", work)
 
-    def _time_kernel(self, name: str) -> None:
-        """Time one kernel by itself, at the sizes its caller gives it."""
+    def _measure(self) -> None:
+        """Start a job that measures the entire program."""
         self._check_idle()
-        head, function = self.schedule.head, self.state.module.prim(name)
-        samples, conditions = self.samples(function), self.conditions
+        head, function = self.schedule.head, self._entry_function()
+        samples, options = self.samples(function), self.measure_options
 
         def work(progress: Progress) -> None:
-            timing = self._bench.time_kernel(head, name, samples, progress, conditions)
-            self.shown.timing = timing
-            self._say_time(timing)
+            measurement = self._bench.measure(head, function.name, samples, progress, options)
+            self.history_view.record_measurement(head.id, measurement.median)
+            self.shown.measurement = measurement
+            self._announce_measurement(measurement)
 
-        self.jobs.start(f"Time {name}", work)
+        self.jobs.start("Measure", work)
 
-    def _say_time(self, timing: Timing) -> None:
-        self._say(f"timed: {timing.function} takes {timing.median / 1e3:.3g} ms", "good")
+    def _measure_kernel(self, name: str) -> None:
+        """Start a job that measures one kernel in isolation, at the sizes of its caller."""
+        self._check_idle()
+        head, function = self.schedule.head, self.state.module.prim(name)
+        samples, options = self.samples(function), self.measure_options
+
+        def work(progress: Progress) -> None:
+            measurement = self._bench.measure_kernel(head, name, samples, progress, options)
+            self.shown.measurement = measurement
+            self._announce_measurement(measurement)
+
+        self.jobs.start(f"Measure {name}", work)
+
+    def _announce_measurement(self, measurement: Measurement) -> None:
+        milliseconds = measurement.median / 1e3
+        self._announce(f"Measured: {measurement.function} takes {milliseconds:.3g} ms", "good")
 
     def _check_idle(self) -> None:
         if self.jobs.busy:
-            raise ProtocolError("a job is under way", hint="wait for it, or cancel it")
+            raise ProtocolError("a job is running", hint="wait until it finishes, or cancel it")
 
-    def _runnable(self) -> Function:
-        """What is run: the graph of the diagram, else the open loop-level function."""
+    def _entry_function(self) -> Function:
+        """Return the function to run: the graph, else the open loop-level function."""
         return self.graph or self.function
 
     def _lower(self, kind: TextKind) -> None:
@@ -479,33 +465,36 @@ class Session:
 
     def _job_failed(self, title: str, error: Exception) -> None:
         with self._lock:
-            self._complain(error, title)
+            self._add_problem(error, title)
 
-    # ------------------------------------------------------------ errors
-
-    def _complain(self, error: Exception, doing: str = "") -> None:
-        known = error if isinstance(error, TilewrightError) else None
+    def _add_problem(self, error: Exception, job: str = "") -> None:
+        expected = error if isinstance(error, TilewrightError) else None
         tone: Tone = "warn" if isinstance(error, StepError | StaleEditError) else "bad"
-        report = Report(
-            key=f"r{next(self._numbers)}",
+        problem = Problem(
+            key=f"p{next(self._keys)}",
             tone=tone,
-            title=_title(known) if known else f"Fault in Tilewright: {type(error).__name__}",
-            message=known.message if known else str(error),
-            where=(known.where if known else "") or doing,
-            hint=known.hint if known else "",
-            trace="".join(traceback.format_exception(error)),
+            title=_title(expected) if expected else f"Internal error: {type(error).__name__}",
+            message=expected.message if expected else str(error),
+            location=(expected.where if expected else "") or job,
+            hint=expected.hint if expected else "",
+            requirement=0,
+            numbers={},
+            counterexample={},
+            where=[],
+            fixes=[],
+            traceback="".join(traceback.format_exception(error)),
         )
-        self.shown.reports = (report, *self.shown.reports)[:_REPORTS]
-        self._say(f"{report.title}: {report.message.splitlines()[0]}", tone)
+        self.shown.problems = (problem, *self.shown.problems)[:_MAX_PROBLEMS]
+        self._announce(f"{problem.title}: {problem.message.splitlines()[0]}", tone)
 
 
 def _title(error: TilewrightError) -> str:
-    """What is told in one phrase: of an error in another process, what it was called there."""
+    """Return the title of an error; an error of another process keeps its original title."""
     return str(error.details.get("title") or error.title)
 
 
-def _first(module: Module) -> str:
-    """The function to open: ``main``, else the first one."""
+def _default_function(module: Module) -> str:
+    """Return the name of the function to open: ``main``, else the first one."""
     if "main" in module.functions:
         return "main"
     return next(iter(module.functions), "")

@@ -1,4 +1,4 @@
-"""What a saved notebook shows where no kernel and no script run: text, and plain HTML."""
+"""Static text and HTML output, displayed by saved notebooks without a kernel or scripts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..ir import script
-from .places import to_view
 from .protocol import TraceLine
+from .selection import to_view
 
 if TYPE_CHECKING:
     from .session import Session
 
-_LINES = 160
-"""Lines of the open function that are kept."""
+_MAX_LINES = 160
+"""The number of lines of the open function in the output."""
 
 _FRAME = "border:1px solid #8884;border-radius:8px;overflow:hidden;font-family:system-ui,sans-serif"
 _BAR = "padding:8px 14px;border-bottom:1px solid #8884;font-size:13px"
@@ -21,13 +21,13 @@ _CODE = "margin:0;padding:10px 14px;overflow:auto;font:12px/1.55 ui-monospace,mo
 
 
 def snapshot_text(session: Session) -> str:
-    """The state in words, then the open function."""
+    """Return a summary of the state and the text of the open function."""
     return f"{_headline(session)}\n\n{_code(session)}"
 
 
 def snapshot_html(session: Session) -> str:
-    """The state as HTML without script: headline, trace, the open function."""
-    trace = session.story.trace(session.schedule, session.shown.pending)
+    """Return HTML without scripts: summary, trace and the open function."""
+    trace = session.history_view.trace(session.schedule, session.shown.pending)
     parts = [f'<div style="{_BAR}"><strong>Tilewright</strong> {escape(_headline(session))}</div>']
     if trace:
         inner = escape("\n".join(map(_line, trace)))
@@ -43,17 +43,19 @@ def _headline(session: Session) -> str:
     state, shown = session.state, session.shown
     words = [f"{len(state.module.functions)} functions", f"{len(state.trace)} steps"]
     if shown.selection is not None:
-        ref = to_view(state, shown.selection)
-        words.append(f"{ref.kind} {ref.name} selected")
-    if shown.timing is not None:
-        words.append(f"{shown.timing.median:.1f} µs at {shown.timing.shapes}")
+        handle = to_view(state, shown.selection)
+        words.append(f"{handle.kind} {handle.name} selected")
+    if shown.measurement is not None:
+        words.append(f"{shown.measurement.median:.1f} µs at {shown.measurement.shapes}")
     if shown.verdict is not None:
-        words.append("matches the interpreter" if shown.verdict.agrees else "DIFFERS")
+        words.append(
+            "matches the interpreter" if shown.verdict.agrees else "DIFFERS from the interpreter"
+        )
     return " · ".join([session.target, *words])
 
 
 def _line(line: TraceLine) -> str:
-    return f"{line.text}  # {line.note}" if line.note else line.text
+    return f"{line.text}  # {line.decisions}" if line.decisions else line.text
 
 
 def _code(session: Session) -> str:
@@ -61,5 +63,5 @@ def _code(session: Session) -> str:
     if session.shown.open not in module.functions:
         return "(empty module)"
     lines = script.to_text(session.function, module=module).splitlines()
-    more = [f"# … {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
-    return "\n".join([*lines[:_LINES], *more])
+    more = [f"# … {len(lines) - _MAX_LINES} more lines"] if len(lines) > _MAX_LINES else []
+    return "\n".join([*lines[:_MAX_LINES], *more])

@@ -1,24 +1,24 @@
-"""What is known of the symbols, and the sample values at which sizes are shown."""
+"""View of the symbols: facts about them, and their sample values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..errors import TilewrightError
 from ..ir.analysis import tree_of
-from ..ir.errors import TilewrightError
 from ..ir.graph.nodes import CallTIR, ConstantRef, GraphFunc, TensorInfo, TupleInfo, Value
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Function, Module
 from ..ir.symbolic import TRUE, Discharge, Expr, Facts, Var, const_value, free_vars, to_text
-from .places import buffer_bytes, bytes_text
-from .protocol import Derived, FactRow, Knowledge, SymbolRow, Symbols
+from .protocol import Derived, FactRow, FactStatus, SymbolRow, Symbols
 from .render import Samples, at_samples
+from .selection import buffer_bytes, bytes_text
 
-USUAL = 16
-"""The sample of a symbol about which nothing is known."""
+DEFAULT_SAMPLE = 16
+"""The sample value of a symbol without hints."""
 
-_MANY = 14
-_KNOWLEDGE: Mapping[Discharge, Knowledge] = {
+_MAX_DERIVED = 14
+_STATUS: Mapping[Discharge, FactStatus] = {
     Discharge.ENTRY_CHECK: "checked",
     Discharge.MATCH_CAST: "checked",
     Discharge.PROOF: "proved",
@@ -28,13 +28,13 @@ _KNOWLEDGE: Mapping[Discharge, Knowledge] = {
 
 
 class SampleError(TilewrightError):
-    """A sample value that the symbol's range does not allow."""
+    """A sample value that the symbol's range or divisibility rules out."""
 
-    title = "Sample out of range"
+    title = "Invalid sample value"
 
 
 def symbols_of(function: Function) -> tuple[Var, ...]:
-    """The symbols of a function's parameters, in the order in which they appear."""
+    """Return the symbols of a function's parameters in order of appearance."""
     found: dict[Var, None] = {}
     for dim in _dimensions(function):
         found.update(dict.fromkeys(sorted(free_vars(dim), key=lambda v: v.serial)))
@@ -58,22 +58,27 @@ def _dimensions(function: Function) -> Iterator[Expr]:
 def samples_of(
     module: Module, function: Function, chosen: Mapping[tuple[str, str], int]
 ) -> Samples:
-    """The samples of a function: chosen ones, else those its first caller gives, else usual."""
-    given: Samples = {}
+    """Return the samples of a function.
+
+    A chosen sample has precedence over the argument of the first caller, which has precedence
+    over a likely value and the default.
+    """
+    from_caller: Samples = {}
     if isinstance(function, PrimFunc):
-        given = _from_caller(module, function, chosen)
+        from_caller = _from_caller(module, function, chosen)
     likely = dict(function.hints) if isinstance(function, GraphFunc) else {}
     samples: dict[str, int] = {}
     for symbol in symbols_of(function):
-        usual = given.get(symbol.name) or next(iter(likely.get(symbol.name, ())), USUAL)
-        samples[symbol.name] = chosen.get((function.name, symbol.name), legal(symbol, usual))
+        hint = next(iter(likely.get(symbol.name, ())), DEFAULT_SAMPLE)
+        default = from_caller.get(symbol.name) or hint
+        samples[symbol.name] = chosen.get((function.name, symbol.name), legal(symbol, default))
     return samples
 
 
 def _from_caller(
     module: Module, function: PrimFunc, chosen: Mapping[tuple[str, str], int]
 ) -> Samples:
-    """What the symbols of a kernel are where the first graph calls it, at that graph's samples."""
+    """Return the values of a kernel's symbols at its first call, at the caller's samples."""
     for graph in module.graphs:
         for binding in graph.bindings:
             right = binding.right
@@ -100,7 +105,7 @@ def _bound(function: PrimFunc, call: CallTIR, samples: Samples) -> Samples:
 
 
 def legal(symbol: Var, value: int) -> int:
-    """The nearest value that a symbol's range and divisibility allow."""
+    """Return the nearest value that the symbol's range and divisibility allow."""
     step = symbol.multiple_of
     low = symbol.lower if symbol.lower is not None else value
     value = max(value, low)
@@ -111,12 +116,12 @@ def legal(symbol: Var, value: int) -> int:
 
 
 def checked_sample(function: Function, name: str, value: int) -> int:
-    """Check a sample that a person chose.
+    """Return a sample value after checking it.
 
     Raises
     ------
     SampleError
-        If there is no such symbol, or its range or divisibility forbids the value.
+        If the symbol does not exist, or if its range or divisibility rules out the value.
     """
     symbol = next((s for s in symbols_of(function) if s.name == name), None)
     if symbol is None:
@@ -124,18 +129,15 @@ def checked_sample(function: Function, name: str, value: int) -> int:
     nearest = legal(symbol, value)
     if nearest != value:
         raise SampleError(
-            f"{name} = {value} is not allowed",
-            hint=f"the nearest value that is: {nearest}",
+            f"{name} = {value} violates the range or divisibility of symbol {name!r}",
+            hint=f"the nearest allowed value is {nearest}",
             details={"symbol": name, "value": value, "nearest": nearest},
         )
     return value
 
 
-# ---------------------------------------------------------------- the table
-
-
 def symbols_view(function: Function, samples: Samples) -> Symbols:
-    """The table of symbols, facts and derived sizes of a function."""
+    """Return the symbols, facts and derived expressions of a function."""
     likely = dict(function.hints) if isinstance(function, GraphFunc) else {}
     rows = [
         SymbolRow(
@@ -143,22 +145,22 @@ def symbols_view(function: Function, samples: Samples) -> Symbols:
         )
         for s in symbols_of(function)
     ]
-    facts = [*_known(function.facts), *_guards(function)]
-    return Symbols(rows, facts, list(_derived(function, samples))[:_MANY])
+    facts = [*_facts(function.facts), *_guards(function)]
+    return Symbols(rows, facts, list(_derived(function, samples))[:_MAX_DERIVED])
 
 
-def _known(facts: Facts) -> Iterable[FactRow]:
+def _facts(facts: Facts) -> Iterable[FactRow]:
     for fact in facts:
-        yield FactRow(to_text(fact.predicate), _KNOWLEDGE[fact.discharge], str(fact.origin))
+        yield FactRow(to_text(fact.predicate), _STATUS[fact.discharge], str(fact.origin))
 
 
 def _guards(function: Function) -> Iterable[FactRow]:
-    """What no proof was found for: the predicates that blocks keep."""
+    """Yield the predicates of blocks, which could not be proved."""
     if isinstance(function, PrimFunc):
         for block in tree_of(function).blocks.values():
             if block.predicate != TRUE:
                 text = to_text(block.predicate)
-                yield FactRow(text, "unknown", f"block {block.name} keeps it as a guard")
+                yield FactRow(text, "unknown", f"guard of block {block.name}")
 
 
 def _derived(function: Function, samples: Samples) -> Iterator[Derived]:

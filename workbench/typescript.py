@@ -1,7 +1,6 @@
-"""Writes the protocol's classes as TypeScript: ``python -m tilewright.workbench.typescript``.
+"""Generator of the protocol's TypeScript: ``python -m tilewright.workbench.typescript``.
 
-The result is checked in as ``extensions/core/protocol.ts`` and compared by a test, so that the two
-sides cannot disagree.
+The result is committed as ``extensions/core/protocol.ts``; a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type
 
 _HEAD = """\
 // Generated from workbench/protocol.py by `python -m tilewright.workbench.typescript`.
-// Do not edit: tests/workbench/test_protocol.py compares the two.
+// Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 """
 
 
 def typescript() -> str:
-    """Give the whole file: constants, one interface a class, and the union of the requests."""
+    """Return the entire file: constants, one interface per class, and the union of the requests."""
     classes = [item for item in vars(protocol).values() if _is_local_dataclass(item)]
     requests = " | ".join(item.__name__ for item in get_args(protocol.Request))
     parts = [
@@ -54,7 +53,7 @@ def _interface(item: Any) -> str:
 
 
 def _member(name: str, hint: Any, default: object) -> str:
-    """Write one field; one that defaults to None may be left out, as :mod:`.wire` does."""
+    """Return a field; a field that defaults to None is optional, as in :mod:`.serialization`."""
     if default is not None:
         return f"  readonly {name}: {_type(hint)};"
     present = Union[tuple(part for part in get_args(hint) if part is not type(None))]  # noqa: UP007
@@ -62,7 +61,7 @@ def _member(name: str, hint: Any, default: object) -> str:
 
 
 def _type(hint: Any) -> str:
-    """Write a type of the protocol; anything JSON does not have is an error."""
+    """Return the TypeScript of a type; a type that JSON cannot represent is an error."""
     origin, args = get_origin(hint), get_args(hint)
     if hint in _SCALARS:
         return _SCALARS[hint]
@@ -77,7 +76,7 @@ def _type(hint: Any) -> str:
         return " | ".join(_type(arg) for arg in args)
     if _is_local_dataclass(hint):
         return str(hint.__name__)
-    raise TypeError(f"the protocol cannot carry {hint!r}")
+    raise TypeError(f"type {hint!r} is not serializable")
 
 
 if __name__ == "__main__":

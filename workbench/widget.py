@@ -1,4 +1,4 @@
-"""The workbench in a notebook: a session behind an anywidget."""
+"""The notebook widget: a session displayed by an anywidget."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ..ir.errors import TilewrightError
+from ..errors import TilewrightError
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
-from ..ir.target import Target, as_target
 from ..schedules import Schedule
+from ..target.target import Target, as_target
+from .bench import Bench
 from .protocol import Update
-from .runs import Bench
+from .serialization import update_to_plain
 from .session import Session
 from .snapshot import snapshot_html, snapshot_text
-from .wire import update_to_plain
 
 STATIC = Path(__file__).parent / "static"
 HEIGHT = 760
 
 
 class AssetsMissingError(TilewrightError):
-    """The browser side was not built."""
+    """The browser assets were not built."""
 
-    title = "Assets missing"
+    title = "Missing assets"
 
 
 class Workbench(anywidget.AnyWidget):
-    """See a program at both levels, change it step by step, compile and time it.
+    """A notebook widget that displays, transforms, compiles and measures a program.
 
     Parameters
     ----------
     program : Module, PrimFunc or Schedule
-        What to work on. A schedule is shared: steps in cells and steps by click are the same.
+        The program to edit. Steps applied in cells and in the widget share one history.
     target : str or Target, optional
-        What to compile for.
+        The target to compile for.
     height : int
-        Height in pixels.
+        The height in pixels.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Workbench(anywidget.AnyWidget):
         *,
         height: int = HEIGHT,
     ) -> None:
-        """Begin a session; nothing is compiled until it is asked for."""
+        """Start a session; nothing is compiled until it is requested."""
         chosen = as_target(target)
         shared = isinstance(program, Schedule)
         schedule = program if shared else Schedule(program, chosen)
@@ -79,7 +79,7 @@ class Workbench(anywidget.AnyWidget):
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule that is edited."""
+        """The schedule of the session."""
         return self.session.schedule
 
     def _receive(self, _widget: Any, content: dict[str, Any], _buffers: list[memoryview]) -> None:
@@ -89,14 +89,14 @@ class Workbench(anywidget.AnyWidget):
         self.send(update_to_plain(update), buffers)
 
     def _repr_mimebundle_(self, **kwargs: object) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Give the live widget, and what a saved notebook shows without a kernel."""
-        live = super()._repr_mimebundle_(**kwargs)
-        data, metadata = live if live is not None else ({}, {})
-        still = {
+        """Return the widget and the static output for notebooks without a kernel."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if bundle is not None else ({}, {})
+        static = {
             "text/plain": snapshot_text(self.session),
             "text/html": snapshot_html(self.session),
         }
-        return {**still, **data, "text/plain": still["text/plain"]}, metadata
+        return {**static, **data, "text/plain": static["text/plain"]}, metadata
 
 
 @cache
@@ -104,8 +104,8 @@ def _asset(name: str) -> str:
     path = STATIC / name
     if not path.exists():
         raise AssetsMissingError(
-            f"{name} is not there",
+            f"file {name!r} does not exist",
             where=str(path.parent),
-            hint="in a checkout, `make assets` builds it; a wheel carries it",
+            hint="run `make assets` in a checkout; a wheel contains the file",
         )
     return path.read_text(encoding="utf-8")

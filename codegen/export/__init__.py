@@ -1,4 +1,4 @@
-"""Programs as files that run without Python: libraries, objects, kernels of a GPU, WebAssembly."""
+"""Export of programs to libraries, object files, GPU kernels and WebAssembly modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest: what an exported directory holds, and the sha256 of every file of it."""
+"""The manifest of an exported directory: its functions, and the sha256 of every file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ...ir.errors import Json
-from ..runtime.build import versions
+from ...errors import Json
+from ..build.build_objects import versions
 
 SCHEMA: Final = 1
-"""Raised with every change that a reader of schema 1 would misread."""
+"""The schema version, which is incremented with every incompatible change."""
 
 
 def write_manifest(folder: Path, name: str, facts: Mapping[str, Json]) -> None:
-    """Write ``NAME.json`` about everything that lies in a folder by now."""
+    """Write ``NAME.json``, which lists all files that the folder contains."""
     manifest: dict[str, Json] = {
         "schema": SCHEMA,
         "name": name,

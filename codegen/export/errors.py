@@ -1,29 +1,29 @@
-"""What can go wrong when a program is exported."""
+"""Errors of exports."""
 
 from __future__ import annotations
 
-from ...ir.errors import TilewrightError
+from ...errors import TilewrightError
 
 
 class ExportError(TilewrightError):
-    """A program that cannot be exported this way."""
+    """A program or target that cannot be exported as the requested kind."""
 
-    title = "Cannot export"
+    title = "Export failed"
 
 
 class ExportDirectoryError(ExportError):
-    """A directory that exists already, or where nothing can be written."""
+    """An output directory that exists already or cannot be written."""
 
-    title = "Cannot write the export"
+    title = "Invalid output directory"
 
 
 class LinkerMissingError(ExportError):
-    """Linking needs a package that is not installed."""
+    """A linker that is not installed."""
 
-    title = "Linker missing"
+    title = "Missing linker"
 
 
 class LinkError(ExportError):
-    """The linker refuses what was generated; a defect of Tilewright, with its words to report."""
+    """Generated code that the linker rejects, which is a defect of Tilewright."""
 
-    title = "Linking failed"
+    title = "Link error"

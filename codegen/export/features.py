@@ -1,48 +1,36 @@
-"""Which instruction sets a library looks for in the processor when a model is opened."""
+"""The processor features that an exported library checks when it is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
-from ...ir.target import IMPLIED, Target
+from ...target.features import FAMILY_FEATURES, expanded
+from ...target.target import Target
 from .errors import ExportError
 from .link import arch_of
 
-CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
-    "x86_64": (
-        "avx2", "avx512bf16", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl",
-        "avx512vnni", "bmi2", "f16c", "fma", "lzcnt", "movbe",
-    ),
-    "aarch64": ("bf16", "dotprod", "fullfp16", "i8mm", "lse", "sve", "sve2"),
-    "riscv64": ("v", "zba", "zbb", "zbs", "zfh", "zvfh"),
-}  # fmt: skip
-"""What ``native/processor.c`` knows to look for."""
-
 
 def needed_features(target: Target) -> tuple[str, ...]:
-    """List what the processor has to have, beyond the least of its family.
+    """Return the features that a target requires beyond the baseline of its processor family.
 
-    WebAssembly's engine checks a module itself.
+    For WebAssembly there are none: the engine validates the module.
 
     Raises
     ------
     ExportError
-        If the library could not tell whether a processor has a feature.
+        If a library cannot detect a feature at run time.
 
     Examples
     --------
     >>> needed_features(Target("cpu", arch="aarch64", features=("dotprod",)))
     ('dotprod',)
     """
-    known = CHECKED.get(arch_of(target))
-    if known is None:
+    arch = arch_of(target)
+    if arch == "wasm32":
         return ()
-    found = tuple(dict.fromkeys(n for f in target.features for n in IMPLIED.get(f, (f,))))
-    strange = [f for f in found if f not in known]
-    if strange:
+    found, known = expanded(target.features), FAMILY_FEATURES[arch]
+    undetectable = [f for f in found if f not in known]
+    if undetectable:
         raise ExportError(
-            f"a library cannot look for {', '.join(map(repr, strange))} in a processor",
-            hint=f"leave it out; a library can look for {', '.join(known)}",
+            f"a library cannot detect {', '.join(map(repr, undetectable))} on {arch}",
+            hint=f"omit the feature; detectable features are {', '.join(known)}",
         )
     return found

@@ -1,4 +1,4 @@
-"""Kernels of a GPU as files: PTX or machine code, and how each is launched."""
+"""Export of GPU kernels as PTX or machine code, with their launch parameters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ...ir.errors import Json
-from ...ir.target import Target
+from ...errors import Json
+from ...target.target import Target
 from ..artifact import Artifact
 from ..manifest import KernelSpec, to_json
 from ..nvidia import Image
@@ -15,51 +15,51 @@ from .errors import ExportError
 
 GPU_KINDS: Final = ("ptx", "cubin")
 ALIGNMENT: Final = 16
-"""Of the first element of every buffer, in bytes: kernels read several elements at once."""
+"""The alignment of every buffer in bytes, which vector accesses require."""
 
 
 def check_gpu(kind: str, target: Target) -> None:
-    """Check that a kind fits the machine.
+    """Check that a kind can be exported for a target.
 
     Raises
     ------
     ExportError
-        If kernels of a GPU are asked of another machine, or a library of a GPU.
+        If the kind is for GPUs and the target is not, or the reverse.
     """
     if kind in GPU_KINDS and target.kind != "cuda":
         raise ExportError(
-            f"kind {kind!r} holds kernels of a GPU, the target is {target}",
-            hint='target=Target("cuda", arch="sm_80"), or kind="shared"',
+            f"kind {kind!r} requires a CUDA target, got {target}",
+            hint='use target=Target("cuda", arch="sm_80") or kind="shared"',
         )
     if kind not in GPU_KINDS and target.is_gpu:
         raise ExportError(
-            f"kind {kind!r} holds code of a processor, the target is {target}",
-            hint='kind="ptx" or kind="cubin"' if target.kind == "cuda" else 'target="cpu"',
+            f"kind {kind!r} requires a CPU target, got {target}",
+            hint='use kind="ptx" or kind="cubin"' if target.kind == "cuda" else 'use target="cpu"',
         )
 
 
 def write_kernels(artifact: Artifact, folder: Path, kind: str) -> list[Json]:
-    """Write one file a kernel, and tell how to launch each.
+    """Write one file per kernel, and return their launch parameters.
 
     Parameters
     ----------
     artifact : Artifact
-        Compiled for a GPU.
+        The artifact of a program for a GPU.
     folder : Path
-        Where ``KERNEL.ptx`` or ``KERNEL.cubin`` are put.
+        The folder of the files ``KERNEL.ptx`` or ``KERNEL.cubin``.
     kind : str
-        ``"ptx"``, which every GPU's driver of the same arch or a later one assembles; ``"cubin"``,
-        machine code for GPUs of exactly this generation.
+        ``"ptx"``, which the driver of any GPU of the same or a later architecture assembles, or
+        ``"cubin"``, machine code for GPUs of exactly this architecture.
 
     Returns
     -------
     list
-        For each kernel its file, entry, parameters in order, grid, block and what it takes.
+        Per kernel: file, entry, parameters in order, grid, block, requirements and resources.
 
     Raises
     ------
     AssemblerMissingError
-        If machine code is asked for and ``ptxas`` is not installed.
+        If the kind is ``"cubin"`` and ``ptxas`` is not installed.
     """
     return [_write(spec, artifact, folder, kind) for spec in artifact.kernel_specs]
 

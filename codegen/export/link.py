@@ -1,4 +1,4 @@
-"""Compile the shim of a model and link it with its objects, by the tools of the extra ``cross``."""
+"""Compilation and linking of exported models with the tools of the extra ``cross``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ...ir.target import Target
+from ...target.target import Target
 from .errors import LinkerMissingError, LinkError
 
 TRIPLES: Final = {
@@ -21,7 +21,7 @@ TRIPLES: Final = {
     "riscv64": "riscv64-linux-gnu",
     "wasm32": "wasm32-freestanding",
 }
-"""The linker's names of processor and system."""
+"""The target triples of the linker, by architecture."""
 
 _FLAGS: Final = (
     "-O2", "-std=c11", "-ffreestanding", "-fno-sanitize=all", "-fvisibility=hidden", "-g0",
@@ -32,7 +32,7 @@ NATIVE: Final = Path(__file__).parent / "native"
 
 
 def arch_of(target: Target) -> str:
-    """Name the family of a target."""
+    """Return the architecture of a target, by default x86-64."""
     return target.arch or "x86_64"
 
 
@@ -40,8 +40,8 @@ def arch_of(target: Target) -> str:
 def _linker() -> tuple[str, ...]:
     if find_spec("ziglang") is None:
         raise LinkerMissingError(
-            "linking a library needs the package ziglang",
-            hint="pip install 'tilewright[cross]'",
+            "linking requires the package 'ziglang', which is not installed",
+            hint="install it with: pip install 'tilewright[cross]'",
         )
     return (sys.executable, "-m", "ziglang")
 
@@ -52,14 +52,14 @@ def _cache_folder() -> str:
 
 
 def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
-    """Run the linker's driver.
+    """Run the compiler and linker driver.
 
     Raises
     ------
     LinkerMissingError
         If it is not installed.
     LinkError
-        If it fails; the message holds its words.
+        If it fails; the message contains its output.
     """
     folder = _cache_folder()
     environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
@@ -69,13 +69,13 @@ def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
     )  # fmt: skip
     if done.returncode:
         raise LinkError(
-            f"the linker answered {done.returncode}: {done.stderr.strip()[-2000:]}",
-            hint="please report this with the program",
+            f"the linker exited with code {done.returncode}: {done.stderr.strip()[-2000:]}",
+            hint="please report this defect, with the program",
         )
 
 
 def compile_shim(source: str, folder: Path, target: Target) -> Path:
-    """Compile the C file of a model, whose headers lie in ``folder``, to an object."""
+    """Compile the C file of a model to an object file; its headers are in ``folder``."""
     made = folder / "shim.o"
     with tempfile.TemporaryDirectory() as work:
         path = Path(work) / "model.c"
@@ -91,9 +91,9 @@ def compile_shim(source: str, folder: Path, target: Target) -> Path:
 
 
 def link_shared(objects: Sequence[Path], made: Path, target: Target, public: str) -> None:
-    """Link objects into a shared library that needs no other.
+    """Link objects into a shared library without dependencies.
 
-    Only symbols that begin with ``public`` and an underscore can be seen from outside.
+    Only symbols that begin with ``public`` and an underscore are exported.
     """
     script = made.with_suffix(".map")
     script.write_text(f"{{ global: {public}_*; local: *; }};\n", encoding="utf-8")
@@ -124,12 +124,12 @@ def archive(objects: Sequence[Path], made: Path) -> None:
 
 
 def join(objects: Sequence[Path], made: Path) -> None:
-    """Link objects into one that can be linked again."""
+    """Link objects into one relocatable object."""
     run_linker(["ld.lld", "-r", "-o", str(made), *map(str, objects)])
 
 
 def write_objects(objects: Mapping[str, bytes], folder: Path) -> list[Path]:
-    """Write object files under numbered names, in order of their own names."""
+    """Write object files with numbered names, in the order of their keys."""
     paths: list[Path] = []
     for k, name in enumerate(sorted(objects)):
         path = folder / f"part{k}.o"

@@ -1,4 +1,4 @@
-"""Names of a model and of its functions, which become names in C, in Python, and of files."""
+"""Validation of the names of models and functions, which become C, Python and file names."""
 
 from __future__ import annotations
 
@@ -12,49 +12,53 @@ from .errors import ExportError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _INTERFACE: Final = ("tw", "tilewright")
-"""What the shared header calls its own."""
+"""The names that the shared header reserves."""
 RESERVED: Final = frozenset({
     "abi_version", "open", "close", "model", "WEIGHTS_SIZE", "MOST_THREADS",
     "start", "alloc", "free", "release", "pool_parallel", "pool_close", "functions", "threads",
 })  # fmt: skip
-"""What the interface, or a loader, says of every model under ``NAME_``."""
+"""The suffixes of ``NAME_`` that the interface and the loaders define for every model."""
 
 
 def check_name(name: str, kind: str) -> None:
-    """Check that a model may be called so.
+    """Check that a name is valid for a model.
 
     Raises
     ------
     ExportError
-        If it is no name in C, or would hide what the header, the loader or Python needs.
+        If it is not a C identifier, or conflicts with the header, the loader or Python.
     """
     if not isinstance(cast("object", name), str) or not _NAME.fullmatch(name):
         raise ExportError(
-            f"{name!r} is no name in C", hint="letters, digits and underscores, a letter first"
+            f"{name!r} is not a valid C identifier",
+            hint="use letters, digits and underscores, beginning with a letter",
         )
     if name.lower() in _INTERFACE or name.startswith("tw_"):
-        raise ExportError(f"the name {name!r} is the interface's own", hint="choose another name")
+        raise ExportError(
+            f"name {name!r} is reserved for the C interface", hint="choose another name"
+        )
     if kind == "shared" and keyword.iskeyword(name):
         raise ExportError(
-            f"Python cannot import {name}.py: {name!r} is a keyword", hint="choose another name"
+            f"{name!r} is a Python keyword, so {name}.py could not be imported",
+            hint="choose another name",
         )
     if kind == "shared" and (name in sys.stdlib_module_names or name == "numpy"):
         raise ExportError(
-            f"{name}.py would hide Python's module {name!r} from itself", hint="choose another name"
+            f"{name}.py would shadow the Python module {name!r}", hint="choose another name"
         )
 
 
 def check_functions(names: Iterable[str]) -> None:
-    """Check that no function meets what the interface itself calls so.
+    """Check that no function has a reserved name.
 
     Raises
     ------
     ExportError
-        With the name, and those that are taken.
+        If one has.
     """
     for name in names:
         if name in RESERVED:
             raise ExportError(
-                f"a function of an exported program cannot be called {name!r}",
-                hint=f"call it otherwise; taken are {', '.join(sorted(RESERVED))}",
+                f"function name {name!r} is reserved in exported programs",
+                hint=f"rename the function; reserved names are {', '.join(sorted(RESERVED))}",
             )

@@ -1,4 +1,4 @@
-"""``tilewright.export``: a program as files that run without Python."""
+"""Export of a program as a directory of files: ``tilewright.export``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ...ir.errors import Json
-from ...ir.host import layout
+from ...errors import Json
 from ...ir.module import Constant, Module
-from ...ir.target import Target, as_target
 from ...schedules import Schedule, State
+from ...target.host import with_level
+from ...target.target import Target, as_target
 from ..artifact import Artifact
-from ..compiler import BuildOptions, Progress, make, module_of, own_target
-from ..cpu import with_level
-from ..lower.wrap import CALL, INTO, public_name
+from ..build.rtlib_object import rtlib_object_code
+from ..compiler import BuildOptions, Progress, compile_artifact, module_of, own_target
+from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec, to_json
-from ..runtime.support import support_object
+from ..rtlib import layout
+from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
 from .describe import write_manifest
 from .errors import ExportDirectoryError, ExportError
 from .features import needed_features
@@ -44,18 +45,18 @@ from .weights import write_weights
 
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
 LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm"}
-"""What the library of each kind is called."""
+"""The file names of the libraries by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: the directory, and its files by name with their sizes in bytes."""
+    """An exported directory, with the sizes of its files in bytes by name."""
 
     directory: Path
     files: Mapping[str, int]
 
     def __str__(self) -> str:
-        """List the files."""
+        """Return a list of the files."""
         lines = [f"{size:>12,}  {name}" for name, size in self.files.items()]
         return "\n".join((str(self.directory), *lines))
 
@@ -69,61 +70,61 @@ def export(
     name: str = "model",
     progress: Progress | None = None,
 ) -> Exported:
-    """Write a program as files that run without Python.
+    """Export a program as a directory of files that run without Python.
 
     Parameters
     ----------
     program : Module, Schedule or State
-        What to export; default steps are added where it is not scheduled yet.
+        The program; unscheduled functions get default schedules.
     directory : str or path
-        A directory that does not exist; it appears complete or not at all.
+        The output directory, which must not exist; it is created atomically.
     target : str or Target, optional
-        The machine; this one's processor if not given.
+        The target to compile for; by default that of the program, else the host CPU.
     kind : str
-        ``"shared"``: a library, a loader for plain Python, a C header, weights and a manifest;
-        ``"static"``: the same with a static library; ``"object"``: with one object file.
-        ``"wasm"``: a WebAssembly module with SIMD, and a loader for JavaScript. ``"ptx"``,
-        ``"cubin"``: the kernels of a GPU, and a manifest that says how each is launched.
+        ``"shared"``: a shared library, a Python loader, a C header, weights and a manifest.
+        ``"static"``, ``"object"``: a static library or one object file instead of the first two.
+        ``"wasm"``: a WebAssembly module with SIMD and a JavaScript loader. ``"ptx"``, ``"cubin"``:
+        GPU kernels, and a manifest with their launch parameters.
     name : str
-        Begins every file's and every C function's name.
+        The prefix of all files and C functions.
     progress : callable, optional
-        Told how far it is, from 0 to 1, and what it does.
+        A callback that receives the fraction that is done, from 0 to 1, and a message.
 
     Returns
     -------
     Exported
-        The files.
+        The directory and its files.
 
     Raises
     ------
     ExportDirectoryError
-        If the directory exists, or cannot be written; nothing is left behind.
+        If the directory exists or cannot be written; no partial output remains.
     ExportError
         If the program or the target cannot be exported as this kind.
     """
     _check(kind, name)
     module, made = module_of(program), _path(directory)
-    chosen = _for_kind(as_target(target if target is not None else own_target(program)), kind)
-    beside = _beside(made)
-    # A folder inside, because the one beside is made for nobody but its owner to read.
-    folder = beside / "made"
+    resolved = _for_kind(as_target(target if target is not None else own_target(program)), kind)
+    temporary = _temporary_folder(made)
+    # A subfolder, because only the owner may read the temporary folder itself.
+    folder = temporary / "made"
     write = _write_kernels if kind in GPU_KINDS else _write
     try:
         folder.mkdir()
-        write(module, folder, chosen, (kind, name), progress)
-        _settle(folder)
+        write(module, folder, resolved, (kind, name), progress)
+        _sync(folder)
         folder.replace(made)
     except OSError as error:
         raise ExportDirectoryError(f"cannot write {made}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     files = {p.name: p.stat().st_size for p in sorted(made.iterdir())}
     return Exported(made, MappingProxyType(files))
 
 
 def _check(kind: str, name: str) -> None:
     if kind not in KINDS:
-        raise ExportError(f"no kind {kind!r}", hint=f"kinds are {', '.join(map(repr, KINDS))}")
+        raise ExportError(f"unknown kind {kind!r}", hint=f"kinds are {', '.join(map(repr, KINDS))}")
     check_name(name, kind)
 
 
@@ -132,12 +133,12 @@ def _path(directory: str | os.PathLike[str]) -> Path:
         return Path(directory)
     except TypeError:
         raise ExportDirectoryError(
-            f"{directory!r} is no directory's name", hint="a str or a pathlib.Path"
+            f"expected a path, got {directory!r}", hint="pass a str or a pathlib.Path"
         ) from None
 
 
 def _for_kind(target: Target, kind: str) -> Target:
-    """Check that a kind and a machine go together; WebAssembly is a machine of its own."""
+    """Return the target for a kind, after checking that they fit; kind wasm selects wasm32."""
     if kind == "wasm" and target.kind == "cpu" and target.arch in ("", "wasm32"):
         features = target.features if target.arch else ()
         return replace(target, arch="wasm32", features=features, threads=1)
@@ -145,13 +146,13 @@ def _for_kind(target: Target, kind: str) -> Target:
     if (target.arch == "wasm32") != (kind == "wasm"):
         raise ExportError(
             f"{target} cannot be exported as {kind!r}",
-            hint="kind 'wasm' is for wasm32; 'shared', 'static' and 'object' for other processors",
+            hint="use kind 'wasm' for wasm32; 'shared', 'static' or 'object' for other CPUs",
         )
     return target
 
 
-def _settle(folder: Path) -> None:
-    """Have every file reach the disk before the directory gets its name."""
+def _sync(folder: Path) -> None:
+    """Write all files to disk, before the directory gets its final name."""
     for path in (*folder.iterdir(), folder):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -160,21 +161,23 @@ def _settle(folder: Path) -> None:
             os.close(handle)
 
 
-def _beside(made: Path) -> Path:
-    """Make the folder that becomes the directory when everything is in it."""
+def _temporary_folder(made: Path) -> Path:
+    """Create a temporary folder next to the output directory."""
     try:
         if os.path.lexists(made):
             raise ExportDirectoryError(
-                f"{made} exists", hint="remove it, or export to another place"
+                f"{made} exists already", hint="remove it, or choose another directory"
             )
         made.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{made.name}.", dir=made.parent))
     except OSError as error:
         raise ExportDirectoryError(
-            f"cannot write into {made.parent}: {error.strerror}", hint="choose another place"
+            f"cannot write to {made.parent}: {error.strerror}", hint="choose another directory"
         ) from error
-    except ValueError as error:  # a zero byte, which no name of a file holds
-        raise ExportDirectoryError(f"{str(made)!r}: {error}", hint="choose another place") from None
+    except ValueError as error:  # a null byte, which file names cannot contain
+        raise ExportDirectoryError(
+            f"{str(made)!r}: {error}", hint="choose another directory"
+        ) from None
 
 
 def _write(
@@ -185,7 +188,7 @@ def _write(
     progress: Progress | None,
 ) -> None:
     (kind, name), ready = form, with_level(target)
-    artifact, _ = make(module, ready, BuildOptions(progress=_scaled(progress)))
+    artifact, _ = compile_artifact(module, ready, BuildOptions(progress=_scaled(progress)))
     functions = _functions(artifact)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
@@ -202,7 +205,7 @@ def _write(
     shim = compile_shim(
         model_source(model, wasm=kind == "wasm", pool=kind == "shared"), folder, ready
     )
-    parts = {**artifact.objects, "support": support_object(ready), "shim": shim.read_bytes()}
+    parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
     shim.unlink()
     _link(parts, library, ready, (kind, model))
     _write_manifest(folder, model, ready, kind)
@@ -211,14 +214,14 @@ def _write(
 
 
 def _scaled(progress: Progress | None) -> Progress | None:
-    """Leave a tenth of the way to linking."""
+    """Return a callback that maps progress to the first 90 %; linking takes the rest."""
     return progress and (lambda fraction, message: progress(0.9 * fraction, message))
 
 
 def _link(
     parts: Mapping[str, bytes], library: Path, target: Target, form: tuple[str, Model]
 ) -> None:
-    """Make the library; inner names become the model's own, so that models do not meet."""
+    """Link the library; internal symbols become unique, so that models do not conflict."""
     kind, model = form
     own = parts if kind == "wasm" else rename(parts, model.name)
     with tempfile.TemporaryDirectory() as work:
@@ -248,27 +251,29 @@ def _write_kernels(
     progress: Progress | None,
 ) -> None:
     kind, name = form
-    artifact, _ = make(module, target, BuildOptions(progress=progress))
+    artifact, _ = compile_artifact(module, target, BuildOptions(progress=progress))
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
     write_manifest(folder, name, {**facts, "kernels": kernels})
 
 
 def _python(name: str) -> str:
-    """Write the loader of a shared library; it lays the pool out as the support code does."""
+    """Return the Python loader of a shared library, with the pool layout of the runtime library."""
     words = {
         word.removeprefix("POOL_"): offset
         for word, offset in vars(layout).items()
         if word.startswith("POOL_")
     }
     text = (NATIVE / "loader.py").read_text(encoding="utf-8")
+    text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
     return text.replace("@NAME@", name).replace("{}  # @POOL@", json.dumps(words))
 
 
 def _javascript(model: Model) -> str:
-    """Write the loader of a WebAssembly module."""
+    """Return the JavaScript loader of a WebAssembly module."""
     facts = json.dumps(_function_facts(model), indent=1)
     text = (NATIVE / "loader.mjs").read_text(encoding="utf-8")
+    text = text.replace("@MESSAGES@", loader_table(IN_JAVASCRIPT))
     return text.replace("@NAME@", model.name).replace("@FUNCTIONS@", facts)
 
 
@@ -285,7 +290,7 @@ def _function_facts(model: Model) -> list[Json]:
 
 
 def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
-    """Choose what is exported: of a kernel that nobody calls, the form that gives results."""
+    """Return the functions to export; of entry kernels, the variant that returns results."""
     specs = {f.name: f for f in artifact.functions}
     chosen = [
         f for n, f in specs.items()
@@ -294,8 +299,8 @@ def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
     for f in chosen:
         if f.libraries:
             raise ExportError(
-                f"function {f.name!r} calls {', '.join(f.libraries)} of a library",
-                hint="leave dispatch_to_library out",
+                f"function {f.name!r} calls library functions: {', '.join(f.libraries)}",
+                hint="exported programs cannot call libraries; use operators instead",
             )
     check_functions(public_name(f.name) for f in chosen if not f.prepares)
     return tuple(chosen)
@@ -306,8 +311,8 @@ def _constants(
 ) -> dict[str, Constant]:
     prepared = {r.name for f in functions if f.prepares for r in f.results}
     used = {key for f in functions for key in f.constants} - prepared
-    known = {**module.constants, **artifact.constants}
-    return {key: known[key] for key in sorted(used)}
+    constants = {**module.constants, **artifact.constants}
+    return {key: constants[key] for key in sorted(used)}
 
 
 def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> None:

@@ -1,8 +1,8 @@
-"""Give the inner functions of a model names of its own, so that two models fit one program.
+"""Renaming of the internal symbols of a model, so that one program can link several models.
 
-Objects that are linked into a user's program keep their global symbols, and those of every model
-are called alike (``tw_open_call``, a kernel's name). Works on relocatable 64-bit ELF files: the
-table of names is written anew behind the file, and the symbols point there.
+Objects that are linked into a program keep their global symbols, which have the same names in
+every model (``tw_open_call``, kernel names). For relocatable 64-bit ELF files, this module appends
+a new string table with unique names, and makes the symbols refer to it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Final
 from .errors import LinkError
 
 _MAGIC: Final = b"\x7fELF\x02\x01"
-"""64 bits, the lowest byte first."""
+"""The first bytes of a little-endian 64-bit ELF file."""
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _SYMTAB: Final = 2
 _SECTIONS_AT: Final = 0x28
 _SECTION_COUNT_AT: Final = 0x3C
 _HIDDEN: Final = 2
-_LINKERS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
-"""What the linker itself defines."""
+_LINKER_SYMBOLS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+"""The symbols that the linker defines."""
 _LOCAL: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Symbol:
-    """A global symbol: where its entry lies, its name, whether this file defines it."""
+    """A global symbol: the offset of its entry, its name, and whether this file defines it."""
 
     at: int
     name: str
@@ -38,7 +38,7 @@ class _Symbol:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """An object file: its bytes, where the header of the names' section lies, its symbols."""
+    """An object file: its bytes, the header offset of its string table, the table, its symbols."""
 
     data: bytes
     names_header: int
@@ -47,34 +47,34 @@ class _Object:
 
 
 def rename(objects: Mapping[str, bytes], public: str) -> dict[str, bytes]:
-    """Rename what the objects define for each other; what is public keeps its name.
+    """Rename the internal symbols of objects; public symbols keep their names.
 
     Parameters
     ----------
     objects : Mapping of str to bytes
-        The object files of a model, by any names.
+        The object files of a model by name.
     public : str
-        Symbols that begin with it and an underscore are the model's interface. All others become
-        ``PUBLIC__inner_NAME`` and cannot be seen from outside a library that they are linked into.
+        The prefix of the public symbols: those that begin with it and an underscore. All others
+        become ``PUBLIC__inner_NAME`` with hidden visibility.
 
     Returns
     -------
     dict of str to bytes
-        The files by the same names.
+        The renamed object files by the same names.
 
     Raises
     ------
     LinkError
-        If a file is no such object, or what one needs nobody defines.
+        If a file is not a 64-bit ELF object, or a symbol is undefined.
     """
     read = {name: _read(name, data) for name, data in objects.items()}
     symbols = [s for o in read.values() for s in o.symbols]
     defined = {s.name for s in symbols if s.defined}
-    lacking = sorted({s.name for s in symbols} - defined - _LINKERS)
-    if lacking:
+    undefined = sorted({s.name for s in symbols} - defined - _LINKER_SYMBOLS)
+    if undefined:
         raise LinkError(
-            f"the code needs {', '.join(lacking)}, which nothing defines",
-            hint="please report this with the program",
+            f"undefined symbols: {', '.join(undefined)}",
+            hint="please report this defect, with the program",
         )
     inner = {n for n in defined if not n.startswith(f"{public}_")}
     return {name: _renamed(o, inner, f"{public}__inner_") for name, o in read.items()}
@@ -82,17 +82,19 @@ def rename(objects: Mapping[str, bytes], public: str) -> dict[str, bytes]:
 
 def _read(file: str, data: bytes) -> _Object:
     if data[: len(_MAGIC)] != _MAGIC:
-        raise LinkError(f"{file!r} is no 64-bit object file", hint="please report this")
+        raise LinkError(
+            f"{file!r} is not a 64-bit ELF object file", hint="please report this defect"
+        )
     (start,) = struct.unpack_from("<Q", data, _SECTIONS_AT)
     (count,) = struct.unpack_from("<H", data, _SECTION_COUNT_AT)
     for k in range(count):
         _, kind, _, _, at, length, link, *_ = _section(data, start, k)
         if kind == _SYMTAB:
-            place, size = _section(data, start, link)[4:6]
-            names = data[place : place + size]
+            offset, size = _section(data, start, link)[4:6]
+            names = data[offset : offset + size]
             symbols = tuple(_symbols(data, at, length, names))
             return _Object(data, start + link * _SECTION.size, names, symbols)
-    raise LinkError(f"{file!r} has no symbols", hint="please report this")
+    raise LinkError(f"{file!r} has no symbol table", hint="please report this defect")
 
 
 def _section(data: bytes, start: int, number: int) -> tuple[int, ...]:
@@ -106,18 +108,17 @@ def _symbols(data: bytes, start: int, size: int, names: bytes) -> Iterator[_Symb
             yield _Symbol(at, names[name : names.index(0, name)].decode(), section != 0)
 
 
-def _renamed(known: _Object, inner: set[str], prefix: str) -> bytes:
-    """Write the file with longer names behind it; the old names' bytes stay, unused."""
-    data, names = bytearray(known.data), bytearray(known.names)
-    for symbol in known.symbols:
+def _renamed(original: _Object, inner: set[str], prefix: str) -> bytes:
+    """Return the file with a new string table appended; the old one remains, unused."""
+    data, names = bytearray(original.data), bytearray(original.names)
+    for symbol in original.symbols:
         if symbol.name not in inner:
             continue
         _, info, _, section, value, size = _SYMBOL.unpack_from(data, symbol.at)
         entry = (len(names), info, _HIDDEN, section, value, size)
         _SYMBOL.pack_into(data, symbol.at, *entry)
         names += f"{prefix}{symbol.name}".encode() + b"\0"
-    place = len(data)
-    header = list(_SECTION.unpack_from(data, known.names_header))
-    header[4:6] = place, len(names)
-    _SECTION.pack_into(data, known.names_header, *header)
+    header = list(_SECTION.unpack_from(data, original.names_header))
+    header[4:6] = len(data), len(names)
+    _SECTION.pack_into(data, original.names_header, *header)
     return bytes(data + names)

@@ -1,34 +1,37 @@
-"""The tables of one model, as C: what its functions take, check and refer to."""
+"""The generated C file and header of a model: tables, messages, and public functions."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...ir.dtype import dtype
-from ...ir.host import layout
-from ...ir.thread import table
-from ..lower.flow.function import entry_symbol
-from ..lower.host import CODE_CHECK
-from ..lower.wrap import public_name
-from ..manifest import FunctionSpec, ParamSpec, Site
+from ...ir.thread import runtime_table
+from ..lower.host.entry_wrappers import public_name
+from ..lower.host.function import entry_symbol
+from ..lower.host.to_thread import CODE_CHECK
+from ..manifest import CheckSite, FunctionSpec, ParamSpec
+from ..rtlib import layout
+from .c_messages import c_functions, c_text
 from .weights import Weights
 
 _SITES: Final = (
     "argument", "dimension", "stride", "bound", "fact", "alias", "check", "negative", "overflow",
     "memory", "divisor", "library", "device", "grid", "launch",
 )  # fmt: skip
-_CODES: Final = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 
 _TYPES = """
-typedef struct { const char *name, *annotation, *dtype; int32_t rank, integer; } tw_param;
+typedef struct {
+  const char *name, *annotation, *dtype, *access;
+  int32_t rank, bytes, integer;
+} tw_param;
 typedef struct {
   int32_t kind, param, dim, other;
   const char *text;
   const char *names[5];
 } tw_site;
+typedef struct { const char *kernel, *binding; } tw_launch;
 typedef struct { int64_t offset; int32_t prepared; } tw_constant;
 typedef struct {
   const char *name;
@@ -38,16 +41,25 @@ typedef struct {
   const tw_site *sites;
   const int32_t *constants;
   int32_t constant_count, prepares;
-  int64_t slot;
+  const tw_launch *launches;
+  int64_t launch_count, slot;
 } tw_function;
 """
 
 
+_EQUAL_TEXT: Final = """\
+static int equal_text(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return *a == *b;
+}"""
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is exported: the model's name, its functions in order, weights, and features needed.
+    """An exported model.
 
-    ``threads`` are the workers that memory is reserved for.
+    ``functions`` are in the order of the tables. ``features`` are the processor features that the
+    library requires. ``threads`` is the number of workers that memory is reserved for.
     """
 
     name: str
@@ -58,39 +70,31 @@ class Model:
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:
-        """The functions that a user calls."""
+        """The functions that users call."""
         return tuple(f for f in self.functions if not f.prepares)
 
 
-def c_text(text: str) -> str:
-    """Write a string as C does."""
-    return json.dumps(text.encode("ascii", "backslashreplace").decode())
-
-
-def dtype_code(param: ParamSpec) -> tuple[int, int]:
-    """Give DLPack's code and bits of a parameter's elements."""
-    of = dtype(param.dtype)
-    return _CODES[of.kind], of.bits
-
-
 def symbol_of(model: Model, spec: FunctionSpec) -> str:
-    """Give the C name of a function."""
+    """Return the C name of a function."""
     return f"{model.name}_{public_name(spec.name)}"
 
 
 def written_results(spec: FunctionSpec) -> tuple[int, ...]:
-    """Give the positions of the results that are new tensors, not parameters written in place."""
+    """Return the positions of the results that are new tensors, not parameters written in place."""
     return tuple(k for k, r in enumerate(spec.results) if r.param < 0)
 
 
-# ---------------------------------------------------------------- the generated file
-
-
 def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
-    """Write the C file of a model: layout, tables, the shim, and the public functions.
+    """Return the C file of a model.
 
-    A WebAssembly module also gets memory and a way to open the model on it; ``pool`` shows the
-    pool of threads to a loader in another language.
+    Parameters
+    ----------
+    model : Model
+        The model.
+    wasm : bool
+        Whether to add the allocator and the start function of a WebAssembly module.
+    pool : bool
+        Whether to export the thread pool, for loaders in other languages.
     """
     parts = [
         f'#include "{model.name}.h"',
@@ -99,9 +103,11 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         *_defines(model),
         _TYPES,
         *_tables(model),
-        _same(),
+        _EQUAL_TEXT,
         '#include "processor.c"',
         '#include "sha256.c"',
+        '#include "messages.c"',
+        *c_functions(),
         '#include "shim.c"',
         '#include "memory.c"',
         *_public(model),
@@ -111,20 +117,17 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
     return "\n".join(parts) + "\n"
 
 
-def _same() -> str:
-    return (
-        "static int same(const char *a, const char *b) {\n"
-        "  while (*a && *a == *b) a++, b++;\n  return *a == *b;\n}"
-    )
-
-
 def _defines(model: Model) -> Iterator[str]:
     names = ("VERSION", "ALLOC", "FREE", "PARALLEL", "ERROR", "THREADS", "LIBRARY", "PROFILE")
     for name in (*names, "RELEASE", "USER", "SIZE"):
-        yield f"#define TABLE_{name} {getattr(table, name)}"
+        yield f"#define TABLE_{name} {getattr(runtime_table, name)}"
     for name in ("SITE", "NUMBERS", "CODE", "TEXT", "A", "B", "OPERANDS"):
         yield f"#define CALL_{name} {getattr(layout, f'CALL_{name}')}"
+    for name in ("DTYPE", "RANK", "DEVICE", "STRIDES", "ALIGNMENT", "READ_ONLY"):
+        yield f"#define PROBLEM_{name} {getattr(layout, f'PROBLEM_{name}')}"
     yield f"#define CODE_CHECK {CODE_CHECK}"
+    yield f"#define CODE_BOUNDS {runtime_table.CODE_BOUNDS}"
+    yield f"#define CODE_RANGE {runtime_table.CODE_RANGE}"
     yield f"#define INSTANCE_CONSTANTS {layout.INSTANCE_CONSTANTS}"
     yield f"#define INSTANCE_SLOTS {layout.INSTANCE_SLOTS}"
     yield f"#define SLOT_COUNT {layout.SLOT_COUNT}"
@@ -151,27 +154,27 @@ def _tables(model: Model) -> Iterator[str]:
     yield f"static const unsigned char weights_digest[32] = {{{digest}}};"
     needed = "".join(f"{c_text(f)}, " for f in model.features)
     yield f"static const char *const needed_features[] = {{{needed}0}};"
-    places = _constant_places(model)
-    entries = ", ".join(f"{{INT64_C({o}), {p}}}" for o, p in places.values())
+    sources = _constant_sources(model)
+    entries = ", ".join(f"{{INT64_C({o}), {p}}}" for o, p in sources.values())
     yield f"static const tw_constant constants[] = {{{entries or '{0, -1}'}}};"
-    yield from _function_tables(model, list(places))
+    yield from _function_tables(model, list(sources))
     yield f"static const int32_t order[] = {{{', '.join(map(str, in_order(model)))}}};"
 
 
-def _constant_places(model: Model) -> Mapping[str, tuple[int, int]]:
-    """Give for each constant where it lies in the file, or which prepared result it is."""
-    places = {name: (offset, -1) for name, offset in model.weights.offsets.items()}
+def _constant_sources(model: Model) -> Mapping[str, tuple[int, int]]:
+    """Return per constant: offset in the file and -1, or 0 and the index of a prepared result."""
+    sources = {name: (offset, -1) for name, offset in model.weights.offsets.items()}
     position = 0
     for function in model.functions:
         if function.prepares:
             for result in function.results:
-                places[result.name] = (0, position)
+                sources[result.name] = (0, position)
                 position += 1
-    return places
+    return sources
 
 
 def in_order(model: Model) -> list[int]:
-    """Order the functions so that what prepares a constant comes before who uses it."""
+    """Return the order in which functions run or are bound: constants before their users."""
     makers = {r.name: k for k, f in enumerate(model.functions) if f.prepares for r in f.results}
     done: dict[int, None] = {}
 
@@ -200,31 +203,31 @@ def _function_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
         yield f"static const int32_t constants_{k}[] = {{{used or '0'}}};"
         first = prepared if f.prepares else -1
         prepared += len(f.results) if f.prepares else 0
+        launches = ", ".join(f"{{{c_text(x.kernel)}, {c_text(x.binding)}}}" for x in f.launches)
+        yield f"static const tw_launch launches_{k}[] = {{{launches or '{0}'}}};"
         records.append(
             f"{{{c_text(public_name(f.name))}, {entry_symbol(f.name)}, params_{k}, "
             f"{len(f.params)}, {len(f.results)}, sites_{k}, constants_{k}, {len(f.constants)}, "
-            f"{first}, {f.slot}}}"
+            f"{first}, launches_{k}, {len(f.launches)}, {f.slot}}}"
         )
     yield "static const tw_function functions[] = {\n  " + ",\n  ".join(records) + "\n};"
 
 
 def _param(param: ParamSpec) -> str:
     integer = int(param.form == "integer")
-    words = (c_text(t) for t in (param.name, param.annotation, param.dtype))
-    return f"{{{', '.join(words)}, {param.rank}, {integer}}}"
+    texts = (param.name, param.annotation, param.dtype, param.access)
+    width = dtype(param.dtype).bytes
+    return f"{{{', '.join(map(c_text, texts))}, {param.rank}, {width}, {integer}}}"
 
 
-def _site(site: Site) -> str:
+def _site(site: CheckSite) -> str:
     names = "".join(f"{c_text(n)}, " for n in site.names[:4])
     numbers = (_SITES.index(site.kind), site.param, site.dim, site.other)
     return f"{{{', '.join(map(str, numbers))}, {c_text(site.text)}, {{{names}0}}}}"
 
 
-# ---------------------------------------------------------------- public functions
-
-
 def prototypes(model: Model) -> Iterator[str]:
-    """Write the declarations of the public functions, with what each parameter is."""
+    """Yield the declarations of the public functions, with a comment on their parameters."""
     for spec in model.public:
         lines = [f" * {p.name}: {p.annotation}, {p.access}" for p in spec.params]
         lines += [f" * result {k}: {spec.results[k].name}" for k in written_results(spec)]
@@ -265,14 +268,13 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
         "  if (code) return code;",
     ]
     for k in results:
-        missing = 'fail(error, TW_ERROR_NULL, "nowhere to put a result (null)")'
-        lines.append(f"  if (!result_{k}) return {missing};")
+        lines.append(f"  if (!result_{k}) return fail_null_result(begin(error), {k});")
         lines.append(f"  *result_{k} = 0;")
     for k, p in enumerate(spec.params):
         form = "FORM_INTEGER" if p.form == "integer" else "FORM_DLPACK"
         value = f"(uint64_t){p.name}_" if p.form == "integer" else f"WORD({p.name}_)"
         if p.form == "tensor":
-            check = f"refuse_tensor(&functions[{number}], {k}, {p.name}_, error)"
+            check = f"check_tensor(&functions[{number}], {k}, {p.name}_, error)"
             lines.append(f"  if ((code = {check})) return code;")
         lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k}] = {form};")
         lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k + 1}] = {value};")
@@ -284,12 +286,12 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
 
 
 def header_text(model: Model) -> str:
-    """Write the public header of a model."""
+    """Return the public header of a model."""
     name, guard = model.name, f"TILEWRIGHT_{model.name.upper()}_H"
     declared = "\n\n".join(prototypes(model))
     return f"""\
-/* Model {name}, compiled by Tilewright. Every function answers TW_OK or the code of an error, and
- * fills in error unless that is null. Several threads may call one model at once. */
+/* Model {name}, compiled by Tilewright. Every function returns TW_OK or an error code, and writes
+ * to error unless it is null. Several threads may call one model concurrently. */
 #ifndef {guard}
 #define {guard}
 
@@ -307,20 +309,20 @@ extern "C" {{
 
 typedef struct {name}_model {name}_model;
 
-/* Bytes of {name}.safetensors. */
+/* The size of {name}.safetensors in bytes. */
 #define {name}_WEIGHTS_SIZE INT64_C({model.weights.size})
 
-/* Threads that a runtime may have at most. */
+/* The maximum number of threads of a runtime. */
 #define {name}_MOST_THREADS {model.threads}
 
 TW_EXPORT int32_t {name}_abi_version(void);
 
-/* Open a model. weights are the bytes of {name}.safetensors, at a multiple of 16 bytes; they and
- * the runtime have to live as long as the model. */
+/* Open a model. weights are the bytes of {name}.safetensors, aligned to 16 bytes. The weights and
+ * the context of the runtime must outlive the model. */
 TW_EXPORT int32_t {name}_open(const tw_runtime *runtime, const void *weights, int64_t bytes,
                               {name}_model **model, tw_error *error);
 
-/* Free a model that no call is using. Results live on. */
+/* Free a model. No call may be running. Results remain valid. */
 TW_EXPORT void {name}_close({name}_model *model);
 
 {declared}

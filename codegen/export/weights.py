@@ -1,7 +1,7 @@
-"""Weights as a safetensors file: a length, a JSON header, and the tensors one after the other.
+"""Weights as a safetensors file: a length, a JSON header, and the tensors in sequence.
 
-The header also holds the sha256 of all that follows it, so that the weights of two models differ
-there even where their tensors are called alike and have the same shapes.
+The header also contains the sha256 of the tensors, so the headers of two models differ even if
+their tensors have the same names and shapes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _NAMES: Final = {
     "u8": "U8", "u16": "U16", "u32": "U32", "u64": "U64",
 }  # fmt: skip
 _ALIGNED: Final = 64
-"""The tensors begin at a multiple of so many bytes."""
+"""The alignment of the first tensor in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A file of weights: what it begins with, how long it is, and where each tensor lies.
+    """A file of weights: its header, its size, and the offset of each tensor.
 
     Parameters
     ----------
     header : bytes
-        Everything before the first tensor.
+        The bytes before the first tensor.
     digest : bytes
-        The sha256 of everything behind the header.
+        The sha256 of the bytes after the header.
     size : int
-        Bytes of the whole file.
+        The size of the file in bytes.
     offsets : Mapping of str to int
-        Bytes from the file's beginning to each tensor.
+        The offset of each tensor in the file, in bytes.
     """
 
     header: bytes
@@ -51,14 +51,14 @@ class Weights:
 
 
 def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
-    """Write constants to a file, the widest elements first, so that each is aligned to its own.
+    """Write constants to a file, widest elements first, so each tensor is aligned to its elements.
 
     Parameters
     ----------
     path : Path
         The file.
     constants : Mapping of str to Constant
-        By name.
+        The constants by name.
     """
     names = sorted(constants, key=lambda k: (-constants[k].dtype.bytes, k))
     digest = _digest(constants, names)

@@ -1,4 +1,4 @@
-"""What ``call_dps_library`` may call: native functions under registered names."""
+"""Library functions for ``call_dps_library``: native functions with registered names."""
 
 from .registry import (
     Operand,

@@ -1,4 +1,4 @@
-"""Matrix products by the BLAS that this process has: NumPy's own, or the system's."""
+"""BLAS matrix products, from the library of NumPy or of the system."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...ir.host.support import gemm
-from ..runtime.support import support_address
+from ..build.rtlib_object import rtlib_address
+from ..rtlib import gemm
 from . import registry
 
 _SYSTEM = ("libopenblas.so.0", "libblas.so.3")
@@ -18,7 +18,7 @@ _ROUTINES = ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_")
 
 
 def _candidates() -> Iterator[str]:
-    """List libraries that may hold a BLAS, NumPy's first: it is loaded already."""
+    """Yield libraries that may contain BLAS, NumPy's first, because it is loaded already."""
     bundled = Path(np.__file__).parent.parent / "numpy.libs"
     yield from (str(path) for path in sorted(bundled.glob("*openblas*")))
     yield from _SYSTEM
@@ -26,7 +26,7 @@ def _candidates() -> Iterator[str]:
 
 @cache
 def blas_routine(name: str) -> int | None:
-    """Give the address of a Fortran BLAS routine such as ``sgemm``; None if there is no BLAS."""
+    """Return the address of a Fortran BLAS routine such as ``sgemm``; None without BLAS."""
     for candidate in _candidates():
         try:
             library = ctypes.CDLL(candidate)
@@ -40,8 +40,8 @@ def blas_routine(name: str) -> int | None:
 
 
 def register() -> None:
-    """Register ``blas.sgemm`` and ``blas.dgemm`` where a BLAS is found."""
+    """Register ``blas.sgemm`` and ``blas.dgemm`` if BLAS is found."""
     for name, adapter in (("sgemm", gemm.sgemm), ("dgemm", gemm.dgemm)):
         routine = blas_routine(name)
         if routine is not None:
-            registry.register_address(f"blas.{name}", support_address(adapter), user=routine)
+            registry.register_address(f"blas.{name}", rtlib_address(adapter), user=routine)

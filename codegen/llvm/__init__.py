@@ -1,4 +1,4 @@
-"""Thread-level IR to LLVM and machine code, for kernels and the host flow alike."""
+"""Code generation from thread IR to LLVM IR and machine code, for kernels and the host flow."""
 
 from .compile import CodeGenerationError, assembly, compile_text, image, optimized_text
 from .locations import Instruction, instructions

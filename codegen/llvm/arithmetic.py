@@ -1,12 +1,14 @@
-"""Functions of elements as LLVM instructions, total as DESIGN defines them.
+"""Elementwise operations as LLVM instructions.
 
-Half precision is computed in single precision and rounded after every operation.
+Every operation is defined for all operands: integers wrap, shifts beyond the width and division by
+zero have defined results. Half precision is computed in single precision and rounded after every
+operation.
 """
 
 from __future__ import annotations
 
+from ...errors import TilewrightError
 from ...ir.dtype import f32
-from ...ir.errors import TilewrightError
 from ...ir.thread.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp
 from ...ir.thread.types import VectorType
 from . import fused
@@ -16,14 +18,14 @@ from .types import constant, mangled, splat, type_name, vector
 
 
 class UnsupportedOperationError(TilewrightError):
-    """An operation that is not defined on this element type."""
+    """An operation that is not defined for a dtype."""
 
     title = "Unsupported operation"
 
 
 def _undefined(em: Emitter, op: str, of: VectorType) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"operation {op!r} is not defined on {of}", where=f"function {em.function.name!r}"
+        f"operation {op!r} is not defined for type {of}", where=f"function {em.function.name!r}"
     )
 
 
@@ -34,8 +36,6 @@ def _wide(of: VectorType) -> VectorType:
 def _is_half(of: VectorType) -> bool:
     return of.dtype.is_float and of.dtype.bits == 16
 
-
-# ---------------------------------------------------------------- one operand
 
 _ROUNDING = {
     "floor": "floor",
@@ -48,7 +48,7 @@ _ROUNDING = {
 
 
 def unary(em: Emitter, op: UnaryOp, x: str, of: VectorType) -> str:
-    """Apply a function of one operand."""
+    """Emit a unary operation; return its result."""
     if _is_half(of):
         wide = _wide(of)
         result = unary(em, op, convert(em, x, of, wide), wide)
@@ -85,8 +85,6 @@ def _float_unary(em: Emitter, op: UnaryOp, x: str, of: VectorType) -> str:
     return em.call(f"llvm.{_ROUNDING[op]}.{mangled(of)}", name, ((name, x),))
 
 
-# ---------------------------------------------------------------- two operands
-
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _TRUTH = {
@@ -102,7 +100,7 @@ _TRUTH = {
 
 
 def binary(em: Emitter, op: BinaryOp, x: str, y: str, of: VectorType) -> str:
-    """Apply a function of two operands."""
+    """Emit a binary operation; return its result."""
     name = type_name(of)
     if _is_half(of):
         wide = _wide(of)
@@ -156,7 +154,7 @@ def _shift(em: Emitter, op: BinaryOp, x: str, y: str, of: VectorType) -> str:
 
 
 def _division(em: Emitter, op: BinaryOp, x: str, y: str, of: VectorType) -> str:
-    """Divide so that nothing traps: by 0 gives 0, by -1 is a negation that wraps."""
+    """Emit a division that never traps: 0 for divisor 0, wrapping negation for divisor -1."""
     name = type_name(of)
     zero = constant(0, of)
     by_zero = em.op(f"icmp eq {name} {y}, {zero}")
@@ -186,13 +184,11 @@ def _floored(em: Emitter, quotient: str, rest: str, y: str, of: VectorType) -> t
     return em.op(f"add {name} {quotient}, {step}"), em.op(f"add {name} {rest}, {correction}")
 
 
-# ---------------------------------------------------------------- others
-
 _ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 
 
 def compare(em: Emitter, op: CompareOp, x: str, y: str, of: VectorType) -> str:
-    """Compare in every lane."""
+    """Emit a comparison per lane; return its result."""
     if _is_half(of):
         wide = _wide(of)
         return compare(em, op, convert(em, x, of, wide), convert(em, y, of, wide), wide)
@@ -206,19 +202,19 @@ def compare(em: Emitter, op: CompareOp, x: str, y: str, of: VectorType) -> str:
 
 
 def fma(em: Emitter, a: str, b: str, c: str, of: VectorType) -> str:
-    """Multiply and add, rounding floats once."""
+    """Emit a fused multiply-add, with one rounding for floats."""
     if not of.dtype.is_float or _is_half(of):
         return binary(em, "add", binary(em, "mul", a, b, of), c, of)
     name = type_name(of)
     if of.dtype.bits == 64 and not em.module.fused:
         return fused.multiply_add(em, a, b, c, of.lanes)
-    # Where no instruction rounds once, the library's function would cost a hundred times as much.
+    # Without a fused instruction, the library function is about 100 times as slow.
     word = "fma" if em.module.fused else "fmuladd"
     return em.call(f"llvm.{word}.{mangled(of)}", name, ((name, a), (name, b), (name, c)))
 
 
 def reduce_lanes(em: Emitter, op: ReduceOp, x: str, of: VectorType) -> str:
-    """Combine all lanes pairwise, halves first, so that the error grows with the logarithm."""
+    """Emit a pairwise reduction of all lanes, whose error grows with the logarithm of lanes."""
     lanes = of.lanes
     if of.dtype.kind == "bool" and lanes > 1:
         return em.call(f"llvm.vector.reduce.{_TRUTH[op]}.v{lanes}i1", "i1", ((type_name(of), x),))

@@ -1,10 +1,10 @@
-"""Conversions between element types, total as DESIGN defines them."""
+"""Conversions between dtypes: floats to integers saturate, NaN becomes 0, integers wrap."""
 
 from __future__ import annotations
 
 from ...ir.dtype import DType, f32, f64
 from ...ir.thread.types import VectorType
-from . import halves
+from . import f16_conversion
 from .emitter import Emitter
 from .types import constant, mangled, splat, type_name, vector
 
@@ -14,7 +14,7 @@ def _retyped(of: VectorType, dtype: DType) -> VectorType:
 
 
 def convert(em: Emitter, operand: str, source: VectorType, target: VectorType) -> str:
-    """Convert numbers: floats to integers saturate, NaN becomes 0, integers wrap."""
+    """Emit a conversion between types with equal lanes; return its result."""
     a, b = source.dtype, target.dtype
     if a == b:
         return operand
@@ -80,14 +80,14 @@ def _float_to_float(em: Emitter, operand: str, source: VectorType, target: Vecto
     if target.dtype.kind == "bfloat":
         return _narrow_bfloat(em, operand, source.lanes)
     if not em.module.halves:
-        return halves.narrow(em, operand, source.lanes)
+        return f16_conversion.narrow(em, operand, source.lanes)
     return em.op(f"fptrunc {type_name(single)} {operand} to {type_name(target)}")
 
 
 def _widen_half(em: Emitter, operand: str, source: VectorType) -> str:
     single = vector("float", source.lanes)
     if source.dtype.kind == "float" and not em.module.halves:
-        return halves.widen(em, operand, source.lanes)
+        return f16_conversion.widen(em, operand, source.lanes)
     if source.dtype.kind == "float":
         return em.op(f"fpext {type_name(source)} {operand} to {single}")
     words = vector("i32", source.lanes)
@@ -97,7 +97,7 @@ def _widen_half(em: Emitter, operand: str, source: VectorType) -> str:
 
 
 def _narrow_bfloat(em: Emitter, operand: str, lanes: int) -> str:
-    """Round to nearest even by adding half a unit to the bits; NaN keeps its sign, made quiet."""
+    """Round to nearest even by adding half a unit to the bits; NaN becomes a quiet NaN."""
     words, single, bit = vector("i32", lanes), vector("float", lanes), vector("i1", lanes)
 
     def number(value: int) -> str:
@@ -116,9 +116,10 @@ def _narrow_bfloat(em: Emitter, operand: str, lanes: int) -> str:
 
 
 def _round_to_odd(em: Emitter, operand: str, lanes: int) -> str:
-    """Narrow doubles so that rounding once more, to 16 bits, is as rounding once.
+    """Round doubles to odd singles, so a second rounding to 16 bits is correct.
 
-    The last bit of an inexact result is set after truncation, which keeps it off every tie.
+    An inexact result is truncated and its last bit is set, so it is never halfway between two
+    16-bit numbers.
     """
     double, single = vector("double", lanes), vector("float", lanes)
     words, bit = vector("i32", lanes), vector("i1", lanes)

@@ -1,4 +1,7 @@
-"""LLVM text into machine code. An unsupported intrinsic can abort: run this in a worker."""
+"""Compilation of LLVM text to machine code.
+
+An unsupported intrinsic can abort the process, so compilation runs in a worker process.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ from functools import cache
 
 from llvmlite import binding
 
-from ...ir.errors import TilewrightError
-from ...ir.target import Target
-from ..cpu import resolve
-from ..nvidia import Image, assemble, assembler, resolve_gpu
-from ..nvidia.machine import TRIPLE
-from ..processors import Cpu
+from ...errors import TilewrightError
+from ...target.cpus import Cpu
+from ...target.gpus import TRIPLE, resolve_gpu
+from ...target.target import Target
+from ..nvidia import Image, assemble, assembler
+from .processor import resolve
 
 
 class CodeGenerationError(TilewrightError):
-    """LLVM refuses what was generated; a defect of Tilewright, with the text to report."""
+    """Generated LLVM IR that LLVM rejects, which is a bug of Tilewright."""
 
     title = "Code generation failed"
 
@@ -28,7 +31,7 @@ def _initialize_all() -> None:
 
 
 def target_machine(cpu: Cpu) -> binding.TargetMachine:
-    """Give LLVM's description of a processor."""
+    """Return the LLVM target machine of a CPU."""
     _initialize_all()
     return binding.Target.from_triple(cpu.triple).create_target_machine(
         cpu=cpu.name, features=cpu.features, opt=2, reloc="pic", codemodel="small", abiname=cpu.abi
@@ -36,7 +39,7 @@ def target_machine(cpu: Cpu) -> binding.TargetMachine:
 
 
 def machine_for(target: Target) -> binding.TargetMachine:
-    """Give LLVM's description of a target's machine."""
+    """Return the LLVM target machine of a target."""
     if not target.is_gpu:
         return target_machine(resolve(target))
     _initialize_all()
@@ -52,7 +55,8 @@ def _parse(text: str) -> binding.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise CodeGenerationError(
-            str(error).strip(), hint="please report this with the program"
+            str(error).strip(),
+            hint="this is a bug in the code generator; report it with the program",
         ) from error
     return module
 
@@ -62,7 +66,7 @@ def _optimized(text: str, machine: binding.TargetMachine, opt: int) -> binding.M
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=opt)
-    # Vectors and unrolled tiles are explicit in the text: LLVM's own guesses only cost time.
+    # Vectors and unrolled tiles are explicit in the IR, so LLVM's vectorizers only cost time.
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = binding.create_pass_builder(machine, options)
@@ -77,11 +81,11 @@ def compile_text(text: str, target: Target, *, opt: int = 2) -> bytes:
     Parameters
     ----------
     text : str
-        What :func:`emit_module` gave.
+        The result of :func:`emit_module`.
     target : Target
-        The same target.
+        The target that the module was emitted for.
     opt : int
-        LLVM's optimisation level, 0 to 3.
+        The LLVM optimization level, 0 to 3.
 
     Returns
     -------
@@ -98,39 +102,39 @@ def compile_text(text: str, target: Target, *, opt: int = 2) -> bytes:
 
 
 def optimized_text(text: str, target: Target, *, opt: int = 2) -> str:
-    """Give the module after LLVM's passes, as text."""
+    """Return the optimized LLVM IR of a module as text."""
     return str(_optimized(text, machine_for(target), opt))
 
 
 def assembly(text: str, target: Target, *, opt: int = 2) -> str:
-    """Give the machine code of a module as assembly text; PTX for a GPU."""
+    """Return the assembly text of a module; PTX for a GPU."""
     machine = machine_for(target)
     return machine.emit_assembly(_optimized(text, machine, opt))
 
 
 def image(text: str, target: Target, *, opt: int = 2) -> Image:
-    """Compile a module of kernels to what a GPU loads.
+    """Compile a module of GPU kernels to a loadable image.
 
     Parameters
     ----------
     text : str
-        What :func:`emit_module` gave for a GPU.
+        The result of :func:`emit_module` for a GPU.
     target : Target
-        The same target.
+        The target that the module was emitted for.
     opt : int
-        LLVM's optimisation level, 0 to 3.
+        The LLVM optimization level, 0 to 3.
 
     Returns
     -------
     Image
-        PTX, and machine code with what it takes where the assembler is installed.
+        PTX; with the assembler installed also machine code and resource usage.
 
     Raises
     ------
     CodeGenerationError
         If LLVM cannot parse or verify the text.
     AssemblerError
-        If ``ptxas`` refuses what LLVM made.
+        If ``ptxas`` rejects the PTX.
     """
     ptx = assembly(text, target, opt=opt)
     if assembler() is None:

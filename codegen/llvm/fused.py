@@ -1,4 +1,4 @@
-"""Multiply and add in double precision where no instruction does both: with the error of each."""
+"""Emulation of a fused multiply-add in double precision by error-free transformations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ _HALF_OF_THE_BITS = "0x41A0000002000000"  # 2**27 + 1
 
 
 def multiply_add(em: Emitter, a: str, b: str, c: str, lanes: int) -> str:
-    """Give ``a * b + c`` to within a unit of the last place however much of it cancels.
+    """Emit ``a * b + c`` with an error below one unit in the last place, despite cancellation.
 
-    The element functions reduce their arguments by differences of nearly equal numbers, where
-    rounding the product first would leave nothing. Where a factor is above ``2**996``, or the
-    result is not finite, the product is rounded first.
+    Elementwise functions reduce their arguments by differences of nearly equal numbers, which
+    cancel completely if the product is rounded first. The product is rounded first only if a factor
+    exceeds ``2**996`` or the result is not finite.
 
-    Source: T. J. Dekker, A floating-point technique for extending the available precision, 1971.
+    References
+    ----------
+    T. J. Dekker, A floating-point technique for extending the available precision, 1971.
     """
     double, bit = vector("double", lanes), vector("i1", lanes)
     product = em.op(f"fmul {double} {a}, {b}")
@@ -28,7 +30,7 @@ def multiply_add(em: Emitter, a: str, b: str, c: str, lanes: int) -> str:
     rounded = em.op(f"fadd {double} {first}, {second}")
     correction = em.op(f"fadd {double} {rounded}, {lost}")
     corrected = em.op(f"fadd {double} {total}, {correction}")
-    # Adding a zero would turn -0 into 0.
+    # Adding a correction of zero would turn -0 into 0.
     needed = em.op(f"fcmp one {double} {correction}, {splat('0.0', 'double', lanes)}")
     number = em.op(f"fcmp ord {double} {corrected}, {corrected}")
     use = em.op(f"and {bit} {needed}, {number}")
@@ -47,7 +49,7 @@ def _error_of_product(em: Emitter, factors: tuple[str, str], product: str, lanes
 
 
 def _halves(em: Emitter, x: str, lanes: int) -> tuple[str, str]:
-    """Cut a number into two of 26 bits each, whose products are exact."""
+    """Split a number into two with 26 bits each, whose products are exact."""
     double = vector("double", lanes)
     scaled = em.op(f"fmul {double} {x}, {splat(_HALF_OF_THE_BITS, 'double', lanes)}")
     rest = em.op(f"fsub {double} {scaled}, {x}")

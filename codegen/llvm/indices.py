@@ -1,8 +1,7 @@
-"""Symbolic integers and predicates as LLVM instructions, scalar or one value a lane.
+"""Symbolic integers and predicates as LLVM instructions, scalar or one value per lane.
 
-Sums are written outer variables first, so that what a loop does not change stands together and
-LLVM lifts it out; the order is that of binding, never that of creation, so equal programs give
-equal text.
+Sums are emitted with outer variables first, so LLVM can hoist the loop-invariant part. Variables
+are ordered by binding, never by creation, so equal programs have equal text.
 """
 
 from __future__ import annotations
@@ -37,23 +36,20 @@ from .types import iota, splat, vector
 
 
 class Lane:
-    """The variable that counts lanes, and how many there are."""
+    """The lane variable and the number of lanes."""
 
     __slots__ = ("count", "var")
 
     def __init__(self, var: Var, count: int) -> None:
-        """Keep both."""
+        """Initialize."""
         self.var = var
         self.count = count
 
 
 def _missing(em: Emitter, term: Term) -> UnboundVariableError:
     return UnboundVariableError(
-        f"symbol {term!r} is used but nothing binds it", where=f"function {em.function.name!r}"
+        f"symbol {term!r} is used but not bound", where=f"function {em.function.name!r}"
     )
-
-
-# ---------------------------------------------------------------- order
 
 
 def _shape(em: Emitter, term: Term, ranks: dict[Var, int]) -> tuple[int, ...]:
@@ -85,11 +81,8 @@ def _ordered(em: Emitter, terms: tuple[_T, ...]) -> list[_T]:
     return sorted(terms, key=lambda term: _rank(em, term))
 
 
-# ---------------------------------------------------------------- scalars
-
-
 def integer(em: Emitter, e: Expr) -> str:
-    """Give the operand of a term, a 64-bit integer."""
+    """Return the operand of a term as a 64-bit integer."""
     if isinstance(e, Const):
         return str(e.value)
     found = em.integers.get(e)
@@ -100,7 +93,7 @@ def integer(em: Emitter, e: Expr) -> str:
 
 
 class _Scalar:
-    """Writes on scalars."""
+    """The emission of terms as scalars."""
 
     type = "i64"
     lanes = 1
@@ -122,7 +115,7 @@ class _Scalar:
 
 
 class _Vector:
-    """Writes on vectors, one element a lane."""
+    """The emission of terms as vectors, with one element per lane."""
 
     def __init__(self, em: Emitter, lane: Lane) -> None:
         self.em = em
@@ -153,7 +146,7 @@ def _compute(em: Emitter, e: Expr, w: _Writer) -> str:
         case Add(terms=terms, constant=constant):
             return _sum(em, terms, constant, w)
         case Mul(factors=factors):
-            return _fold(em, tuple(factors), w, "mul nsw")
+            return _product(em, tuple(factors), w)
         case FloorDiv(numerator=a, divisor=b):
             return _quotient(em, a, b, w)
         case Mod(numerator=a, divisor=b):
@@ -171,11 +164,11 @@ def _compute(em: Emitter, e: Expr, w: _Writer) -> str:
             raise _missing(em, e)
 
 
-def _fold(em: Emitter, args: tuple[Expr, ...], w: _Writer, instruction: str) -> str:
-    first, *others = _ordered(em, args)
+def _product(em: Emitter, factors: tuple[Expr, ...], w: _Writer) -> str:
+    first, *others = _ordered(em, factors)
     total = w.term(first)
-    for arg in others:
-        total = em.op(f"{instruction} {w.type} {total}, {w.term(arg)}")
+    for factor in others:
+        total = em.op(f"mul nsw {w.type} {total}, {w.term(factor)}")
     return total
 
 
@@ -214,7 +207,7 @@ def _non_negative(e: Expr) -> bool:
 
 
 def _divisor(em: Emitter, b: Expr, w: _Writer) -> str:
-    """Give a divisor that is never 0: a term not chosen by a `Select` is evaluated as well."""
+    """Return a divisor that is never 0, since both sides of a ``Select`` are evaluated."""
     operand = w.term(b)
     if b.lower is not None and b.lower > 0:
         return operand
@@ -235,7 +228,7 @@ def _quotient(em: Emitter, a: Expr, b: Expr, w: _Writer) -> str:
 
 
 def _floor_step(em: Emitter, x: str, y: str, w: _Writer) -> str:
-    """Give -1 where truncated division rounded up, else 0."""
+    """Return -1 if truncated division rounded up, else 0."""
     remainder = em.op(f"srem {w.type} {x}, {y}")
     inexact = em.op(f"icmp ne {w.type} {remainder}, {w.number(0)}")
     signs = em.op(f"xor {w.type} {remainder}, {y}")
@@ -257,7 +250,7 @@ def _remainder(em: Emitter, a: Expr, b: Expr, w: _Writer) -> str:
 
 
 def condition(em: Emitter, b: Bool) -> str:
-    """Give the operand of a predicate, one bit."""
+    """Return the operand of a predicate as an ``i1``."""
     found = em.conditions.get(b)
     if found is None:
         found = _decide(em, b, _Scalar(em))
@@ -299,11 +292,8 @@ def _join(
     return total
 
 
-# ---------------------------------------------------------------- lanes
-
-
 def spread(em: Emitter, operand: str, element: str, lanes: int) -> str:
-    """Put a scalar into every lane."""
+    """Broadcast a scalar to all lanes."""
     if lanes == 1:
         return operand
     of = vector(element, lanes)
@@ -312,7 +302,7 @@ def spread(em: Emitter, operand: str, element: str, lanes: int) -> str:
 
 
 def integers(em: Emitter, e: Expr, lane: Lane) -> str:
-    """Give a vector of 64-bit integers: the term at every value of the lane variable."""
+    """Return a vector of 64-bit integers: the value of a term per lane."""
     if lane.count == 1:
         with em.scope():
             em.bind(lane.var, "0")
@@ -329,7 +319,7 @@ def integers(em: Emitter, e: Expr, lane: Lane) -> str:
 
 
 def _split_sum(em: Emitter, e: Add, lane: Lane) -> str:
-    """Add what is the same in all lanes once, as a scalar."""
+    """Emit a sum with its uniform part computed once, as a scalar."""
     w = _Vector(em, lane)
     varying = tuple(t for t in e.terms if lane.var in t[0].free)
     rest: Expr = e
@@ -342,7 +332,7 @@ def _split_sum(em: Emitter, e: Add, lane: Lane) -> str:
 
 
 def conditions(em: Emitter, b: Bool, lane: Lane) -> str:
-    """Give a mask: the predicate at every value of the lane variable."""
+    """Return a mask: the value of a predicate per lane."""
     if lane.count == 1:
         with em.scope():
             em.bind(lane.var, "0")
@@ -356,7 +346,7 @@ def conditions(em: Emitter, b: Bool, lane: Lane) -> str:
 
 
 def _first_lanes(em: Emitter, b: Bool, lane: Lane) -> str | None:
-    """Write ``lane < rest`` with narrow lanes, the shape of every vector tail."""
+    """Emit ``lane < rest``, the mask of a vector tail, as a comparison of narrow integers."""
     if not isinstance(b, Lt | Le):
         return None
     rest = b.right - b.left + lane.var + (1 if isinstance(b, Le) else 0)

@@ -1,7 +1,7 @@
-"""Which statement every instruction came from: debug locations in, assembly lines out.
+"""Debug locations: the statement that each machine instruction belongs to.
 
-The "source file" of the debug information is a list of :class:`Source`: line ``k`` is the ``k``-th.
-It is best effort: LLVM merges instructions and drops locations it can no longer vouch for.
+The "source file" of the debug information is a list of :class:`Source`; line ``k`` is the ``k``-th
+element. Locations are best effort: LLVM merges instructions and drops ambiguous locations.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ class Locations:
     """The debug information of one module."""
 
     def __init__(self) -> None:
-        """Start with line 1 still to be given."""
+        """Initialize without lines."""
         self.sources: list[Source] = []
         self._lines: dict[Source, int] = {}
         self._nodes = list(_HEADER)
-        self._places: dict[tuple[int, int], int] = {}
+        self._locations: dict[tuple[int, int], int] = {}
 
     def _add(self, node: str) -> int:
         self._nodes.append(f"!{len(self._nodes)} = {node}")
         return len(self._nodes) - 1
 
     def function(self, name: str) -> int:
-        """Give the number of a function's scope."""
+        """Return the metadata number of the scope of a function."""
         return self._add(
             f'distinct !DISubprogram(name: "{name}", scope: !1, file: !1, line: 0, type: !3,'
             " scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !0)"
         )
 
-    def place(self, source: Source, scope: int) -> int:
-        """Give the number of a statement's location."""
+    def location(self, source: Source, scope: int) -> int:
+        """Return the metadata number of the location of a statement."""
         line = self._lines.get(source)
         if line is None:
             self.sources.append(source)
             line = self._lines[source] = len(self.sources)
         key = (line, scope)
-        if key not in self._places:
-            self._places[key] = self._add(f"!DILocation(line: {line}, scope: !{scope})")
-        return self._places[key]
+        if key not in self._locations:
+            self._locations[key] = self._add(f"!DILocation(line: {line}, scope: !{scope})")
+        return self._locations[key]
 
     def text(self) -> str:
-        """Write the metadata of the module."""
+        """Return the metadata of the module."""
         return "\n".join(("!llvm.dbg.cu = !{!0}", "!llvm.module.flags = !{!2}", *self._nodes))
 
 
@@ -66,10 +66,11 @@ Provenance: TypeAlias = Literal["statement", "merged", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One machine instruction, and the statement it came from where that is known.
+    """A machine instruction with the statement that it belongs to, if known.
 
-    ``provenance`` says why there is no ``source``: ``merged`` where LLVM made one instruction of
-    several statements', ``none`` where it serves the function as a whole (saving registers).
+    ``provenance`` is ``merged`` if LLVM combined or moved code of several statements, and ``none``
+    if the instruction belongs to no statement: it saves registers of the caller, or the register
+    allocator inserted it (spills, reloads, and copies). In both cases ``source`` is None.
     """
 
     text: str
@@ -80,29 +81,35 @@ class Instruction:
 _LOCATION = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 _FUNCTION = re.compile(r"\s*\.cfi_startproc")
 _INSTRUCTION = re.compile(r"\s+([a-z][^\s:]*)(\s|$)")
+# A move between x86 registers and stack slots; instructions of a statement carry its location.
+_REGISTER_MOVE = re.compile(r"v?mov\w*\s+(%\w+|-?\d*\(%rsp\)),\s*(%\w+|-?\d*\(%rsp\))(\s*#.*)?$")
 
 
 def instructions(assembly: str, sources: tuple[Source, ...]) -> tuple[Instruction, ...]:
-    r"""Read assembly text that was made with locations.
+    r"""Return the instructions of assembly text with debug locations.
 
     Parameters
     ----------
     assembly : str
-        What :func:`assembly` gives for a located module.
+        The result of :func:`assembly` for a module with locations.
     sources : tuple of Source
-        The located module's statements; line ``k`` of the debug information is the ``k``-th.
+        The statements of the module; line ``k`` of the debug information is the ``k``-th.
 
     Returns
     -------
     tuple of Instruction
-        In order; ``source`` is None where LLVM merged statements or made something up.
+        The instructions in order; ``source`` is None for an instruction without a single statement.
 
     Examples
     --------
     >>> text = "\t.cfi_startproc\n\tpushq\t%rbx\n\t.loc\t1 1 0\n\taddq\t%rax, %rbx\n"
-    >>> text += "\t.loc\t1 0 0\n\tretq\n"
-    >>> [(i.text, i.provenance) for i in instructions(text, (Source(7),))]
-    [('pushq\t%rbx', 'none'), ('addq\t%rax, %rbx', 'statement'), ('retq', 'merged')]
+    >>> text += "\t.loc\t1 0 0\n\tmovq\t8(%rsp), %rax\n\tretq\n"
+    >>> for found in instructions(text, (Source(7),)):
+    ...     print(found.provenance, found.text.split()[0])
+    none pushq
+    statement addq
+    none movq
+    merged retq
     """
     found: list[Instruction] = []
     line: int | None = None
@@ -118,7 +125,7 @@ def instructions(assembly: str, sources: tuple[Source, ...]) -> tuple[Instructio
 
 
 def _instruction(text: str, line: int | None, sources: tuple[Source, ...]) -> Instruction:
-    if line is None:
+    if line is None or (line == 0 and _REGISTER_MOVE.match(text)):
         return Instruction(text, None, "none")
     source = sources[line - 1] if 0 < line <= len(sources) else NO_SOURCE
     known = source.uid is not None

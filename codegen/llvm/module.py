@@ -1,36 +1,37 @@
-"""A whole LLVM module, as text."""
+"""Emission of an LLVM module as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...ir.symbolic import Var
-from ...ir.target import Target
-from ...ir.thread.nodes import Data, Source, ThreadFunc
+from ...ir.thread.function import ThreadFunc
+from ...ir.thread.nodes import Data, Source
 from ...ir.thread.types import PointerType
-from ..cpu import resolve
-from ..processors import Cpu
+from ...target.cpus import Cpu
+from ...target.target import Target
 from .emitter import Emitter, ModuleState
 from .locations import Locations
 from .nvptx import kernel_attributes, open_kernel
+from .processor import resolve
 from .statements import body
 from .types import type_name
 
 
 def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
-    """Write functions as one module of LLVM text; the same functions give the same bytes.
+    """Return functions as the text of one LLVM module; equal functions have equal text.
 
     Parameters
     ----------
     functions : sequence of ThreadFunc
-        In order; they may call each other by name.
+        The functions in order; they may call each other by name.
     target : Target
-        The machine the module is for.
+        The target of the module.
 
     Returns
     -------
     str
-        What :func:`compile_text` takes.
+        LLVM IR, the input of :func:`compile_text`.
 
     Examples
     --------
@@ -45,13 +46,12 @@ def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
 
 
 def emit_located(functions: Sequence[ThreadFunc], target: Target) -> tuple[str, tuple[Source, ...]]:
-    """Write functions as :func:`emit_module` does, with a debug location for every statement.
+    """Return the text of a module as :func:`emit_module` does, with debug locations.
 
     Returns
     -------
     tuple of str and tuple of Source
-        The text, and the statements that the lines of its debug information mean; see
-        :func:`instructions`.
+        The text, and the statements by line of its debug information; see :func:`instructions`.
     """
     locations = Locations()
     text = _module(functions, target, ModuleState(locations))
@@ -119,8 +119,8 @@ def _data(data: Data) -> str:
 def _attributes(cpu: Cpu, state: ModuleState) -> str:
     width, features = cpu.vector_bits, cpu.features
     if not any("vpdpbusd" in name for name in state.declarations):
-        # LLVM 22 turns a sum of 16 products of u8 and i8 into vpdpbusd by itself, and forgets to
-        # add the four sums that this leaves: nothing it may know of where no kernel asks for it.
+        # LLVM 22 miscompiles a sum of 16 products of u8 and i8: it selects vpdpbusd and omits the
+        # addition of the four partial sums. So the feature is disabled unless a kernel uses it.
         features = features.replace("+avx512vnni", "-avx512vnni").replace("+avxvnni", "-avxvnni")
     return (
         "attributes #0 = { nounwind "

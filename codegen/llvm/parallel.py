@@ -1,4 +1,4 @@
-"""Parallel regions: the body becomes a function of its own, called through the runtime table."""
+"""Parallel regions: outlined functions that are called through the runtime table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Final
 
 from ...ir.dtype import i32
 from ...ir.symbolic import Var, var as symbol
-from ...ir.thread.nodes import Body, Loop, Parallel, Reg, ThreadFunc
-from ...ir.thread.table import CONTEXT, PARALLEL, THREADS
+from ...ir.thread.function import ThreadFunc
+from ...ir.thread.nodes import Body, Loop, Parallel, Reg
+from ...ir.thread.runtime_table import CONTEXT, PARALLEL, THREADS
 from ...ir.thread.types import VectorType
 from ...ir.thread.visit import captured
 from .emitter import Emitter
@@ -17,20 +18,20 @@ from .types import type_name
 from .values import evaluate
 
 WORTHWHILE: Final = 1 << 18
-"""Estimated instructions below which a region stays on one thread.
+"""The estimated number of instructions below which a region runs on one thread.
 
-They take from 5 µs (fused multiply-adds on registers) to 60 µs (scalar code); waking a passive
-pool was measured to cost 47 µs.
+That many instructions take from 5 µs (fused multiply-adds on registers) to 60 µs (scalar code);
+waking a passive thread pool takes 47 µs.
 """
 
 _SLOT: Final = 64
-"""Values of the environment start at multiples of this many bytes."""
+"""The alignment of captured values in bytes."""
 
 Write = Callable[[Emitter, Body], None]
 
 
 def parallel(em: Emitter, region: Parallel, write: Write) -> None:
-    """Write the region's function, and the call of it: shared out, or here on this thread."""
+    """Emit the function of a region, and its call on the thread pool or on this thread."""
     variables, registers = captured(region)
     ordered = tuple(sorted(variables, key=lambda v: em.ranks.get(v, -1)))
     name = f"{em.function.name}.part{em.outlined}"
@@ -42,7 +43,7 @@ def parallel(em: Emitter, region: Parallel, write: Write) -> None:
 
 
 def _offsets(variables: tuple[Var, ...], registers: tuple[Reg, ...]) -> list[int]:
-    """Give where each captured value lies, and at last the size of all."""
+    """Return the offset of each captured value, followed by the total size."""
     offsets = [_SLOT * k for k in range(len(variables) + 1)]
     for reg in registers:
         of = reg.type
@@ -52,7 +53,7 @@ def _offsets(variables: tuple[Var, ...], registers: tuple[Reg, ...]) -> list[int
 
 
 def _environment(em: Emitter, variables: tuple[Var, ...], registers: tuple[Reg, ...]) -> str:
-    """Keep what the body needs in memory of the caller, which waits for the region's end."""
+    """Store the captured values on the stack of the caller, which waits for the region."""
     offsets = _offsets(variables, registers)
     environment = em.name()
     em.entry.append(f"{environment} = alloca [{max(offsets[-1], 1)} x i8], align {_SLOT}")
@@ -123,7 +124,7 @@ def _slot(em: Emitter, table: str, offset: int, kind: str) -> str:
 
 
 def _propagate(em: Emitter, code: str) -> None:
-    """Leave the function with the region's code unless it is 0."""
+    """Return the code of the region from the function unless it is 0."""
     if em.function.result is None:
         return
     failed = em.op(f"icmp ne i32 {code}, 0")

@@ -1,10 +1,10 @@
-"""Statements of the thread-level IR as LLVM basic blocks."""
+"""Emission of thread-IR statements as LLVM basic blocks."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from ...ir.errors import TilewrightError
+from ...errors import TilewrightError
 from ...ir.thread.nodes import (
     Allocate,
     Assign,
@@ -18,9 +18,9 @@ from ...ir.thread.nodes import (
     If,
     Let,
     Loop,
+    MachineOp,
     Parallel,
     Pause,
-    Perform,
     Reg,
     Return,
     Scatter,
@@ -29,7 +29,7 @@ from ...ir.thread.nodes import (
     While,
 )
 from ...ir.thread.types import ExecutionScope, PointerType, VectorType
-from . import memory
+from . import memory_access
 from .emitter import Emitter
 from .indices import integer
 from .operations import HANDLERS
@@ -40,24 +40,24 @@ from .values import evaluate, located, numeric, scattered, strided, typed
 
 
 class UnsupportedScopeError(TilewrightError):
-    """A barrier among threads that the target does not have."""
+    """A barrier whose scope the target does not have."""
 
     title = "Unsupported execution scope"
 
 
 def body(em: Emitter, statements: Body) -> None:
-    """Write a list of statements; what it binds is forgotten at its end."""
-    around = em.place
+    """Emit a list of statements in a new scope."""
+    around = em.location
     with em.scope():
         for statement in statements:
             em.memo.clear()
             em.locate(statement.source)
             write(em, statement)
-    em.place = around
+    em.location = around
 
 
 def write(em: Emitter, statement: Stmt) -> None:
-    """Write one statement."""
+    """Emit one statement."""
     match statement:
         case Let(var=var, value=value):
             em.bind(var, evaluate(em, value))
@@ -70,7 +70,7 @@ def write(em: Emitter, statement: Stmt) -> None:
         case Scatter(base=base, offsets=offsets, value=value, mask=mask):
             of = numeric(em, value.type)
             operand = evaluate(em, value)
-            memory.scatter(em, of, scattered(em, base, offsets, mask, of), operand)
+            memory_access.scatter(em, of, scattered(em, base, offsets, mask, of), operand)
         case Loop():
             _loop(em, statement)
         case While():
@@ -88,8 +88,8 @@ def write(em: Emitter, statement: Stmt) -> None:
             _barrier(em, scope)
         case Pause():
             _pause(em)
-        case Perform():
-            _perform(em, statement)
+        case MachineOp():
+            _machine_op(em, statement)
         case AtomicUpdate() | CompareExchange() | AtomicLoad() | AtomicStore():
             _atomic(em, statement)
         case _:
@@ -97,11 +97,11 @@ def write(em: Emitter, statement: Stmt) -> None:
 
 
 def assign(em: Emitter, reg: Reg, operand: str) -> None:
-    """Give a register a value."""
+    """Emit an assignment to a register."""
     em.line(f"store {type_name(reg.type)} {operand}, ptr {em.slot(reg)}")
 
 
-def _perform(em: Emitter, statement: Perform) -> None:
+def _machine_op(em: Emitter, statement: MachineOp) -> None:
     operands = tuple(evaluate(em, v) for v in statement.args)
     results = HANDLERS[statement.operation.name](em, operands)
     for reg, result in zip(statement.results, results, strict=True):
@@ -110,7 +110,7 @@ def _perform(em: Emitter, statement: Perform) -> None:
 
 def _allocate(em: Emitter, statement: Allocate) -> None:
     reg = statement.reg
-    if reg in em.fixed:  # a block's shared memory is placed before the body is written
+    if reg in em.fixed:  # Shared memory is laid out before the body is emitted.
         return
     name = em.name()
     em.entry.append(f"{name} = alloca [{statement.size} x i8], align {statement.alignment}")
@@ -123,9 +123,10 @@ def _barrier(em: Emitter, scope: ExecutionScope) -> None:
     write = None if em.function.launch is None else BARRIERS.get(scope)
     if write is None:
         raise UnsupportedScopeError(
-            f"no barrier of scope {scope!r} "
-            + ("on a CPU, where each thread runs alone" if em.function.launch is None else "here"),
+            f"a barrier of scope {scope!r} is not supported "
+            + ("on a CPU" if em.function.launch is None else "on this GPU"),
             where=f"function {em.function.name!r}",
+            hint=f"GPU kernels have barriers of scope {', '.join(map(repr, BARRIERS))}",
         )
     write(em)
 
@@ -134,7 +135,7 @@ _PAUSES = {
     "x86_64": ("llvm.x86.sse2.pause", ""),
     "aarch64": ("llvm.aarch64.hint", "i32 1"),
 }
-"""The processor's hint that a thread waits in a loop: an intrinsic and its operand."""
+"""The spin-wait hint by architecture: an intrinsic and its operand."""
 
 
 def _pause(em: Emitter) -> None:
@@ -146,15 +147,12 @@ def _pause(em: Emitter) -> None:
 
 def _store(em: Emitter, statement: Store) -> None:
     operand, of = evaluate(em, statement.value), statement.value.type
-    place = located(em, statement.address, statement.mask)
+    target = located(em, statement.address, statement.mask)
     if statement.stride is None:
-        memory.store(em, of, place, operand)
+        memory_access.store(em, of, target, operand)
         return
     numbers = numeric(em, of)
-    memory.scatter(em, numbers, strided(em, place, statement.stride, numbers), operand)
-
-
-# ---------------------------------------------------------------- control flow
+    memory_access.scatter(em, numbers, strided(em, target, statement.stride, numbers), operand)
 
 
 def _loop(em: Emitter, loop: Loop) -> None:
@@ -176,7 +174,7 @@ def _loop(em: Emitter, loop: Loop) -> None:
     em.line(f"{following} = add nsw i64 {counter}, {loop.step}")
     em.line(f"br label %{head}")
     values = f"[ {start}, %{before} ], [ {following}, %{last} ]"
-    em.lines[patch] = f"{counter} = phi i64 {values}{em.place}"
+    em.lines[patch] = f"{counter} = phi i64 {values}{em.location}"
     em.begin(after)
 
 
@@ -222,8 +220,6 @@ def _call(em: Emitter, call: Call) -> None:
     else:
         assign(em, call.result, em.op(f"call {result} {callee}({args})"))
 
-
-# ---------------------------------------------------------------- atomics
 
 _UPDATE = {"exchange": "xchg", "add": "add", "sub": "sub", "and": "and", "or": "or"}
 

@@ -1,4 +1,4 @@
-"""How thread-level types and numbers are written in LLVM's text."""
+"""The LLVM text of thread-IR types and constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FLOATS = {"f16": "half", "bf16": "i16", "f32": "float", "f64": "double"}
 
 @cache
 def element_type(dtype: DType) -> str:
-    """Give the type of one element in a register; bfloat16 is kept as its bits."""
+    """Return the type of one element in a register; bfloat16 is represented by its bits."""
     if dtype.kind == "bool":
         return "i1"
     return _FLOATS.get(dtype.name) or f"i{dtype.bits}"
@@ -26,21 +26,21 @@ def element_type(dtype: DType) -> str:
 
 @cache
 def memory_element(dtype: DType) -> str:
-    """Give the type of one element in memory, where a truth value is a byte."""
+    """Return the type of one element in memory, where a boolean is a byte."""
     return "i8" if dtype.kind == "bool" else element_type(dtype)
 
 
 def vector(element: str, lanes: int) -> str:
-    """Write a vector type, or the element's type where there is one lane."""
+    """Return a vector type, or the element type if there is one lane."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
 _SPACES: dict[Space, int] = {"generic": 0, "global": 1, "shared": 3}
-"""LLVM's numbers of address spaces on NVPTX; processors have only the first."""
+"""The LLVM address spaces of NVPTX; CPUs only have the first."""
 
 
 def pointer_name(space: Space) -> str:
-    """Write the type of an address.
+    """Return the type of an address.
 
     Examples
     --------
@@ -51,12 +51,12 @@ def pointer_name(space: Space) -> str:
 
 
 def mangled_pointer(space: Space) -> str:
-    """Write the type of an address the way names of overloaded intrinsics spell it."""
+    """Return the type of an address as mangled in names of overloaded intrinsics."""
     return f"p{_SPACES[space]}"
 
 
 def type_name(of: Type) -> str:
-    """Write a type as registers hold it."""
+    """Return the type of a value in registers."""
     match of:
         case PointerType(space=space):
             return pointer_name(space)
@@ -67,7 +67,7 @@ def type_name(of: Type) -> str:
 
 
 def memory_type(of: Type) -> str:
-    """Write a type as memory holds it."""
+    """Return the type of a value in memory."""
     match of:
         case PointerType(space=space):
             return pointer_name(space)
@@ -78,7 +78,7 @@ def memory_type(of: Type) -> str:
 
 
 def mangled(of: Type) -> str:
-    """Write a type the way names of overloaded intrinsics spell it.
+    """Return a type as mangled in names of overloaded intrinsics.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _float_literal(value: float, dtype: DType) -> str:
 
 
 def scalar_literal(value: Number, dtype: DType) -> str:
-    """Write one number; integers are reduced to the dtype's width."""
+    """Return the literal of a number; integers wrap to the width of the dtype."""
     if dtype.kind == "bool":
         return "true" if value else "false"
     if dtype.is_float:
@@ -115,12 +115,12 @@ def scalar_literal(value: Number, dtype: DType) -> str:
 
 
 def splat(literal: str, element: str, lanes: int) -> str:
-    """Write a constant, the same in all lanes."""
+    """Return a constant with equal lanes."""
     return literal if lanes == 1 else f"splat ({element} {literal})"
 
 
 def constant(value: Number, of: VectorType) -> str:
-    """Write a constant of any type.
+    """Return a constant of any type.
 
     Examples
     --------
@@ -132,5 +132,5 @@ def constant(value: Number, of: VectorType) -> str:
 
 
 def iota(lanes: int, bits: int = 64) -> str:
-    """Write the constant vector 0, 1, 2, ..."""
+    """Return the constant vector 0, 1, 2, ..."""
     return "<" + ", ".join(f"i{bits} {k}" for k in range(lanes)) + ">"

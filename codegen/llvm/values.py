@@ -1,4 +1,4 @@
-"""Values of the thread-level IR as LLVM instructions."""
+"""Emission of thread-IR values as LLVM instructions."""
 
 from __future__ import annotations
 
@@ -32,31 +32,32 @@ from ...ir.thread.nodes import (
     Value,
 )
 from ...ir.thread.types import PointerType, Type, VectorType
-from . import arithmetic, memory
+from . import arithmetic, memory_access
 from .casts import convert
 from .emitter import Emitter, UnboundVariableError
 from .indices import Lane, condition, conditions, integer, integers, spread
-from .memory import Place
+from .memory_access import Pointer
 from .types import constant, element_type, type_name, vector
 
 
 class TypeMismatchError(UnboundVariableError):
-    """A thread-level value is used where its type does not fit."""
+    """A value in thread IR whose type does not match its use."""
 
     title = "Type mismatch"
 
 
 def numeric(em: Emitter, of: Type) -> VectorType:
-    """Narrow a type to numbers; an address here is a malformed program."""
+    """Return a numeric type; reject an address type."""
     if isinstance(of, VectorType):
         return of
     raise TypeMismatchError(
-        "an address stands where numbers belong", where=f"function {em.function.name!r}"
+        f"expected a number, got an address of type {of}",
+        where=f"function {em.function.name!r}",
     )
 
 
 def evaluate(em: Emitter, value: Value) -> str:
-    """Give the operand of a value, computed once in its statement."""
+    """Return the operand of a value, emitted once per statement."""
     found = em.memo.get(value)
     if found is None:
         found = _evaluate(em, value)
@@ -65,7 +66,7 @@ def evaluate(em: Emitter, value: Value) -> str:
 
 
 def typed(em: Emitter, value: Value) -> str:
-    """Give the operand with its type before it."""
+    """Return the type and the operand of a value."""
     return f"{type_name(value.type)} {evaluate(em, value)}"
 
 
@@ -92,8 +93,8 @@ def _evaluate(em: Emitter, value: Value) -> str:
             em.module.declare(name, f"void @{name}()")
             return f"@{name}"
         case Offset(base=base, offset=offset):
-            space = memory.space_of(em, base.type)
-            return memory.pointer(em, evaluate(em, base), offset, space)
+            space = memory_access.space_of(em, base.type)
+            return memory_access.pointer(em, evaluate(em, base), offset, space)
         case Load() | Gather():
             return _read(em, value)
         case _:
@@ -112,42 +113,44 @@ def _register(em: Emitter, reg: Reg) -> str:
 
 
 def optional(em: Emitter, value: Value | None) -> str | None:
-    """Give the operand of a value that may be missing."""
+    """Return the operand of a value, or None."""
     return None if value is None else evaluate(em, value)
 
 
-def located(em: Emitter, address: Address, mask: Value | None) -> Place:
-    """Give the place of an access."""
+def located(em: Emitter, address: Address, mask: Value | None) -> Pointer:
+    """Return the pointer of an access."""
     bits, base = optional(em, mask), evaluate(em, address.base)
-    space = memory.space_of(em, address.base.type)
-    where = memory.pointer(em, base, address.offset, space)
-    return Place(where, address.alignment, bits, space)
+    space = memory_access.space_of(em, address.base.type)
+    where = memory_access.pointer(em, base, address.offset, space)
+    return Pointer(where, address.alignment, bits, space)
 
 
 def scattered(
     em: Emitter, base: Value, offsets: Value, mask: Value | None, of: VectorType
-) -> Place:
-    """Give the place of elements at offsets of their own."""
-    bits, space = optional(em, mask), memory.space_of(em, base.type)
-    start = Place(evaluate(em, base), of.dtype.bytes, bits, space)
-    return memory.lane_addresses(em, start, evaluate(em, offsets), of.lanes)
+) -> Pointer:
+    """Return the pointers of elements at one offset per lane."""
+    bits, space = optional(em, mask), memory_access.space_of(em, base.type)
+    start = Pointer(evaluate(em, base), of.dtype.bytes, bits, space)
+    return memory_access.lane_addresses(em, start, evaluate(em, offsets), of.lanes)
 
 
 def _read(em: Emitter, value: Load | Gather) -> str:
     if isinstance(value, Gather):
         of = value.type
-        return memory.gather(em, of, scattered(em, value.base, value.offsets, value.mask, of))
-    place = located(em, value.address, value.mask)
+        return memory_access.gather(
+            em, of, scattered(em, value.base, value.offsets, value.mask, of)
+        )
+    source = located(em, value.address, value.mask)
     if value.stride is None:
-        return memory.load(em, value.type, place)
+        return memory_access.load(em, value.type, source)
     of = numeric(em, value.type)
-    return memory.gather(em, of, strided(em, place, value.stride, of))
+    return memory_access.gather(em, of, strided(em, source, value.stride, of))
 
 
-def strided(em: Emitter, place: Place, stride: Expr, of: VectorType) -> Place:
-    """Give the place of elements that lie ``stride`` bytes apart."""
-    offsets = memory.strided_offsets(em, stride, of.lanes)
-    lanes = memory.lane_addresses(em, place, offsets, of.lanes)
+def strided(em: Emitter, base: Pointer, stride: Expr, of: VectorType) -> Pointer:
+    """Return the pointers of elements at multiples of ``stride`` bytes."""
+    offsets = memory_access.strided_offsets(em, stride, of.lanes)
+    lanes = memory_access.lane_addresses(em, base, offsets, of.lanes)
     return replace(lanes, alignment=of.dtype.bytes)
 
 

@@ -1,5 +1,5 @@
 """Lowering: scheduled loop IR to thread IR, and graph functions to host IR."""
 
-from .pipeline import KernelArtifact, kernel_symbols, lower_kernel
+from .pipeline import LoweredKernel, kernel_symbols, lower_kernel
 
-__all__ = ["KernelArtifact", "kernel_symbols", "lower_kernel"]
+__all__ = ["LoweredKernel", "kernel_symbols", "lower_kernel"]

@@ -1,101 +1,78 @@
-"""The ordered list of passes from a scheduled loop-level function to a thread-level one."""
+"""The ordered list of passes from scheduled loop IR to thread IR."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ...ir.dtype import i32
-from ...ir.loop.decompose import decomposed
-from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc, Stmt
+from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc
 from ...ir.symbolic import Expr, Var, var
-from ...ir.target import Target
-from ...ir.thread.nodes import Const, Reg, Return, ThreadFunc
+from ...ir.symbolic.assumptions import Assumptions
+from ...ir.thread.function import ThreadFunc
+from ...ir.thread.nodes import Const, Reg, Return
 from ...ir.thread.types import POINTER, VectorType
-from ..cpu import resolve
-from ..processors import Cpu
-from .gpu.across import combine_threads
-from .gpu.apart import mark_apart
-from .gpu.axes import guard_single, unify_axes
-from .gpu.blocks import check_blocks
-from .gpu.compact import compact_for_threads
-from .gpu.kernel import lower_threads
-from .gpu.machine import THREAD
-from .gpu.tails import lift_uniform
-from .gpu.virtual import distribute_virtual
-from .instructions import check_instructions
-from .kernel.context import Context
-from .kernel.memory import Memory
-from .kernel.scratch import Scratch
-from .kernel.statements import StatementLowering
-from .loops.accumulators import accumulate
-from .loops.blocks import realize_blocks
-from .loops.compact import compact_buffers
-from .loops.initials import hoist_initials
-from .loops.known import Known
-from .loops.prune import prune
-from .loops.strips import strip_mine
-from .loops.tails import lift_tails
-from .loops.tighten import tighten_loops
+from ...target.target import Target
+from ..llvm.processor import resolve
+from .lowering_pass import Pass
+from .passes.check_instructions import CheckInstructions
+from .passes.check_interblock_memory import CheckInterblockMemory
+from .passes.combine_cross_thread_reductions import CombineCrossThreadReductions
+from .passes.compact_buffers import CompactBuffers
+from .passes.compact_thread_buffers import CompactThreadBuffers
+from .passes.decompose_reductions import DecomposeReductions
+from .passes.guard_single_thread import GuardSingleThread
+from .passes.hoist_reduction_init import HoistReductionInit
+from .passes.lift_tail_guards import LiftTailGuards
+from .passes.lift_uniform_guards import LiftUniformGuards
+from .passes.lower_virtual_threads import LowerVirtualThreads
+from .passes.mark_disjoint_writes import MarkDisjointWrites
+from .passes.prune_branches import PruneBranches
+from .passes.realize_blocks import RealizeBlocks
+from .passes.strip_mine import StripMine
+from .passes.tighten_loop_bounds import TightenLoopBounds
+from .passes.unify_thread_bindings import UnifyThreadBindings
+from .passes.vectorize_accumulators import VectorizeAccumulators
+from .to_thread.buffer_addresses import BufferAddresses
+from .to_thread.context import LoweringContext
+from .to_thread.gpu_kernel import lower_threads
+from .to_thread.scratch import Scratch
+from .to_thread.statements import StatementLowering
 
-Pass = Callable[[PrimFunc, Cpu], PrimFunc]
-
-ANY: Final = ("cpu", "gpu")
-CPU: Final = ("cpu",)
-GPU: Final = ("gpu",)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One pass: its name, what it does, and the machines it is for."""
-
-    name: str
-    run: Pass
-    machines: tuple[str, ...] = ANY
-
-
-def _on_body(change: Callable[[Stmt, Known], Stmt]) -> Pass:
-    """Make a pass of a change of the body alone."""
-
-    def run(func: PrimFunc, _cpu: Cpu) -> PrimFunc:
-        return replace(func, body=change(func.body, Known.of(func.facts)))
-
-    return run
-
-
-PASSES: tuple[Step, ...] = (
-    Step("combine_threads", lambda func, _: combine_threads(func), GPU),
-    Step("decompose_reductions", lambda func, _: decomposed(func)),
-    Step("realize_blocks", _on_body(lambda body, _known: realize_blocks(body))),
-    Step("hoist_initials", _on_body(lambda body, _known: hoist_initials(body))),
-    Step("distribute_virtual", lambda func, _: distribute_virtual(func), GPU),
-    Step("unify_axes", lambda func, _: unify_axes(func), GPU),
-    Step("check_blocks", lambda func, _: check_blocks(func), GPU),
-    Step("compact_buffers", lambda func, _: compact_buffers(func), CPU),
-    Step("compact_for_threads", lambda func, _: compact_for_threads(func), GPU),
-    Step("guard_single", lambda func, _: guard_single(func), GPU),
-    Step("mark_apart", lambda func, _: mark_apart(func), GPU),
-    Step("strip_mine", lambda func, cpu: replace(func, body=strip_mine(func.body, cpu))),
-    Step("tighten_loops", _on_body(tighten_loops), CPU),
-    Step("prune", _on_body(prune)),
-    Step("accumulate", accumulate, CPU),
-    Step("lift_tails", _on_body(lift_tails), CPU),
-    Step("lift_uniform", lambda func, _: lift_uniform(func), GPU),
+PASSES: Final[tuple[Pass, ...]] = (
+    CheckInstructions(),
+    CombineCrossThreadReductions(),
+    DecomposeReductions(),
+    RealizeBlocks(),
+    HoistReductionInit(),
+    LowerVirtualThreads(),
+    UnifyThreadBindings(),
+    CheckInterblockMemory(),
+    CompactBuffers(),
+    CompactThreadBuffers(),
+    GuardSingleThread(),
+    MarkDisjointWrites(),
+    StripMine(),
+    TightenLoopBounds(),
+    PruneBranches(),
+    VectorizeAccumulators(),
+    LiftTailGuards(),
+    LiftUniformGuards(),
 )
-"""Loop level to loop level, in order; each keeps what the program computes."""
+"""Passes from loop IR to loop IR, in order; each keeps the results of the program."""
 
 DEBUG_PASSES: Final = (
+    "check_instructions",
     "decompose_reductions",
     "realize_blocks",
-    "hoist_initials",
+    "hoist_reduction_init",
     "compact_buffers",
 )
-"""Those without which nothing can be lowered; debug mode does no others, to check what is left."""
+"""The passes that debug mode runs on a CPU: those that lowering requires."""
 
 
 @dataclass(frozen=True, slots=True)
-class KernelArtifact:
+class LoweredKernel:
     """A lowered kernel and how to call it.
 
     Parameters
@@ -104,15 +81,16 @@ class KernelArtifact:
         The symbol: ``i32 name(ptr table, ptr buffer..., i64 symbol..., [ptr scratch])``; on a GPU
         ``name(ptr buffer..., i64 symbol..., [ptr scratch])`` with a launch.
     function : ThreadFunc
-        What the generator turns into code.
+        The thread IR to generate code from.
     buffers : tuple of Buffer
         The buffer parameters, in order.
     symbols : tuple of Var
         The integer parameters, in order.
     scratch : Expr or None
-        Bytes of the scratch argument, in terms of ``symbols`` and ``threads``; None: no argument.
+        The size of the scratch argument in bytes, in terms of ``symbols`` and ``threads``; None if
+        the kernel has no such argument.
     threads : Var
-        Stands in ``scratch`` for the number of workers a parallel region may use.
+        The symbol in ``scratch`` for the number of workers that a parallel region may use.
     parallel : bool
         Whether the kernel has parallel regions.
     """
@@ -126,28 +104,29 @@ class KernelArtifact:
     parallel: bool
 
 
-def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> KernelArtifact:
-    """Lower a scheduled function to thread level.
+def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> LoweredKernel:
+    """Lower a scheduled function to thread IR.
 
     Parameters
     ----------
     func : PrimFunc
-        Loops, blocks, predicates and scopes as the schedule left them.
+        A loop-level function, with or without a schedule.
     target : Target
-        Decides vector widths, and whether the kernel runs in a grid of threads.
+        The target, which determines vector widths and whether the kernel is a grid of threads.
     debug : bool
-        Check every access against its buffer; vectors become scalars, so the first bad element is
-        the one reported. A GPU's kernels are checked by running them on the ``simt`` target.
+        Check every access against the shape of its buffer. Vectorized loops become scalar loops, so
+        the first invalid element is reported. GPU kernels are not checked; run them on the ``simt``
+        target instead.
 
     Returns
     -------
-    KernelArtifact
-        The thread-level function and its calling convention.
+    LoweredKernel
+        The thread IR and its calling convention.
 
     Raises
     ------
     MissingInstructionError
-        If the target lacks an instruction that the function was tensorized with.
+        If a block is tensorized with an instruction that the target lacks.
 
     Examples
     --------
@@ -159,19 +138,19 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
-    check_instructions(func, target)
-    if target.is_gpu:
-        return _lower_for_gpu(func, target)
-    cpu = resolve(target)
-    for step in PASSES:
-        if "cpu" in step.machines and (not debug or step.name in DEBUG_PASSES):
-            func = step.run(func, cpu)
+    for one in PASSES:
+        if one.applies_to(target) and (not debug or target.is_gpu or one.name in DEBUG_PASSES):
+            func = one.run(func, target)
+    return _gpu_kernel(func, target) if target.is_gpu else _cpu_kernel(func, target, debug=debug)
+
+
+def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel:
     symbols = kernel_symbols(func)
-    memory, table = Memory(), Reg("table", POINTER)
+    memory, table = BufferAddresses(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)
     scratch = Scratch(func, memory)
-    lowering = StatementLowering(memory, cpu, table, scratch, debug=debug)
-    statements = lowering.body(func.body, Context(Known.of(func.facts)))
+    lowering = StatementLowering(memory, resolve(target), table, scratch, debug=debug)
+    statements = lowering.body(func.body, LoweringContext(Assumptions.of(func.facts)))
     params = (table, *pointers, *symbols, *((scratch.pointer,) if scratch.size else ()))
     done = Return(Const(0, VectorType(i32)))
     function = ThreadFunc(
@@ -181,7 +160,7 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
         VectorType(i32),
         distinct=(*pointers, scratch.pointer),
     )
-    return KernelArtifact(
+    return LoweredKernel(
         func.name,
         function,
         func.buffer_params,
@@ -192,13 +171,10 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Kern
     )
 
 
-def _lower_for_gpu(func: PrimFunc, target: Target) -> KernelArtifact:
+def _gpu_kernel(func: PrimFunc, target: Target) -> LoweredKernel:
     symbols = kernel_symbols(func)
-    for step in PASSES:
-        if "gpu" in step.machines:
-            func = step.run(func, THREAD)
     kernel, scratch = lower_threads(func, target, symbols)
-    return KernelArtifact(
+    return LoweredKernel(
         func.name,
         kernel,
         func.buffer_params,
@@ -210,7 +186,7 @@ def _lower_for_gpu(func: PrimFunc, target: Target) -> KernelArtifact:
 
 
 def kernel_symbols(func: PrimFunc) -> tuple[Var, ...]:
-    """Give the integer parameters of a kernel: free symbols by first occurrence in parameters."""
+    """Return the integer parameters of a kernel: the symbols in its parameters, in order."""
     found: dict[Var, None] = {}
     for param in func.params:
         terms = param.buffer.shape if isinstance(param, BufferParam) else (param.var,)

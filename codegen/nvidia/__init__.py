@@ -1,7 +1,6 @@
-"""NVIDIA GPUs as code generation sees them: machines, the assembler, what a kernel becomes."""
+"""Code generation for NVIDIA GPUs: shared memory layout, the PTX assembler, kernel images."""
 
 from .image import Image
-from .machine import STATIC_SHARED, Gpu, SharedLayout, dynamic_bytes, resolve_gpu, shared_layout
 from .ptxas import (
     AssemblerError,
     AssemblerMissingError,
@@ -13,13 +12,12 @@ from .ptxas import (
     disassemble,
     resource_table,
 )
+from .shared_memory import SharedLayout, dynamic_bytes, shared_layout
 
 __all__ = [
-    "STATIC_SHARED",
     "AssemblerError",
     "AssemblerMissingError",
     "Cubin",
-    "Gpu",
     "Image",
     "Resources",
     "SharedLayout",
@@ -28,7 +26,6 @@ __all__ = [
     "assembler_version",
     "disassemble",
     "dynamic_bytes",
-    "resolve_gpu",
     "resource_table",
     "shared_layout",
 ]

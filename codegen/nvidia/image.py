@@ -1,4 +1,4 @@
-"""What a kernel becomes for a GPU: PTX, and machine code where the assembler is installed."""
+"""Compiled GPU kernels: PTX, and machine code if the assembler is installed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LENGTHS = struct.Struct("<QQ")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One kernel's PTX, its machine code for ``arch``, and what that takes of a GPU.
+    """The PTX of a kernel, its machine code for ``arch``, and its resource usage.
 
-    Without the assembler there is no machine code: the driver assembles the PTX itself.
+    Without the assembler, the image has no machine code, and the driver assembles the PTX.
 
     Examples
     --------
@@ -31,11 +31,11 @@ class Image:
 
     @property
     def loadable(self) -> bytes:
-        """What the driver takes: machine code, or else PTX."""
+        """The input of the driver: machine code if available, else PTX."""
         return self.cubin or self.ptx.encode() + b"\0"
 
     def machine_code(self) -> bytes:
-        """Give the machine code.
+        """Return the machine code.
 
         Raises
         ------
@@ -44,13 +44,14 @@ class Image:
         """
         if not self.cubin:
             raise AssemblerMissingError(
-                f"there is only PTX for {self.arch}: ptxas was not installed when it was made",
-                hint="pip install nvidia-cuda-nvcc, then compile again",
+                f"the kernel image for {self.arch} contains only PTX, no machine code: ptxas was "
+                "not installed when the kernel was compiled",
+                hint="run 'pip install nvidia-cuda-nvcc', then compile again",
             )
         return self.cubin
 
     def to_bytes(self) -> bytes:
-        """Store."""
+        """Return the serialized image."""
         used = None if self.resources is None else asdict(self.resources)
         header = json.dumps({"arch": self.arch, "resources": used}, sort_keys=True).encode()
         ptx = self.ptx.encode()
@@ -58,7 +59,7 @@ class Image:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Image:
-        """Read back what :meth:`to_bytes` gave."""
+        """Return the image of serialized bytes."""
         first, second = _LENGTHS.unpack_from(data)
         start = _LENGTHS.size + first
         header = json.loads(data[_LENGTHS.size : start])

@@ -1,7 +1,7 @@
-"""PTX to machine code by the ``ptxas`` of the PyPI package, and back to text by ``nvdisasm``.
+"""Assembly of PTX with ``ptxas``, and disassembly of machine code with ``nvdisasm``.
 
-The programs are those of the installed Python packages, never ones that happen to lie on PATH:
-what they make is part of what the cache is keyed by.
+The programs of the installed PyPI packages are used, never those on PATH, because their versions
+are part of the cache key.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from ...ir.errors import TilewrightError
+from ...errors import TilewrightError
 
 ASSEMBLER: Final = ("ptxas", "nvidia-cuda-nvcc")
 DISASSEMBLER: Final = ("nvdisasm", "nvidia-cuda-nvdisasm")
 
 TIMEOUT: Final = 120.0
-"""Seconds that one kernel may take."""
+"""The time limit of one kernel in seconds."""
 
 
 class AssemblerMissingError(TilewrightError):
-    """The package with NVIDIA's assembler or disassembler is not installed."""
+    """The package with the NVIDIA assembler or disassembler is not installed."""
 
     title = "NVIDIA tool missing"
 
 
 class AssemblerError(TilewrightError):
-    """``ptxas`` refuses what was generated."""
+    """``ptxas`` or ``nvdisasm`` rejects its input or exceeds the time limit."""
 
-    title = "Assembling PTX failed"
+    title = "PTX assembly failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a kernel takes of a GPU: registers a thread, and bytes.
+    """The resource usage of a GPU kernel: registers per thread, memory in bytes, barriers.
 
-    ``shared`` is the static shared memory of a block, ``stack`` local memory of a thread;
-    ``spill_stores`` and ``spill_loads`` are bytes written and read where registers ran out.
+    ``shared`` is the static shared memory per thread block, ``stack`` the local memory per thread;
+    ``spill_stores`` and ``spill_loads`` are the bytes of register spills.
     """
 
     registers: int = 0
@@ -55,7 +55,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """An assembled kernel: ELF bytes, and what it takes."""
+    """An assembled kernel: ELF bytes and resource usage."""
 
     content: bytes
     resources: Resources
@@ -75,7 +75,7 @@ def _find(program: str, package: str) -> Path | None:
 
 @cache
 def assembler() -> Path | None:
-    """Give the path of ``ptxas``, or None where the package is not installed."""
+    """Return the path of ``ptxas``, or None if the package is not installed."""
     return _find(*ASSEMBLER)
 
 
@@ -86,7 +86,7 @@ def _disassembler() -> Path | None:
 
 @cache
 def assembler_version() -> str:
-    """Name the assembler that images are made by; empty where there is none."""
+    """Return the name and version of the assembler; empty if it is not installed."""
     if assembler() is None:
         return ""
     return f"ptxas {distribution(ASSEMBLER[1]).version}"
@@ -94,31 +94,33 @@ def assembler_version() -> str:
 
 def _missing(program: str, package: str) -> AssemblerMissingError:
     return AssemblerMissingError(
-        f"{program} is not installed", hint=f"pip install {package}", details={"package": package}
+        f"{program} is not installed",
+        hint=f"run 'pip install {package}'",
+        details={"package": package},
     )
 
 
 def assemble(ptx: str, arch: str) -> Cubin:
-    """Assemble PTX for one kind of GPU.
+    """Assemble PTX for a GPU architecture.
 
     Parameters
     ----------
     ptx : str
         The text of a module.
     arch : str
-        Such as ``sm_90a``.
+        The architecture, such as ``sm_90a``.
 
     Returns
     -------
     Cubin
-        The bytes that the driver loads, and the sum of what the module's kernels take.
+        The machine code, and the maximum resource usage of the kernels in the module.
 
     Raises
     ------
     AssemblerMissingError
         If the package with ``ptxas`` is not installed.
     AssemblerError
-        If ``ptxas`` refuses the text or takes too long.
+        If ``ptxas`` rejects the text or exceeds the time limit.
     """
     program = assembler()
     if program is None:
@@ -127,12 +129,12 @@ def assemble(ptx: str, arch: str) -> Cubin:
         source, result = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)
         command = [program, "-v", f"-arch={arch}", "-o", str(result), str(source)]
-        said = _run(command)
-        return Cubin(result.read_bytes(), read_resources(said))
+        output = _run(command)
+        return Cubin(result.read_bytes(), read_resources(output))
 
 
 def resource_table(kernels: Mapping[str, Resources | None]) -> str:
-    """Print what kernels take of a GPU, one a line; nothing is known without the assembler.
+    """Return a table of the resource usage of kernels, one row per kernel.
 
     Examples
     --------
@@ -161,12 +163,12 @@ def _run(command: list[str | Path]) -> str:
         )
     except subprocess.TimeoutExpired as error:
         name = Path(command[0]).name
-        raise AssemblerError(f"{name} took longer than {TIMEOUT:g} s") from error
+        raise AssemblerError(f"{name} exceeded the time limit of {TIMEOUT:g} s") from error
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()
+        output = (done.stderr or done.stdout).strip()
         raise AssemblerError(
-            f"{Path(command[0]).name}: {said[-800:] or f'exit code {done.returncode}'}",
-            hint="please report this with the program",
+            f"{Path(command[0]).name}: {output[-800:] or f'exit code {done.returncode}'}",
+            hint="this is a bug in the code generator; report it with the program",
         )
     return done.stderr + done.stdout
 
@@ -181,8 +183,8 @@ _COUNTS: Final = {
 }
 
 
-def read_resources(said: str) -> Resources:
-    """Read what ``ptxas -v`` tells; of several kernels the most each.
+def read_resources(output: str) -> Resources:
+    """Return the resource usage in the output of ``ptxas -v``, the maximum over all kernels.
 
     Examples
     --------
@@ -190,14 +192,14 @@ def read_resources(said: str) -> Resources:
     Resources(registers=12, spill_stores=0, spill_loads=0, shared=64, stack=0, barriers=1)
     """
     counts = {
-        name: max((int(n) for n in re.findall(pattern, said)), default=0)
+        name: max((int(n) for n in re.findall(pattern, output)), default=0)
         for name, pattern in _COUNTS.items()
     }
     return Resources(**counts)
 
 
 def disassemble(cubin: bytes) -> str:
-    """Give a kernel's machine code as text (SASS).
+    """Return the machine code of a kernel as text (SASS).
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Running what was compiled: tensors, the runtime table, executables, workers, the cache."""
+"""Executables: compiled programs in this process, on the CPU and on GPUs."""

@@ -1,4 +1,4 @@
-"""Where the kernels of a GPU target run: what an executable asks of a device."""
+"""Devices that run the kernels of GPU targets: interfaces that executables use."""
 
 from __future__ import annotations
 
@@ -7,59 +7,62 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from ...ir.errors import TilewrightError
-from ...ir.target import Target
+from ...errors import TilewrightError
+from ...target.target import Target
 from ..artifact import Artifact
-from .device_tensor import DeviceTensor, Holder
+from .device_tensor import DeviceTensor, TensorDevice
 from .table import RuntimeTable
 
 
 class Device(Protocol):
     """A GPU, or its emulation.
 
-    Native code reaches it through the slots of its table: ``alloc`` and ``free`` give its memory,
-    ``launch`` starts kernels by the handles that :meth:`load` gave.
+    Native code calls it through the slots of its runtime table: ``alloc`` and ``free`` manage its
+    memory; ``launch`` launches kernels by the handles that :meth:`load` returns.
     """
 
     @property
     def table(self) -> RuntimeTable:
-        """The runtime table of calls whose kernels run here."""
+        """The runtime table of calls that launch kernels on this device."""
         ...
 
     def load(self, artifact: Artifact) -> Mapping[str, int]:
-        """Load an artefact's kernels; give the handle of each, valid as long as the device."""
+        """Load an artifact's kernels; return their handles, which are valid as long as the device.
+
+        The keys are the names of the kernels.
+        """
         ...
 
     def failure(self, kernel: str, code: int) -> TilewrightError | None:
-        """Explain the code that a launch returned; None leaves it to the caller."""
+        """Return the error for the code that a launch returned; None if there is no explanation."""
         ...
 
 
 @runtime_checkable
-class RemoteDevice(Device, Holder, Protocol):
-    """A device with memory of its own."""
+class RemoteDevice(Device, TensorDevice, Protocol):
+    """A device with memory that is separate from host memory."""
 
     def upload(self, array: NDArray[Any]) -> DeviceTensor:
-        """Copy an array to the device, its elements one after the other."""
+        """Copy an array to the device, compact in row-major order."""
         ...
 
 
 @runtime_checkable
-class WatchedDevice(Device, Protocol):
-    """A device that gives an account of what a call's kernels did."""
+class ReportingDevice(Device, Protocol):
+    """A device that records reports of the kernels that a call launches."""
 
     def begin(self) -> None:
-        """Start the account of a call on this thread."""
+        """Start the reports of a new call on this thread."""
         ...
 
 
 def device_of(target: Target) -> Device | None:
-    """Give the device that runs a target's kernels; None for a CPU, which calls them by name.
+    """Return the device that runs a target's kernels; None for a CPU, where kernels are functions.
 
     Raises
     ------
     DeviceUnavailableError
-        If there is no such device here; the message says what is missing.
+        If this machine has no such device; the message names the missing part.
     """
     match target.kind:
         case "cuda":
@@ -67,7 +70,7 @@ def device_of(target: Target) -> Device | None:
 
             return cuda_device(target)
         case "simt":
-            from ..simt.device import SimtDevice
+            from .simt_device import SimtDevice
 
             return SimtDevice(target)
         case _:

@@ -1,4 +1,4 @@
-"""Tensors in a device's memory, which anything that speaks DLPack can take over."""
+"""Tensors in device memory, which other libraries can import by DLPack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from ...ir.dtype import DType, bf16, dtype as dtype_named
-from ...ir.host import layout
+from ..rtlib import layout
 
 _CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 _KINDS = {0: "i", 1: "u", 2: "f"}
@@ -22,7 +22,7 @@ _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class DLTensor(ctypes.Structure):
-    """DLPack's description of a tensor."""
+    """``DLTensor`` of DLPack: the description of a tensor."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -39,7 +39,7 @@ class DLTensor(ctypes.Structure):
 
 
 class _Versioned(ctypes.Structure):
-    """A managed tensor as DLPack has it since 1.0."""
+    """``DLManagedTensorVersioned``, of DLPack 1.0 and later."""
 
     _fields_ = (
         ("major", ctypes.c_uint32),
@@ -52,13 +52,13 @@ class _Versioned(ctypes.Structure):
 
 
 class _Plain(ctypes.Structure):
-    """A managed tensor as DLPack had it before."""
+    """``DLManagedTensor``, of DLPack before 1.0."""
 
     _fields_ = (("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
 
 
 _EXPORTED: dict[int, tuple[object, object]] = {}
-"""What others hold by DLPack: the managed tensor, and the tensor that it shows."""
+"""Exported managed tensors and the tensors they share memory with, by address."""
 
 
 def _forget(address: int) -> None:
@@ -68,41 +68,41 @@ def _forget(address: int) -> None:
 _FORGET = _DELETER(_forget)
 
 
-class Holder(Protocol):
-    """The device that a tensor lies on."""
+class TensorDevice(Protocol):
+    """A device that stores tensors."""
 
     @property
     def ordinal(self) -> int:
-        """Which of its kind it is."""
+        """The index among the devices of the same type."""
         ...
 
     def download(self, tensor: DeviceTensor) -> NDArray[Any]:
-        """Copy a tensor to a new array."""
+        """Copy a tensor to a new host array."""
         ...
 
     def wait(self) -> None:
-        """Wait until all that was launched has run."""
+        """Wait until all launched kernels have finished."""
         ...
 
 
 class DeviceTensor:
-    """A compact tensor in a device's memory.
+    """A compact tensor in device memory.
 
-    Calls of an executable take it as an argument without a copy; ``torch.from_dlpack(t)`` and the
-    like share its memory, :meth:`numpy` copies it to the host.
+    An executable accepts it as an argument without a copy. Libraries that support DLPack share its
+    memory, for example ``torch.from_dlpack(t)``. :meth:`numpy` copies it to the host.
 
     Parameters
     ----------
     address : int
-        Of the first element.
+        Address of the first element.
     shape : tuple of int
-        In elements.
+        Shape, in elements.
     dtype : DType
-        Of the elements.
-    holder : Holder
+        Type of the elements.
+    holder : TensorDevice
         The device.
     owner : object
-        Lives as long as the tensor is used.
+        Object that keeps the memory alive.
     """
 
     __slots__ = (
@@ -122,10 +122,10 @@ class DeviceTensor:
         address: int,
         shape: tuple[int, ...],
         dtype: DType,
-        holder: Holder,
+        holder: TensorDevice,
         owner: object,
     ) -> None:
-        """Describe memory that ``owner`` holds."""
+        """Describe memory that ``owner`` keeps alive."""
         self._holder = holder
         self.read_only = False
         self.shape = shape
@@ -152,37 +152,35 @@ class DeviceTensor:
 
     @property
     def address(self) -> int:
-        """Where the first element lies."""
+        """The address of the first element."""
         return self._description.data or 0
 
     @property
     def description(self) -> int:
-        """Where the DLPack description of the tensor lies."""
+        """The address of the DLPack description of the tensor."""
         return ctypes.addressof(self._description)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the elements take."""
+        """The size of the elements in bytes."""
         size = self.dtype.bytes
         for extent in self.shape:
             size *= extent
         return size
 
-    def frozen(self) -> DeviceTensor:
-        """Give the same tensor, not to be written."""
-        made = DeviceTensor(self.address, self.shape, self.dtype, self._holder, self.owner)
-        made.read_only = True
-        return made
+    def as_read_only(self) -> DeviceTensor:
+        """Return the same tensor marked as read-only."""
+        tensor = DeviceTensor(self.address, self.shape, self.dtype, self._holder, self.owner)
+        tensor.read_only = True
+        return tensor
 
     def numpy(self) -> NDArray[Any]:
-        """Copy to the host, once all that writes the tensor has run."""
+        """Copy to the host after all kernels that write the tensor have finished."""
         return self._holder.download(self)
 
     def __repr__(self) -> str:
-        """Print what it is, not its elements."""
+        """Return shape, dtype and device as text, without the elements."""
         return f"DeviceTensor(shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
-
-    # ------------------------------------------------------------ DLPack
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._description.device_type, self._description.device_id
@@ -196,23 +194,26 @@ class DeviceTensor:
         copy: bool | None = None,
     ) -> object:
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
-            raise BufferError("a device tensor is shown where it lies; numpy() copies it")
+            raise BufferError(
+                f"cannot export a tensor on {self.device} with copy={copy}, dl_device={dl_device}; "
+                "use numpy() to copy it to the host"
+            )
         if stream not in (None, -1, 0, 1):
-            # Kernels run on the legacy default stream, which another one does not wait for.
+            # Kernels run on the legacy default stream; other streams may not synchronize with it.
             self._holder.wait()
         if max_version is not None and max_version[0] >= 1:
-            made = _Versioned(1, 0, None, _FORGET, 0, self._description)
+            managed = _Versioned(1, 0, None, _FORGET, 0, self._description)
             name = b"dltensor_versioned"
         else:
-            made = _Plain(self._description, None, _FORGET)
+            managed = _Plain(self._description, None, _FORGET)
             name = b"dltensor"
-        address = ctypes.addressof(made)
-        _EXPORTED[address] = (made, self)
+        address = ctypes.addressof(managed)
+        _EXPORTED[address] = (managed, self)
         return _new_capsule(address, name, None)
 
 
 def compact_strides(shape: tuple[int, ...]) -> list[int]:
-    """Give the strides of elements that lie one after the other, in elements.
+    """Return the strides of a compact row-major tensor, in elements.
 
     Examples
     --------
@@ -228,7 +229,7 @@ def compact_strides(shape: tuple[int, ...]) -> list[int]:
 
 
 def element_type(code: int, bits: int) -> DType:
-    """Give the element type that DLPack's code and bits mean.
+    """Return the element type of a DLPack type code and number of bits.
 
     Examples
     --------
@@ -240,20 +241,20 @@ def element_type(code: int, bits: int) -> DType:
     return dtype_named("bool" if code == _CODES["bool"] else f"{_KINDS[code]}{bits}")
 
 
-def adopt(managed: int, holder: Holder, element: DType) -> DeviceTensor:
-    """Take over a result: a managed tensor of native code, which is freed with the last user."""
+def from_managed(managed: int, holder: TensorDevice, element: DType) -> DeviceTensor:
+    """Return a managed tensor of native code as a tensor that frees it when it is destroyed."""
     head = _Versioned.from_address(managed)
-    given: DLTensor = head.tensor
+    tensor: DLTensor = head.tensor
     shape = (
-        tuple((ctypes.c_int64 * given.ndim).from_address(given.shape or 0)) if given.ndim else ()
+        tuple((ctypes.c_int64 * tensor.ndim).from_address(tensor.shape or 0)) if tensor.ndim else ()
     )
     owner = Owner()
     release = _DELETER(ctypes.cast(head.deleter, ctypes.c_void_p).value or 0)
     weakref.finalize(owner, release, managed)
-    return DeviceTensor(given.data or 0, shape, element, holder, owner)
+    return DeviceTensor(tensor.data or 0, shape, element, holder, owner)
 
 
 class Owner:
-    """Holds memory of a device; what frees it is tied to this object's end."""
+    """An owner of device memory; finalizers of this object free the memory."""
 
     __slots__ = ("__weakref__",)

@@ -1,4 +1,4 @@
-"""An executable: native functions loaded from an artefact, with the constants they refer to."""
+"""Executables: native functions loaded from an artifact, and the constants they use."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Any, cast
 import numpy as np
 
 from ...ir.module import Array, Constant, MissingConstantError, UnknownFunctionError
-from ...ir.target import Target
+from ...target.target import Target
 from ..artifact import Artifact
+from ..build.build_objects import host_target
+from ..build.native_library import Library
+from ..build.rtlib_object import rtlib_object_code
+from ..build.worker_pool import CompileJob, default_pool
+from ..errors import CompileError
 from ..libraries import library_address
-from ..lower.wrap import CALL, INTO, public_name
+from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
-from .build import host_target
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
-from .errors import CompileError
-from .function import NativeFunction, Outside
-from .loader import Library
+from .function import ExternalAddresses, NativeFunction
 from .profile import MemoryPlan, Profile, make_profile, memory_plan
 from .remote import RemoteFunction
-from .support import support_object
 from .table import ProviderError, RuntimeTable, default_table
-from .workers import Job, default_pool
 
 
 class Executable:
-    """Compiled functions, ready to be called from any number of threads.
+    """Compiled functions, which are safe to call from several threads at once.
 
-    ``exe(x)`` calls ``main``; ``exe["name"]`` gives another function. Arguments are NumPy arrays
-    or anything that speaks DLPack; results are NumPy arrays that own native memory.
+    ``exe(x)`` calls ``main``; ``exe["name"]`` returns another function. Arguments are NumPy arrays
+    or tensors that support DLPack; results are NumPy arrays that own native memory.
 
     Parameters
     ----------
     artifact : Artifact
-        What :func:`tilewright.compile` made.
+        The result of the compilation.
     constants : Mapping of str to Constant
         The module's constants; loaded when a function that uses them is first called.
     table : RuntimeTable, optional
-        Where native code gets memory and threads; the process's own if not given.
+        Provider of memory and threads for native code; by default the table of the process.
     compiled : int
-        How many objects LLVM had to make for it; kept as an attribute.
+        Number of objects that were compiled and not found in the cache.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Executable:
         table: RuntimeTable | None = None,
         compiled: int = 0,
     ) -> None:
-        """Load the machine code; nothing runs yet."""
+        """Load the machine code."""
         self.artifact = artifact
         self.compiled = compiled
         self._constants = {**constants, **artifact.constants}
@@ -91,41 +91,42 @@ class Executable:
         self._main: NativeFunction | None = None
         if table is not None and artifact.target.is_gpu:
             raise ProviderError(
-                f"{artifact.target} brings the runtime table of its device",
-                hint="leave the table out",
+                f"{artifact.target} uses the runtime table of its device, got another table",
+                hint="omit the argument 'table'",
             )
-        if artifact.target.kind != "cuda":  # a program for a GPU is made on machines without one
+        # Programs for CUDA can be compiled on machines without a GPU, so they are loaded later.
+        if artifact.target.kind != "cuda":
             self._load()
 
     def _load(self) -> None:
-        """Open the device, if there is one, and bind the functions; once."""
+        """Open the device, if any, and bind the functions, unless that was done already."""
         with self._lock:
             if self._functions:
                 return
             self._device = device_of(self.artifact.target)
-            made = self._bound(self._device)
-            for name, function in made.items():
-                function.in_place = made.get(public_name(name) + INTO)
+            functions = self._bind(self._device)
+            for name, function in functions.items():
+                function.in_place = functions.get(public_name(name) + INTO)
             self._preparing = {
                 result.name: function
-                for function in made.values()
+                for function in functions.values()
                 if function.spec.prepares
                 for result in function.spec.results
             }
-            self._main = made.get("main")
-            self._functions = made
+            self._main = functions.get("main")
+            self._functions = functions
 
-    def _bound(self, device: Device | None) -> dict[str, NativeFunction]:
+    def _bind(self, device: Device | None) -> dict[str, NativeFunction]:
         artifact, host = self.artifact, host_target(self.artifact.target)
         objects = [artifact.objects[name] for name in sorted(artifact.objects)]
-        library = Library([support_object(host), *objects], host)
+        library = Library([rtlib_object_code(host), *objects], host)
         handles: Mapping[str, int] = {} if device is None else device.load(artifact)
         chosen = self._table or default_table(artifact.threads)
         kind = RemoteFunction if isinstance(device, RemoteDevice) else NativeFunction
         return {
             spec.name: kind(
                 spec, library, chosen if device is None else device.table, self._fetch,
-                Outside(
+                ExternalAddresses(
                     tuple(library_address(name) for name in spec.libraries),
                     tuple(handles[name] for name in spec.kernels),
                     device,
@@ -135,7 +136,7 @@ class Executable:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        """In a line: what can be called, the target, and how many kernels there are."""
+        """Return functions, target and number of kernels as one line of text."""
         functions = ", ".join(self.spec(name).signature(name) for name in self.names)
         count = len(self.kernels)
         return (
@@ -143,10 +144,8 @@ class Executable:
             f"{count} kernel{'' if count == 1 else 's'}>"
         )
 
-    # ------------------------------------------------------------ calling
-
     def __call__(self, *arguments: Any) -> Any:
-        """Call ``main``, or the only function there is."""
+        """Call ``main``, or the only function."""
         function = self._main or self._only()
         return function(*arguments)
 
@@ -157,104 +156,102 @@ class Executable:
         names = self.names
         if len(names) != 1:
             raise UnknownFunctionError(
-                "no function 'main' to call", hint=f"functions are {', '.join(names)}"
+                "no function 'main' to call", hint=f"functions are {', '.join(map(repr, names))}"
             )
         self._main = self[names[0]]
         return self._main
 
     def __getitem__(self, name: str) -> NativeFunction:
-        """Give a function by name.
+        """Return a function by name.
 
         Raises
         ------
         UnknownFunctionError
-            If there is none; the message lists those there are.
+            If no function has this name; the hint lists the names.
         """
         self._load()
         known = (self._functions.get(name + ending) for ending in ("", CALL, INTO))
         found = next((f for f in known if f is not None), None)
         if found is None:
             raise UnknownFunctionError(
-                f"no function {name!r}", hint=f"functions are {', '.join(self.names)}"
+                f"no function {name!r}", hint=f"functions are {', '.join(map(repr, self.names))}"
             )
         return found
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The functions that can be called."""
+        """The names of the functions."""
         shown = (f.name for f in self.artifact.functions if not f.prepares)
         return tuple(dict.fromkeys(public_name(n) for n in shown))
 
     @property
     def cached(self) -> bool:
-        """Whether all machine code came from the cache."""
+        """True if all machine code was found in the cache."""
         return self.compiled == 0
 
     @property
     def target(self) -> Target:
-        """What it was compiled for."""
+        """The target of the compilation."""
         return self.artifact.target
 
     @property
     def device(self) -> Device | None:
-        """The device that kernels run on; None where they run on the processor itself."""
+        """The device that runs the kernels; None for a CPU target."""
         self._load()
         return self._device
 
-    # ------------------------------------------------------------ constants
-
     def _fetch(self, keys: Sequence[str]) -> list[tuple[int, object]]:
         with self._lock:
-            return [self._placed(key) for key in keys]
+            return [self._resident_constant(key) for key in keys]
 
-    def _placed(self, key: str) -> tuple[int, object]:
-        """Give the address of a constant where kernels read it, and what holds it."""
-        held = self._constant(key)
-        if isinstance(held, DeviceTensor):
-            return held.address, held
+    def _resident_constant(self, key: str) -> tuple[int, object]:
+        """Return the address of a constant in the memory that kernels read, and its owner."""
+        value = self._constant(key)
+        if isinstance(value, DeviceTensor):
+            return value.address, value
         if isinstance(self._device, RemoteDevice):
-            made = self._device.upload(held)
-            self._arrays[key] = made
-            return made.address, made
-        return held.ctypes.data, held
+            tensor = self._device.upload(value)
+            self._arrays[key] = tensor
+            return tensor.address, tensor
+        return value.ctypes.data, value
 
     def _constant(self, key: str) -> Array | DeviceTensor:
-        """Give a constant: what ``prepare`` makes, where it does, else the module's."""
+        """Return a constant: a result of ``prepare``, or a constant of the module."""
         if key not in self._arrays and key in self._preparing:
             self._run(self._preparing.pop(key))
         if key not in self._arrays:
             if key not in self._constants:
                 raise MissingConstantError(
-                    f"no constant {key!r}", hint="give it to the module, or let prepare() make it"
+                    f"no constant {key!r}",
+                    hint="add it to the constants of the module, or return it from prepare()",
                 )
-            self._arrays[key] = _usable(self._constants[key])
+            self._arrays[key] = _load_compact(self._constants[key])
         return self._arrays[key]
 
     def _run(self, prepare: NativeFunction) -> None:
-        """Run weight transforms, once; their results are constants from then on."""
-        made: object = prepare.resident()
+        """Run weight transforms and store their results as constants."""
+        value: object = prepare.resident()
         names = [r.name for r in prepare.spec.results]
-        results = cast("tuple[Array, ...]", made if isinstance(made, tuple) else (made,))
+        results = cast("tuple[Array, ...]", value if isinstance(value, tuple) else (value,))
         self._arrays.update(zip(names, results, strict=True))
 
-    # ------------------------------------------------------------ questions
-
     def profile(self, *arguments: Any, function: str = "main", repeats: int = 5) -> Profile:
-        """Call with a clock at every launch.
+        """Call a function several times and measure every launch.
 
         Parameters
         ----------
         *arguments
-            As in a call; parameters written in place are written ``repeats + 1`` times.
+            The arguments of the call; parameters written in place are written ``repeats + 1``
+            times.
         function : str
-            Which function.
+            Name of the function.
         repeats : int
-            Calls, after one that is not counted.
+            Number of measured calls, after one warm-up call.
 
         Returns
         -------
         Profile
-            Medians in µs.
+            Median times in µs.
         """
         chosen = self._function(function)
         chosen.timed(arguments)
@@ -263,20 +260,20 @@ class Executable:
     def memory(
         self, shapes: Mapping[str, int] | None = None, *, function: str = "main"
     ) -> MemoryPlan:
-        """Plan the arena for values of the symbols: bytes, peak, and the place of each storage."""
+        """Plan the arena for values of the symbols: size, peak, and the offset of each storage."""
         return memory_plan(self.spec(function), shapes or {})
 
     def constants(self) -> dict[str, Array]:
-        """Load the constants that the functions refer to and nothing prepares, by name."""
+        """Load the constants that the functions use, except results of ``prepare``, by name."""
         prepared = {r.name for f in self.artifact.functions if f.prepares for r in f.results}
-        used = {k for f in self.artifact.functions for k in f.constants} - prepared
-        return {k: _usable(self._constants[k]) for k in sorted(used) if k in self._constants}
+        used = sorted({k for f in self.artifact.functions for k in f.constants} - prepared)
+        return {k: _load_compact(self._constants[k]) for k in used if k in self._constants}
 
     def _function(self, name: str) -> NativeFunction:
         return self._main or self._only() if name == "main" else self[name]
 
     def spec(self, function: str = "main") -> FunctionSpec:
-        """Give the description of a function: parameters, results, launches, storages."""
+        """Return the specification of a function: parameters, results, launches, storages."""
         specs = {f.name: f for f in self.artifact.functions}
         main = "main" if "main" in specs or len(self.names) != 1 else self.names[0]
         name = main if function == "main" else function
@@ -284,64 +281,75 @@ class Executable:
         return self[function].spec if found is None else found
 
     def image(self, kernel: str | None = None) -> Image:
-        """Give what a kernel is for a GPU: PTX, machine code, registers and memory it takes.
+        """Return the GPU image of a kernel: PTX, machine code, registers and memory use.
 
         Raises
         ------
         UnknownFunctionError
-            If there is no such kernel, or the program is for no GPU that loads one.
+            If no kernel has this name, or the target does not use images.
         """
         images = self.artifact.images
         name = next(iter(images), "") if kernel is None and len(images) == 1 else kernel or ""
         if name not in images:
             raise UnknownFunctionError(
-                f"no image of a kernel {name!r} for {self.target}",
-                hint=f"there are {', '.join(sorted(images)) or 'none: only CUDA has images'}",
+                f"no image of kernel {name!r} for {self.target}"
+                if name
+                else f"no kernel is named, and {self.target} has {len(images)} GPU images",
+                hint=f"kernels with images are {', '.join(map(repr, sorted(images)))}"
+                if images
+                else "only target 'cuda' has images",
             )
         return Image.from_bytes(images[name])
 
     def sass(self, kernel: str | None = None) -> str:
-        """Give a kernel's machine code for a GPU as text; needs ``nvidia-cuda-nvdisasm``.
+        """Return the GPU machine code of a kernel as text; requires ``nvidia-cuda-nvdisasm``.
 
         Raises
         ------
         AssemblerMissingError
-            If a package of NVIDIA's tools was not there when compiling, or is not now.
+            If a package of NVIDIA's tools was missing during compilation, or is missing now.
         """
         return disassemble(self.image(kernel).machine_code())
 
     def _text(self, kernel: str | None) -> str:
         name = kernel or ""
         if name not in self.artifact.texts:
-            known = ", ".join(sorted(n for n in self.artifact.texts if n))
-            raise UnknownFunctionError(f"no kernel {name!r}", hint=f"kernels are {known}")
+            known = ", ".join(repr(n) for n in sorted(self.artifact.texts) if n)
+            raise UnknownFunctionError(
+                f"no kernel {name!r}", hint=f"kernels are {known}" if known else "no kernels"
+            )
         return self.artifact.text(name)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The kernels, by name."""
+        """The names of the kernels."""
         return self.artifact.kernels
 
     def llvm(self, kernel: str | None = None, *, optimized: bool = False) -> str:
-        """Give the LLVM text of a kernel, or of the host flow.
+        """Return the LLVM IR text of a kernel, or of the host flow.
 
-        ``optimized`` shows it after LLVM's own passes.
+        Parameters
+        ----------
+        kernel : str, optional
+            Name of the kernel; by default the host flow.
+        optimized : bool
+            Return the text after LLVM's optimization passes.
         """
         text = self._text(kernel)
-        return self._ask(kernel, text, "optimized") if optimized else text
+        return self._convert(kernel, text, "optimized") if optimized else text
 
     def assembly(self, kernel: str | None = None) -> str:
-        """Give the machine code of a kernel, or of the host flow, as assembly text."""
-        return self._ask(kernel, self._text(kernel), "assembly")
+        """Return the machine code of a kernel, or of the host flow, as assembly text."""
+        return self._convert(kernel, self._text(kernel), "assembly")
 
-    def _ask(self, kernel: str | None, text: str, want: str) -> str:
+    def _convert(self, kernel: str | None, text: str, output: str) -> str:
         name = kernel or "host flow"
-        match want:
+        match output:
             case "optimized" | "assembly":
                 machine = self.target if kernel else host_target(self.target)
-                return default_pool().run(Job(name, text, machine, want)).decode()
+                return default_pool().run(CompileJob(name, text, machine, output)).decode()
             case _:
-                raise CompileError(f"nothing makes {want!r}")
+                raise CompileError(f"unknown artifact kind {output!r}")
 
     def trim(self) -> None:
         """Free the arenas that no call is using."""
@@ -349,14 +357,14 @@ class Executable:
             function.trim()
 
 
-def _usable(constant: Constant) -> Array:
-    """Load a constant; copy it only where it is not compact or not aligned to its elements."""
+def _load_compact(constant: Constant) -> Array:
+    """Load a constant; copy it if it is not compact or not aligned to its elements."""
     array = np.asarray(constant.load())
-    wanted = constant.dtype.numpy
-    if array.dtype != wanted or tuple(array.shape) != tuple(constant.shape):
+    expected = constant.dtype.numpy
+    if array.dtype != expected or tuple(array.shape) != tuple(constant.shape):
         raise MissingConstantError(
-            f"constant {constant.source or '?'} has {array.dtype}{array.shape}, "
-            f"declared {wanted}{tuple(constant.shape)}"
+            f"constant {constant.source or '?'}: expected {expected}{tuple(constant.shape)} "
+            f"as declared, got {array.dtype}{array.shape}"
         )
     fits = array.flags.c_contiguous and array.ctypes.data % max(constant.dtype.bytes, 1) == 0
     return array if fits else np.array(array, order="C")

@@ -1,4 +1,4 @@
-"""From the record of a failed call to the named error that explains it."""
+"""Errors of failed calls, constructed from call records and the table of messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.errors import Json, TilewrightError
-from ...ir.host import layout
-from ...ir.thread import table
-from ..lower.host import CODE_CHECK
-from ..lower.wrap import public_name
-from ..manifest import FunctionSpec, ParamSpec, Site
-from .errors import (
+from ...errors import Json, TilewrightError
+from ...ir.dtype import dtype as dtype_named
+from ...ir.thread import runtime_table
+from ..errors import (
     AliasError,
     AlignmentError,
+    ArgumentShapeError,
     CallError,
     CheckError,
     DeviceError,
@@ -26,21 +24,44 @@ from .errors import (
     OutOfMemoryError,
     RankError,
     ReadOnlyError,
-    ShapeMismatchError,
     SizeError,
     StrideError,
 )
+from ..lower.host.entry_wrappers import public_name
+from ..lower.host.to_thread import CODE_CHECK
+from ..manifest import CheckSite, FunctionSpec, ParamSpec
+from ..messages import (
+    IN_FUNCTION,
+    IN_KERNEL,
+    IN_PARAMETER,
+    Message,
+    dtype_text,
+    shape_text,
+    strides_text,
+    term_text,
+    values_text,
+)
+from ..rtlib import layout
+
+DEVICE_ALIGNMENT = 16
+"""The alignment in bytes of tensors on a device."""
 
 
-def place(function: str, param: ParamSpec) -> str:
-    """Name a parameter the way errors do."""
-    return f"function {public_name(function)!r}, parameter {param.name!r}: {param.annotation}"
+def parameter_location(function: str, param: ParamSpec) -> str:
+    """Return the location of an error about a parameter."""
+    return IN_PARAMETER.format(
+        function=public_name(function), parameter=param.name, annotation=param.annotation
+    )
+
+
+def _in_function(spec: FunctionSpec) -> str:
+    return IN_FUNCTION.format(function=public_name(spec.name))
 
 
 def explain(
     spec: FunctionSpec, code: int, record: Sequence[int], arguments: Sequence[Any]
 ) -> TilewrightError:
-    """Make the error of a call that returned ``code``."""
+    """Return the error of a call that returned ``code``."""
     numbers = tuple(record[(layout.CALL_NUMBERS // 8) :][:4])
     if code != CODE_CHECK:
         return _kernel(spec, code, record, numbers[3])
@@ -52,12 +73,12 @@ def explain(
     if site.kind == "stride":
         return _stride(spec, site, numbers)
     if site.kind == "alias":
-        return aliased(spec, site)
+        return alias_error(spec, site)
     return _program(spec, site, numbers)
 
 
 def failed_launch(spec: FunctionSpec, code: int, record: Sequence[int]) -> tuple[str, int] | None:
-    """Give the kernel and the device's code of a call that failed on a device, else None."""
+    """Return the kernel and the device error code of a call that failed on a device, else None."""
     if code != CODE_CHECK:
         return None
     site = spec.sites[record[layout.CALL_SITE // 8]]
@@ -68,97 +89,104 @@ def failed_launch(spec: FunctionSpec, code: int, record: Sequence[int]) -> tuple
 
 def _kernel(spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int) -> TilewrightError:
     launch = spec.launches[ordinal] if 0 <= ordinal < len(spec.launches) else None
-    text, a, b = (record[o // 8] for o in (layout.CALL_TEXT, layout.CALL_A, layout.CALL_B))
-    words = ctypes.string_at(text).decode(errors="replace") if text else f"code {code}"
-    kinds = {table.CODE_BOUNDS: "out of bounds", table.CODE_RANGE: "out of range"}
-    where = f"function {public_name(spec.name)!r}"
+    address, a, b = (record[o // 8] for o in (layout.CALL_TEXT, layout.CALL_A, layout.CALL_B))
+    text = ctypes.string_at(address).decode(errors="replace") if address else "no message"
+    match code:
+        case runtime_table.CODE_BOUNDS:
+            message = Message.BOUNDS.format(text=text, actual=a, expected=b)
+        case runtime_table.CODE_RANGE:
+            message = Message.RANGE.format(text=text, actual=a, expected=b)
+        case _:
+            message = Message.KERNEL.format(code=code, text=text, first=a, second=b)
+    where = _in_function(spec)
     if launch is not None:
-        where += f", kernel {launch.kernel!r} (binding {launch.binding!r})"
+        where = IN_KERNEL.format(
+            function=public_name(spec.name), kernel=launch.kernel, binding=launch.binding
+        )
     return KernelError(
-        f"{kinds.get(code, 'failed')}: {words} ({a}, {b})",
+        message,
         where=where,
         details={"code": code, "numbers": [a, b], "kernel": launch.kernel if launch else None},
     )
 
 
-def _described(argument: Any) -> tuple[str, str, str]:
-    """Describe what was passed: dtype, shape and strides."""
-    dtype, shape = getattr(argument, "dtype", "?"), getattr(argument, "shape", ())
-    strides: Any = getattr(argument, "strides", None)
+def _strides_text(argument: Any) -> str:
+    """Return the strides of an argument in elements; NumPy states them in bytes."""
     if callable(getattr(argument, "stride", None)):
-        strides = argument.stride()
-    return str(dtype), str(tuple(shape)), str(strides)
+        return strides_text(argument.stride(), 1)
+    strides: Sequence[int] | None = getattr(argument, "strides", None)
+    return "None" if strides is None else strides_text(strides, max(argument.itemsize, 1))
 
 
 def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any) -> TilewrightError:
-    dtype, shape, strides = _described(argument)
-    where = place(spec.name, param)
+    dims: Sequence[int] = tuple(getattr(argument, "shape", ()))
+    actual_dtype = dtype_text(getattr(argument, "dtype", "?"))
+    shape = shape_text(dims)
+    where = parameter_location(spec.name, param)
     details: dict[str, Json] = {
         "function": spec.name, "parameter": param.name, "annotation": param.annotation,
-        "dtype": dtype, "shape": shape,
+        "dtype": str(getattr(argument, "dtype", "?")), "shape": shape,
     }  # fmt: skip
     match problem:
         case layout.PROBLEM_DTYPE:
             return DTypeError(
-                f"expected {param.dtype}, got {dtype}", where=where, details=details,
-                hint=f"convert it to {param.dtype} first",
+                Message.DTYPE.format(dtype=param.dtype, actual_dtype=actual_dtype),
+                where=where, details=details, hint=f"convert the argument to {param.dtype}",
             )  # fmt: skip
         case layout.PROBLEM_RANK:
-            rank = len(getattr(argument, "shape", ()))
             return RankError(
-                f"expected {param.rank} dimensions, got {rank}: shape {shape}", where=where,
-                details={**details, "expected": param.rank, "actual": rank},
+                Message.RANK.format(expected=param.rank, actual=len(dims), shape=shape),
+                where=where, details={**details, "expected": param.rank, "actual": len(dims)},
             )  # fmt: skip
         case layout.PROBLEM_DEVICE:
             device = str(getattr(argument, "device", "another device"))
             return DeviceError(
-                f"expected a tensor on {spec.device}, got one on {device}", where=where,
-                details={**details, "expected": spec.device, "actual": device},
-                hint="copy it to the host first",
+                Message.DEVICE.format(device=spec.device, actual_device=device),
+                where=where, details={**details, "expected": spec.device, "actual": device},
+                hint="copy the argument to the host first",
             )  # fmt: skip
         case layout.PROBLEM_STRIDES:
+            strides = _strides_text(argument)
             return StrideError(
-                f"expected row-major compact elements, got strides {strides} of shape {shape}",
+                Message.STRIDES.format(shape=shape, strides=strides),
                 where=where, details={**details, "strides": strides},
-                hint="np.ascontiguousarray(x), or x.contiguous(), makes a compact copy",
+                hint="np.ascontiguousarray(x) or x.contiguous() returns a compact copy",
             )  # fmt: skip
         case layout.PROBLEM_ALIGNMENT:
-            multiple = f"the element size of {param.dtype}" if spec.device == "cpu" else "16 bytes"
+            own = dtype_named(param.dtype).bytes
+            multiple = own if spec.device == "cpu" else DEVICE_ALIGNMENT
             return AlignmentError(
-                f"expected an address that is a multiple of {multiple}",
-                where=where, details=details, hint="a copy is aligned",
+                Message.ALIGNMENT.format(bytes=multiple),
+                where=where, details=details, hint="pass a copy, which is aligned",
             )  # fmt: skip
         case layout.PROBLEM_READ_ONLY:
             return ReadOnlyError(
-                f"the function writes this parameter ({param.access}), the argument is read-only",
+                Message.READ_ONLY.format(access=param.access),
                 where=where, details=details, hint="pass a writable array",
             )  # fmt: skip
         case _:
-            return CallError("the argument is not understood", where=where, details=details)
+            return CallError(Message.UNSUPPORTED.format(), where=where, details=details)
 
 
 def _dimension(
-    spec: FunctionSpec, site: Site, numbers: Sequence[int], argument: Any
+    spec: FunctionSpec, site: CheckSite, numbers: Sequence[int], argument: Any
 ) -> TilewrightError:
     param = spec.params[site.param]
     expected, actual = numbers[0], numbers[1]
     values = dict(zip(site.names, numbers[2:], strict=False))
-    known = ", ".join(f"{name} = {value}" for name, value in values.items())
-    meaning = f"{expected}" if site.text == str(expected) else f"{site.text} = {expected}"
-    which = f"dimension {site.dim}"
+    term = term_text(site.text, expected, values)
+    shape = shape_text(tuple(getattr(argument, "shape", ())))
     if param.form == "integer":
-        which = "the integer"
+        message = Message.INTEGER.format(term=term, actual=actual)
     elif site.dim < -1:
-        which = f"element {-2 - site.dim}"
+        message = Message.ELEMENT.format(index=-2 - site.dim, term=term, actual=actual)
     elif site.dim == -1:
-        which = "the rank"
-    shape = f" of shape {tuple(argument.shape)}" if hasattr(argument, "shape") else ""
-    bound = f" (with {known} from the other arguments)" if known else ""
-    if site.text in values:
-        bound = " from the other arguments"
-    return ShapeMismatchError(
-        f"{which}{shape}: expected {meaning}{bound}, got {actual}",
-        where=place(spec.name, param),
+        message = Message.UNKNOWN_RANK.format(expected=expected, actual=actual, shape=shape)
+    else:
+        message = Message.DIMENSION.format(dim=site.dim, shape=shape, term=term, actual=actual)
+    return ArgumentShapeError(
+        message,
+        where=parameter_location(spec.name, param),
         details={
             "function": spec.name, "parameter": param.name, "annotation": param.annotation,
             "dimension": site.dim, "expected": expected, "actual": actual, "symbols": {**values},
@@ -166,12 +194,12 @@ def _dimension(
     )  # fmt: skip
 
 
-def _stride(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> TilewrightError:
+def _stride(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> TilewrightError:
     param = spec.params[site.param]
+    term = term_text(site.text, numbers[0], {})
     return StrideError(
-        f"dimension {site.dim}: expected a stride of {site.text} = {numbers[0]} elements, "
-        f"got {numbers[1]}",
-        where=place(spec.name, param),
+        Message.STRIDE.format(dim=site.dim, term=term, actual=numbers[1]),
+        where=parameter_location(spec.name, param),
         details={
             "function": spec.name, "parameter": param.name, "annotation": param.annotation,
             "dimension": site.dim, "expected": numbers[0], "actual": numbers[1],
@@ -179,55 +207,53 @@ def _stride(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> Tilewrigh
     )  # fmt: skip
 
 
-def aliased(spec: FunctionSpec, site: Site) -> TilewrightError:
-    """Make the error of a written argument that shares memory with another one."""
+def alias_error(spec: FunctionSpec, site: CheckSite) -> TilewrightError:
+    """Return the error of a written argument that shares memory with another one."""
     written, other = spec.params[site.param], spec.params[site.other]
     return AliasError(
-        f"{written.name!r} ({written.access}) shares memory with {other.name!r} ({other.access})",
-        where=place(spec.name, written),
+        Message.ALIAS.format(
+            parameter=written.name, access=written.access,
+            other=other.name, other_access=other.access,
+        ),
+        where=parameter_location(spec.name, written),
         details={"function": spec.name, "parameter": written.name, "other": other.name},
-        hint="pass a copy of one of them",
-    )
+        hint="pass a copy of one of the two arguments",
+    )  # fmt: skip
 
 
-def _program(spec: FunctionSpec, site: Site, numbers: Sequence[int]) -> TilewrightError:
-    values = dict(zip(site.names, numbers, strict=False))
-    known = ", ".join(f"{name} = {value}" for name, value in values.items())
-    suffix = f", with {known}" if known else ""
-    where = f"function {public_name(spec.name)!r}"
-    details: dict[str, Json] = {"function": spec.name, "check": site.text, "values": {**values}}
+def _program(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> TilewrightError:
+    symbols = dict(zip(site.names, numbers, strict=False))
+    text, values, first = site.text, values_text(symbols), numbers[0]
+    hint = ""
     match site.kind:
         case "bound":
-            message = f"a symbol is out of its range: {site.text} fails{suffix}"
-            return FactError(message, where=where, details=details)
+            error, message = FactError, Message.BOUND.format(condition=text, values=values)
         case "fact":
-            message = f"the program assumes {site.text}{suffix}"
-            return FactError(message, where=where, details=details, hint=f"from {site.origin}")
+            error, message = FactError, Message.FACT.format(condition=text, values=values)
+            hint = f"origin of the assumption: {site.origin}"
         case "check":
-            return CheckError(f"{site.text} fails{suffix}", where=where, details=details)
+            error, message = CheckError, Message.CHECK.format(condition=text, values=values)
         case "divisor":
-            return SizeError(f"division by zero: {site.text}{suffix}", where=where, details=details)
+            error, message = SizeError, Message.DIVISOR.format(divisor=text, values=values)
         case "negative":
-            message = f"size {site.text} is negative: {numbers[0]}"
-            return SizeError(message, where=where, details=details)
+            error, message = SizeError, Message.NEGATIVE_SIZE.format(size=text, actual=first)
         case "overflow":
-            message = f"size {site.text} is too large to count"
-            return SizeError(message, where=where, details=details)
+            error, message = SizeError, Message.OVERFLOW.format(size=text)
         case "memory":
-            message = f"no memory for {site.text or 'the arena'}: {numbers[0]} bytes"
-            return OutOfMemoryError(message, where=where, details=details)
+            storage = text or "the arena"
+            error, message = OutOfMemoryError, Message.MEMORY.format(bytes=first, storage=storage)
         case "device":
-            message = f"{site.text} on the device failed{suffix}"
-            return LaunchError(message, where=where, details=details)
+            failed = Message.DEVICE_OPERATION.format(operation=text, values=values)
+            error, message = LaunchError, failed
         case "launch":
-            message = f"kernel {site.text!r} did not run: the device says {numbers[0]}"
-            return LaunchError(message, where=where, details=details)
+            error, message = LaunchError, Message.LAUNCH.format(kernel=text, actual=first)
         case "grid":
-            message = f"the grid of {site.text} has {numbers[0]} blocks, at most {numbers[1]} fit"
-            hint = "let a block do more of the loop that is bound to it"
-            return LaunchError(message, where=where, details=details, hint=hint)
+            counts = {"actual": first, "expected": numbers[1]}
+            error, message = LaunchError, Message.GRID.format(axis=text, **counts)
+            hint = "split the bound loop so that each thread block runs more of its iterations"
         case "library":
-            message = f"library function {site.text!r} returned {numbers[0]}"
-            return LibraryError(message, where=where, details=details)
+            error, message = LibraryError, Message.LIBRARY.format(symbol=text, actual=first)
         case _:
-            return CallError(f"{site.text} fails{suffix}", where=where, details=details)
+            error, message = CallError, Message.UNKNOWN.format(condition=text, values=values)
+    details: dict[str, Json] = {"function": spec.name, "check": text, "values": {**symbols}}
+    return error(message, where=_in_function(spec), details=details, hint=hint)

@@ -1,4 +1,4 @@
-"""One native function of an executable, called from Python: one native call an invocation."""
+"""Native functions of an executable: argument passing, one native call, results."""
 
 from __future__ import annotations
 
@@ -11,25 +11,34 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...ir.errors import TilewrightError
-from ...ir.host import layout
-from ...ir.host.support import workspaces
-from ..lower.flow.function import entry_symbol
-from ..lower.wrap import public_name
+from ...errors import TilewrightError
+from ..build.native_library import Library
+from ..build.rtlib_object import rtlib_address
+from ..errors import ArgumentCountError
+from ..lower.host.entry_wrappers import public_name
+from ..lower.host.function import entry_symbol
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
-from .device import Device, WatchedDevice
-from .errors import ArgumentCountError
+from ..messages import IN_FUNCTION, Message
+from ..rtlib import layout, workspaces
+from .device import Device, ReportingDevice
 from .explain import explain, failed_launch
-from .loader import Library
-from .support import support_address
 from .table import RuntimeTable
-from .tensors import Words, as_result, pass_bfloat, pass_integer, pass_tensor, refuse, taker
+from .tensors import (
+    Words,
+    argument_type_error,
+    as_result,
+    pass_bfloat,
+    pass_integer,
+    pass_tensor,
+    result_converter,
+)
 
 Array = NDArray[Any]
 Constants = Callable[[Sequence[str]], list[tuple[int, object]]]
-"""Gives, for the names of constants, the address of each and what holds it."""
+"""A function from names of constants to the address and the owner of each."""
 
-Passer = Callable[[Any, int, Any], object]
+ArgumentWriter = Callable[[Any, int, Any], object]
+"""A function that writes the native description of an argument and returns its owner."""
 
 _FIRST = layout.CALL_OPERANDS // 8
 _SINK = layout.CALL_SINK // 8
@@ -39,8 +48,8 @@ _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """What a function reaches by address: libraries, and kernels on a device by their handles.
+class ExternalAddresses:
+    """Addresses of library functions, and handles of kernels on a device.
 
     Both are in the order of the function's specification.
     """
@@ -51,10 +60,10 @@ class Outside:
 
 
 class NativeFunction:
-    """A function that is loaded; calls may come from many threads at once.
+    """A loaded function, which is safe to call from several threads at once.
 
-    Constants are fetched before the first call. The function keeps a bounded number of
-    workspaces (arenas with the plans of the shapes they served).
+    Constants are loaded before the first call. The function keeps a bounded number of arenas,
+    each with its cached memory plans.
     """
 
     def __init__(
@@ -63,161 +72,162 @@ class NativeFunction:
         library: Library,
         table: RuntimeTable,
         constants: Constants,
-        outside: Outside,
+        external: ExternalAddresses,
     ) -> None:
-        """Bind the entry; nothing is allocated yet but the instance."""
+        """Bind the entry point and allocate the instance, without constants and arenas."""
         self.spec = spec
         self.in_place: NativeFunction | None = None
         self._library = library
         self._table = table
         self._fetch = constants
         self._entry = _ENTRY(library.address(entry_symbol(spec.name)))
-        self._passers = tuple(self.passer(p) for p in spec.params)
-        self._takers = tuple(self.taker(r) for r in spec.results)
-        self._returned = tuple(r.param for r in spec.results)
+        self._writers = tuple(self.argument_writer(p) for p in spec.params)
+        self._converters = tuple(self.result_converter(r) for r in spec.results)
+        self._result_params = tuple(r.param for r in spec.results)
         self._results = _FIRST + 2 * len(spec.params)
         self._words = ctypes.c_int64 * (self._results + len(spec.results))
         size = layout.INSTANCE_SLOTS + layout.SLOT_COUNT * spec.slot
         self._instance = (ctypes.c_int64 * (size // 8))()
-        self._kept: list[tuple[int, object]] = []
+        self._owners: list[tuple[int, object]] = []
         self._ready = False
         self._lock = threading.Lock()
         self._pointers = (ctypes.c_int64 * max(len(spec.constants), 1))()
-        self.device = outside.device
-        self._watched = outside.device if isinstance(outside.device, WatchedDevice) else None
-        self._libraries = (ctypes.c_int64 * max(len(outside.libraries), 1))(*outside.libraries)
-        self._handles = (ctypes.c_int64 * max(len(outside.kernels), 1))(*outside.kernels)
+        device = external.device
+        self.device = device
+        self._reporting = device if isinstance(device, ReportingDevice) else None
+        self._libraries = (ctypes.c_int64 * max(len(external.libraries), 1))(*external.libraries)
+        self._handles = (ctypes.c_int64 * max(len(external.kernels), 1))(*external.kernels)
         self._address = ctypes.addressof(self._instance)
         self._instance[layout.INSTANCE_CONSTANTS // 8] = ctypes.addressof(self._pointers)
         self._instance[layout.INSTANCE_LIBRARIES // 8] = ctypes.addressof(self._libraries)
         self._instance[layout.INSTANCE_KERNELS // 8] = ctypes.addressof(self._handles)
-        weakref.finalize(self, _drop, self._instance, table, spec.slot).atexit = False
+        weakref.finalize(self, _free_arenas, self._instance, table, spec.slot).atexit = False
 
     def __repr__(self) -> str:
-        """Print the signature."""
+        """Return the signature as text."""
         return f"<NativeFunction {self.spec.signature(public_name(self.spec.name))}>"
 
-    def passer(self, param: ParamSpec) -> Passer:
-        """Choose how an argument is described to native code."""
-        return _passer(param.form, param.dtype)
+    def argument_writer(self, param: ParamSpec) -> ArgumentWriter:
+        """Return the function that writes the native description of an argument."""
+        return _argument_writer(param.form, param.dtype)
 
-    def taker(self, result: ResultSpec) -> Callable[[int], Any]:
-        """Choose how a result is taken over."""
-        return taker(result)
+    def result_converter(self, result: ResultSpec) -> Callable[[int], Any]:
+        """Return the function that converts a managed tensor to a result."""
+        return result_converter(result)
 
-    def returned(self, argument: Any) -> Any:
-        """Give back an argument that was written in place."""
+    def in_place_result(self, argument: Any) -> Any:
+        """Return an argument that was written in place as a result."""
         return as_result(argument)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call with arrays and integers; give the result, or a tuple where there are several.
+        """Call with arrays and integers; return the result, or a tuple of several results.
 
         Raises
         ------
         CallError
-            If an argument does not fit; the class says how.
+            If an argument does not match its parameter; the subclass names the problem.
         """
         return self.invoke(arguments, 0)
 
     def resident(self) -> Any:
-        """Call without arguments; results stay where kernels read them."""
+        """Call without arguments and return results in the memory that kernels read."""
         return self.invoke(())
 
     def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
-        """Call; ``sink`` is the address where the times of launches are collected, or 0."""
+        """Call; ``sink`` is the address that receives the times of launches, or 0."""
         if not self._ready:
             self._prepare()
-        if len(arguments) != len(self._passers):
-            raise self._wrong_count(arguments)
+        if len(arguments) != len(self._writers):
+            raise self._count_error(arguments)
         words = self._words()
         words[0] = self._table.address
         words[_SINK] = sink
-        at, held = _FIRST, list[object]()
-        for passer, argument in zip(self._passers, arguments, strict=True):
+        at, owners = _FIRST, list[object]()
+        for write, argument in zip(self._writers, arguments, strict=True):
             try:
-                held.append(passer(words, at, argument))
+                owners.append(write(words, at, argument))
             except TilewrightError:
                 raise
             except Exception as error:
-                param = self.spec.params[len(held)]
-                raise refuse(self.spec, param, argument, error) from error
+                param = self.spec.params[len(owners)]
+                raise argument_type_error(self.spec, param, argument, error) from error
             at += 2
-        if self._watched is not None:
-            self._watched.begin()
+        if self._reporting is not None:
+            self._reporting.begin()
         code = self._entry(self._address, words)
         if code:
-            raise self._explained(code, list(words), arguments)
-        return self._take(words, arguments)
+            raise self._error(code, list(words), arguments)
+        return self._convert_results(words, arguments)
 
-    def _take(self, words: Words, arguments: Sequence[Any]) -> Any:
-        taken = tuple(
-            take(words[self._results + k])
-            if self._returned[k] < 0
-            else self.returned(arguments[self._returned[k]])
-            for k, take in enumerate(self._takers)
+    def _convert_results(self, words: Words, arguments: Sequence[Any]) -> Any:
+        results = tuple(
+            convert(words[self._results + k])
+            if self._result_params[k] < 0
+            else self.in_place_result(arguments[self._result_params[k]])
+            for k, convert in enumerate(self._converters)
         )
-        if len(taken) == 1:
-            return taken[0]
-        return taken or None
+        if len(results) == 1:
+            return results[0]
+        return results or None
 
-    def _explained(
-        self, code: int, record: Sequence[int], arguments: Sequence[Any]
-    ) -> TilewrightError:
-        """Let the device say why a launch failed, and the record of the call all else."""
+    def _error(self, code: int, record: Sequence[int], arguments: Sequence[Any]) -> TilewrightError:
+        """Return the device's error of a failed launch, or else the error of the call record."""
         failed = failed_launch(self.spec, code, record)
         if self.device is not None and failed is not None:
             return self.device.failure(*failed) or explain(self.spec, code, record, arguments)
         return explain(self.spec, code, record, arguments)
 
     def into(self, *arguments: Any) -> None:
-        """Call with every buffer passed, those written included (destination-passing style).
+        """Call with all buffers as arguments, including outputs (destination-passing style).
 
-        A graph function has no such form: all it writes is a result, or a parameter already.
+        A graph function has no separate form: it is called as usual.
         """
         (self.in_place or self).invoke(arguments, 0)
 
     def timed(self, arguments: Sequence[Any]) -> list[int]:
-        """Call once, and give the nanoseconds of every launch."""
+        """Call once and return the time of every launch, in nanoseconds."""
         sink = (ctypes.c_int64 * max(3 * len(self.spec.launches), 1))()
         self.invoke(arguments, ctypes.addressof(sink))
         return [sink[3 * k + 1] for k in range(len(self.spec.launches))]
 
     def trim(self) -> None:
         """Free the arenas that no call is using."""
-        _drop(self._instance, self._table, self.spec.slot)
+        _free_arenas(self._instance, self._table, self.spec.slot)
 
     def _prepare(self) -> None:
         with self._lock:
             if self._ready:
                 return
-            fetched = self._fetch(self.spec.constants)
-            for k, (address, _) in enumerate(fetched):
+            constants = self._fetch(self.spec.constants)
+            for k, (address, _) in enumerate(constants):
                 self._pointers[k] = address
-            self._kept = fetched
+            self._owners = constants
             self._ready = True
 
-    def _wrong_count(self, arguments: Sequence[Any]) -> ArgumentCountError:
+    def _count_error(self, arguments: Sequence[Any]) -> ArgumentCountError:
         params = self.spec.params
+        name = public_name(self.spec.name)
         signature = ", ".join(f"{p.name}: {p.annotation}" for p in params)
         return ArgumentCountError(
-            f"expected {len(params)} arguments, got {len(arguments)}",
-            where=f"function {public_name(self.spec.name)!r}",
-            hint=f"{public_name(self.spec.name)}({signature})",
+            Message.ARGUMENT_COUNT.format(
+                expected=len(params), actual=len(arguments), signature=f"{name}({signature})"
+            ),
+            where=IN_FUNCTION.format(function=name),
             details={"expected": len(params), "actual": len(arguments)},
         )
 
 
-def _passer(form: str, dtype: str) -> Passer:
+def _argument_writer(form: str, dtype: str) -> ArgumentWriter:
     if form == "integer":
         return pass_integer
     return pass_bfloat if dtype == "bf16" else pass_tensor
 
 
-def _drop(instance: Any, table: RuntimeTable, slot: int) -> None:
-    """Free the arenas of an instance through a record made for that."""
-    from ...ir.host.support import calls
+def _free_arenas(instance: Any, table: RuntimeTable, slot: int) -> None:
+    """Free the arenas of an instance, with a temporary call record."""
+    from ..rtlib import calls
 
     words = (ctypes.c_int64 * _FIRST)()
     words[0] = table.address
-    _OPEN(support_address(calls.open_call))(words)
-    _DROP(support_address(workspaces.drop_workspaces))(words, instance, slot)
+    _OPEN(rtlib_address(calls.open_call))(words)
+    _DROP(rtlib_address(workspaces.drop_workspaces))(words, instance, slot)

@@ -1,9 +1,9 @@
-"""The pool of worker threads of this process: what it stands on, its end, and a forked child's.
+"""The thread pool of this process: initialization, shutdown, and forked child processes.
 
-The pool itself is native code (:mod:`tilewright.ir.host.support.pool`). Workers start when a
-region first needs them, serve every executable, and sleep when there is nothing to do. They are
-ended before the interpreter goes down; from then on parallel loops run on their callers' threads. A
-forked child has none of its parent's threads, and starts workers of its own when it needs some.
+The pool is native code (:mod:`tilewright.codegen.rtlib.pool`). Workers start when a parallel region
+first needs them, are shared by all executables, and sleep while they are idle. They are joined
+before the interpreter exits; after that, parallel loops run on the calling thread. A forked child
+process does not inherit threads; it starts its own workers when it needs them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from ...ir.host import layout
-from ...ir.host.support import pool as native
-from .support import support_address
+from ..build.rtlib_object import rtlib_address
+from ..rtlib import layout, pool as native
 
 _FUNCTIONS: Final[Mapping[int, str]] = {
     layout.POOL_CREATE: "pthread_create",
@@ -36,16 +35,16 @@ _LOCKS: Final[Mapping[str, tuple[int, ...]]] = {
     "pthread_cond_init": (layout.POOL_SLEEP_CONDITION, layout.POOL_DONE_CONDITION),
 }
 _FAULTS: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
-"""Signals that tell of a fault of the thread itself, which it must not leave to another."""
+"""Signals of faults in the thread itself; workers do not block them."""
 _COUNTERS: Final = (
-    layout.POOL_WORK, layout.POOL_BUSY, layout.POOL_SLEEPERS, layout.POOL_GONE, layout.POOL_SIZE,
+    layout.POOL_WORK, layout.POOL_BUSY, layout.POOL_SLEEPERS, layout.POOL_EXITED, layout.POOL_SIZE,
 )  # fmt: skip
 LINGER: Final = 2.0
-"""Seconds that the end of the process waits for workers inside of a kernel."""
+"""Seconds that the process waits at exit for workers inside of a kernel."""
 
 
-class Pool:
-    """The words that the native pool works on; they lie where they are as long as the process.
+class ThreadPool:
+    """The state of the native pool, at a fixed address for the lifetime of the process.
 
     Examples
     --------
@@ -55,23 +54,24 @@ class Pool:
     """
 
     def __init__(self, process: ctypes.CDLL) -> None:
-        """Fill in the system's functions; no thread is started."""
+        """Store the addresses of system functions; start no threads."""
         self._memory = ctypes.create_string_buffer(layout.POOL_BYTES + 64)
         self.address = -(-ctypes.addressof(self._memory) // 64) * 64
         self._process = process
         for offset, name in _FUNCTIONS.items():
             self._put(offset, ctypes.cast(getattr(process, name), ctypes.c_void_p).value or 0)
-        here = getattr(process, "sched_getcpu", None)  # Linux alone has it
-        self._put(layout.POOL_HERE, ctypes.cast(here, ctypes.c_void_p).value or 0 if here else 0)
+        get_cpu = getattr(process, "sched_getcpu", None)  # only Linux has it
+        address = ctypes.cast(get_cpu, ctypes.c_void_p).value if get_cpu else 0
+        self._put(layout.POOL_GET_CPU, address or 0)
         self._put(layout.POOL_BLOCK, int(signal.SIG_BLOCK))
         self._put(layout.POOL_CLOCK, time.CLOCK_MONOTONIC)
         self._put(layout.POOL_MOST, layout.POOL_WORKERS)
-        kept = {getattr(signal, name) for name in _FAULTS if hasattr(signal, name)}
-        for number in signal.valid_signals() - kept:
-            place = self.address + layout.POOL_SIGNALS + (number - 1) // 8
-            ctypes.c_uint8.from_address(place).value |= 1 << (number - 1) % 8
-        self._close = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(support_address(native.close_pool))
-        self._begin()
+        faults = {getattr(signal, name) for name in _FAULTS if hasattr(signal, name)}
+        for number in signal.valid_signals() - faults:
+            byte = self.address + layout.POOL_SIGNALS + (number - 1) // 8
+            ctypes.c_uint8.from_address(byte).value |= 1 << (number - 1) % 8
+        self._close = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(rtlib_address(native.close_pool))
+        self._reset()
 
     def _put(self, offset: int, value: int) -> None:
         ctypes.c_int64.from_address(self.address + offset).value = value
@@ -79,47 +79,47 @@ class Pool:
     def _get(self, offset: int) -> int:
         return ctypes.c_int64.from_address(self.address + offset).value
 
-    def _begin(self) -> None:
-        """Begin without a worker, and with locks that nobody holds."""
+    def _reset(self) -> None:
+        """Reset to no workers and unlocked mutexes."""
         for offset in _COUNTERS:
             self._put(offset, 0)
         self._put(layout.POOL_MOST, layout.POOL_WORKERS)
-        for name, places in _LOCKS.items():
-            for place in places:
-                where = self.address + place
-                ctypes.memset(where, 0, 128)
-                getattr(self._process, name)(ctypes.c_void_p(where), None)
+        for name, offsets in _LOCKS.items():
+            for offset in offsets:
+                address = self.address + offset
+                ctypes.memset(address, 0, 128)
+                getattr(self._process, name)(ctypes.c_void_p(address), None)
 
     @property
     def workers(self) -> int:
-        """How many workers have been started."""
+        """The number of workers that have been started."""
         return self._get(layout.POOL_SIZE)
 
     @property
     def sleeping(self) -> int:
-        """How many workers sleep now."""
+        """The number of workers that are sleeping."""
         return self._get(layout.POOL_SLEEPERS)
 
     @property
     def closed(self) -> bool:
-        """Whether the pool is at its end."""
+        """True once the pool is closed."""
         return self._get(layout.POOL_CLOSING) != 0
 
     def renew(self) -> None:
-        """Begin anew in a forked child, which has none of the threads and maybe locks they held."""
-        self._begin()
+        """Reset in a forked child, which has no workers but may have inherited locked mutexes."""
+        self._reset()
 
     def close(self) -> None:
-        """End the workers; regions run serially from now on.
+        """Stop and join the workers; later parallel regions run serially.
 
-        One that does not leave its kernel within :data:`LINGER` seconds is left behind, so that a
-        kernel without an end in a daemon thread does not keep the process from ending.
+        Workers that do not leave their kernel within :data:`LINGER` seconds are not joined, so that
+        a kernel that never terminates in a daemon thread does not prevent the process from exiting.
         """
         if self.closed:
             return
         self._close(self.address)
         end = time.monotonic() + LINGER
-        while self._get(layout.POOL_GONE) < self.workers:
+        while self._get(layout.POOL_EXITED) < self.workers:
             if time.monotonic() > end:
                 return
             time.sleep(0.0005)
@@ -129,16 +129,16 @@ class Pool:
 
 
 @cache
-def process_pool() -> Pool | None:
-    """Give the pool of this process; None where the system has no POSIX threads."""
+def process_pool() -> ThreadPool | None:
+    """Return the pool of this process; None if the system has no POSIX threads."""
     if os.name != "posix":
         return None
     process = ctypes.CDLL(None)
     try:
-        pool = Pool(process)
+        pool = ThreadPool(process)
     except AttributeError:  # the C library lacks a function, as before glibc 2.34 without -pthread
         return None
-    support_address(native.run_pool)  # remembered for a forked child
+    rtlib_address(native.run_pool)  # cached here, because a forked child must not call LLVM
     atexit.register(pool.close)
     os.register_at_fork(after_in_child=pool.renew)
     return pool

@@ -1,7 +1,7 @@
-"""A native function whose tensors lie on a device: what comes in and goes out is copied there.
+"""Native functions for devices with separate memory: copies of arguments and results.
 
-Arrays of the host are copied to the device and back; tensors that lie on the device already, by
-DLPack, are used where they are, and then the results stay on the device, too.
+Host arrays are copied to the device, and results are copied back. Tensors that are on the device
+already are passed by DLPack without a copy; then the results stay on the device, too.
 """
 
 from __future__ import annotations
@@ -16,47 +16,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.dtype import DType, dtype as dtype_named
-from ...ir.host import layout
-from ..manifest import ParamSpec, ResultSpec, Site
+from ..errors import DeviceError
+from ..manifest import CheckSite, ParamSpec, ResultSpec
+from ..messages import Message
+from ..rtlib import layout
 from .device import RemoteDevice
-from .device_tensor import DeviceTensor, DLTensor, adopt, compact_strides, element_type
-from .errors import DeviceError
-from .explain import aliased, place
-from .function import NativeFunction, Passer
+from .device_tensor import DeviceTensor, DLTensor, compact_strides, element_type, from_managed
+from .explain import alias_error, parameter_location
+from .function import ArgumentWriter, NativeFunction
 from .tensors import READ_ONLY, Words, pass_integer, pass_tensor
 
 Array = NDArray[Any]
 
 _ON_CUDA = (2, 13)
-"""DLPack's numbers of a GPU's own memory, and of memory that CUDA manages."""
+"""DLPack device types of CUDA device memory and of CUDA managed memory."""
 
 
 @dataclass(slots=True)
 class _Argument:
-    """An argument: what the caller gave, the host's array it is, what is passed, what holds it."""
+    """An argument of a call.
 
-    given: Any
+    ``original`` is the caller's argument; ``array`` is its host array if it was copied to the
+    device; ``passed`` is the argument of the native call; ``owner`` keeps memory alive.
+    """
+
+    original: Any
     array: Array | None = None
     passed: Any = None
-    held: object = None
+    owner: object = None
 
 
 class RemoteFunction(NativeFunction):
-    """A function of an executable for a device with its own memory."""
+    """A function of an executable for a device with separate memory."""
 
-    def passer(self, param: ParamSpec) -> Passer:
-        """Choose how an argument is described to native code."""
+    def argument_writer(self, param: ParamSpec) -> ArgumentWriter:
+        """Return the function that writes the native description of an argument."""
         return pass_integer if param.form == "integer" else _pass_remote
 
-    def taker(self, result: ResultSpec) -> Callable[[int], Any]:
-        """Take a result over as a tensor on the device."""
-        return partial(self._adopt, dtype_named(result.dtype))
+    def result_converter(self, result: ResultSpec) -> Callable[[int], Any]:
+        """Return the function that converts a managed tensor to a tensor on the device."""
+        return partial(self._device_tensor, dtype_named(result.dtype))
 
-    def _adopt(self, element: DType, managed: int) -> DeviceTensor:
-        return adopt(managed, self.remote, element)
+    def _device_tensor(self, element: DType, managed: int) -> DeviceTensor:
+        return from_managed(managed, self.remote, element)
 
-    def returned(self, argument: Any) -> Any:
-        """Give back an argument that was written in place, as it was passed."""
+    def in_place_result(self, argument: Any) -> Any:
+        """Return an argument that was written in place, as it was passed."""
         return argument
 
     @property
@@ -64,61 +69,63 @@ class RemoteFunction(NativeFunction):
         """The device."""
         if isinstance(self.device, RemoteDevice):
             return self.device
-        raise DeviceError(f"function {self.spec.name!r} is for a device, and has none")
+        raise DeviceError(f"function {self.spec.name!r} requires a device, but it has none")
 
     def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
-        """Call; results lie where the arguments do."""
+        """Call; results are on the host or on the device as the arguments are."""
         if len(arguments) != len(self.spec.params):
             return super().invoke(arguments, sink)
         pairs = list(zip(self.spec.params, arguments, strict=True))
         ready = [self._argument(p, a) for p, a in pairs]
-        self._check_apart(ready)
+        self._check_aliases(ready)
         results = super().invoke([a.passed for a in ready], sink)
         for param, argument in zip(self.spec.params, ready, strict=True):
             if argument.array is not None and param.access != "in":
                 np.copyto(argument.array, self.remote.download(argument.passed))
-        return self._brought(results, ready)
+        return self._download_results(results, ready)
 
     def resident(self) -> Any:
-        """Call without arguments; results stay on the device."""
+        """Call without arguments and return results on the device."""
         return super().invoke(())
 
-    def _argument(self, param: ParamSpec, given: Any) -> _Argument:
-        """Copy an array to the device where it is of the right kind; the entry refuses others."""
-        if param.form == "integer" or isinstance(given, DeviceTensor):
-            return _Argument(given, passed=given)
-        where: Any = getattr(given, "__dlpack_device__", None)
-        if where is not None and not isinstance(given, np.ndarray | np.generic):
-            kind, ordinal = where()
+    def _argument(self, param: ParamSpec, original: Any) -> _Argument:
+        """Copy an array of the right dtype to the device; the entry point rejects all others."""
+        if param.form == "integer" or isinstance(original, DeviceTensor):
+            return _Argument(original, passed=original)
+        device_of_tensor: Any = getattr(original, "__dlpack_device__", None)
+        if device_of_tensor is not None and not isinstance(original, np.ndarray | np.generic):
+            kind, ordinal = device_of_tensor()
             if kind in _ON_CUDA:
                 self._check_ordinal(param, ordinal)
-                return _Argument(given, passed=given)
-        array, held = _host_array(given, bfloat=param.dtype == "bf16")
+                return _Argument(original, passed=original)
+        array, owner = _host_array(original, bfloat=param.dtype == "bf16")
         if array is None or array.dtype != dtype_named(param.dtype).numpy:
-            return _Argument(given, passed=given)
+            return _Argument(original, passed=original)
         passed = self.remote.upload(array)
         if not array.flags.writeable:
-            passed = passed.frozen()
-        return _Argument(given, array, passed, held)
+            passed = passed.as_read_only()
+        return _Argument(original, array, passed, owner)
 
     def _check_ordinal(self, param: ParamSpec, ordinal: int) -> None:
         if ordinal != self.remote.ordinal:
             raise DeviceError(
-                f"expected a tensor on cuda:{self.remote.ordinal}, got one on cuda:{ordinal}",
-                where=place(self.spec.name, param),
+                Message.DEVICE.format(
+                    device=f"cuda:{self.remote.ordinal}", actual_device=f"cuda:{ordinal}"
+                ),
+                where=parameter_location(self.spec.name, param),
             )
 
-    def _check_apart(self, ready: Sequence[_Argument]) -> None:
-        """Hold arrays to what the entry cannot see on their copies: what is written is alone."""
+    def _check_aliases(self, ready: Sequence[_Argument]) -> None:
+        """Check that written host arrays do not alias others; their device copies never do."""
         arrays = [(k, a.array) for k, a in enumerate(ready) if a.array is not None]
         for k, array in arrays:
             for j, other in arrays:
                 written = self.spec.params[k].access != "in"
                 if k != j and written and np.may_share_memory(array, other):
-                    raise aliased(self.spec, Site("alias", param=k, other=j))
+                    raise alias_error(self.spec, CheckSite("alias", param=k, other=j))
 
-    def _brought(self, results: Any, ready: Sequence[_Argument]) -> Any:
-        """Bring results to where the arguments are."""
+    def _download_results(self, results: Any, ready: Sequence[_Argument]) -> Any:
+        """Copy results to the host unless an argument is on the device."""
         if results is None or any(a.array is None and _is_tensor(a.passed) for a in ready):
             return results
         arrays = {id(a.passed): a.array for a in ready if a.array is not None}
@@ -137,7 +144,7 @@ def _is_tensor(value: object) -> bool:
 
 
 def _pass_remote(words: Words, at: int, argument: Any) -> object:
-    """Describe a tensor to native code; what is returned has to live as long as the call."""
+    """Write the native description of a tensor; keep the returned object alive during the call."""
     if isinstance(argument, DeviceTensor):
         words[at] = layout.FORM_DLPACK | (READ_ONLY if argument.read_only else 0)
         words[at + 1] = argument.description
@@ -145,16 +152,16 @@ def _pass_remote(words: Words, at: int, argument: Any) -> object:
     return pass_tensor(words, at, argument)
 
 
-def _host_array(given: Any, *, bfloat: bool) -> tuple[Array | None, object]:
-    """See an argument of the host as an array; None where it is no tensor."""
-    if isinstance(given, np.ndarray | np.generic):
-        return np.asarray(cast("Array", given)), cast("object", given)
-    if not hasattr(given, "__dlpack__"):
+def _host_array(argument: Any, *, bfloat: bool) -> tuple[Array | None, object]:
+    """Return a host argument as an array, with its owner; None if it is not a tensor."""
+    if isinstance(argument, np.ndarray | np.generic):
+        return np.asarray(cast("Array", argument)), cast("object", argument)
+    if not hasattr(argument, "__dlpack__"):
         return None, None
     if not bfloat:
-        return np.from_dlpack(given), given
+        return np.from_dlpack(argument), argument
     words = (ctypes.c_int64 * 2)()
-    held = pass_tensor(words, 0, given)
+    owner = pass_tensor(words, 0, argument)
     shown = DLTensor.from_address(words[1])
     rank, element = shown.ndim, element_type(shown.code, shown.bits)
     shape = tuple((ctypes.c_int64 * rank).from_address(shown.shape)) if rank else ()
@@ -165,4 +172,4 @@ def _host_array(given: Any, *, bfloat: bool) -> tuple[Array | None, object]:
     start = (shown.data or 0) + shown.byte_offset
     buffer = memoryview((ctypes.c_char * (element.bytes * span)).from_address(start))
     steps = [element.bytes * s for s in strides]
-    return np.ndarray(shape, element.numpy, buffer, strides=steps), held
+    return np.ndarray(shape, element.numpy, buffer, strides=steps), owner

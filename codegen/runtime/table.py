@@ -1,4 +1,4 @@
-"""The runtime table of this process: where generated code gets memory, threads and time."""
+"""Runtime tables: providers of memory, threads and time for generated code."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
-from ...ir.errors import TilewrightError
-from ...ir.host import layout
-from ...ir.host.support import calls, pool, providers, results
-from ...ir.thread import table as slots
+from ...errors import TilewrightError
+from ...ir.thread import runtime_table as slots
+from ...target.host import available_threads
+from ..build.rtlib_object import rtlib_address
+from ..rtlib import calls, layout, pool, providers, results
 from .pool import process_pool
-from .support import support_address
 
 Parallel: TypeAlias = Literal["pool", "openmp", "serial"] | int
-"""Who shares out iterations: our workers, an OpenMP runtime, nobody, or the address of a function
-of yours."""
+"""The provider of parallel loops: the thread pool, an OpenMP runtime, none, or the address of a
+custom function."""
 
 _OPENMP_NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
 _OPENMP_SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 
 class ProviderError(TilewrightError):
-    """A provider of the runtime table that this machine does not have."""
+    """A provider of the runtime table that is not available."""
 
-    title = "No such provider"
+    title = "Unavailable provider"
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -38,7 +38,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 
 def _loaded_openmp() -> list[str]:
-    """List the OpenMP runtimes in this process already: two would fight over the cores."""
+    """Return the OpenMP runtimes that the process has loaded; a second one would oversubscribe."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return []
@@ -48,9 +48,10 @@ def _loaded_openmp() -> list[str]:
 
 @cache
 def openmp_runtime() -> tuple[str, tuple[int, int, int]] | None:
-    """Find an OpenMP runtime: its name, and the addresses of the three functions used.
+    """Return the name of an OpenMP runtime and the addresses of the three functions used.
 
-    One that the process has loaded (PyTorch brings its own) is preferred to another one.
+    A runtime that the process has loaded already, for example by PyTorch, is preferred. None if
+    there is no OpenMP runtime.
     """
     for name in (*_loaded_openmp(), *_OPENMP_NAMES):
         try:
@@ -66,7 +67,7 @@ def openmp_runtime() -> tuple[str, tuple[int, int, int]] | None:
 def _system() -> ctypes.Array[ctypes.c_int64]:
     words = (ctypes.c_int64 * (layout.SYSTEM_SIZE // 8))()
     process = ctypes.CDLL(None)
-    found = {
+    addresses = {
         layout.SYSTEM_ALLOCATE: _address(process, "aligned_alloc"),
         layout.SYSTEM_FREE: _address(process, "free"),
         layout.SYSTEM_CLOCK: _address(process, "clock_gettime"),
@@ -74,51 +75,46 @@ def _system() -> ctypes.Array[ctypes.c_int64]:
     }
     runtime = openmp_runtime()
     if runtime is not None:
-        places = (layout.SYSTEM_REGION, layout.SYSTEM_RANK, layout.SYSTEM_TEAM)
-        found |= dict(zip(places, runtime[1], strict=True))
-    for offset, address in found.items():
+        offsets = (layout.SYSTEM_REGION, layout.SYSTEM_RANK, layout.SYSTEM_TEAM)
+        addresses |= dict(zip(offsets, runtime[1], strict=True))
+    for offset, address in addresses.items():
         words[offset // 8] = address
     workers = process_pool()
     words[layout.SYSTEM_POOL // 8] = workers.address if workers else 0
     return words
 
 
-class _First:
-    """Held while the words are first filled in: there is one set of them, and one pool."""
+class _InitLock:
+    """The lock of the one-time initialization of the system words and the thread pool."""
 
     def __init__(self) -> None:
         self.lock = Lock()
 
     def renew(self) -> None:
-        """Begin anew in a forked child, where another thread may have held it."""
+        """Create a new lock in a forked child, where another thread may have locked the old one."""
         self.lock = Lock()
 
 
-_FIRST = _First()
+_INIT_LOCK = _InitLock()
 
 
 def _system_words() -> ctypes.Array[ctypes.c_int64]:
-    with _FIRST.lock:
+    with _INIT_LOCK.lock:
         return _system()
-
-
-def available_threads() -> int:
-    """Count the cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 _KEPT: list[RuntimeTable] = []
-"""Every table, as long as the process: result tensors free their memory through them."""
+"""All tables; result tensors free their memory through them, so they are never destroyed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """A memory provider written in Python, for tests and for accounting; calls take the GIL.
+class MemoryProvider:
+    """A memory provider written in Python, for tests and accounting; calls acquire the GIL.
 
-    ``allocate(bytes, alignment)`` gives an address or 0, ``free(address)`` takes it back.
+    ``allocate(bytes, alignment)`` returns an address, or 0 on failure; ``free(address)`` frees it.
     """
 
     allocate: Callable[[int, int], int]
@@ -126,29 +122,29 @@ class Memory:
 
 
 class RuntimeTable:
-    """One table of function pointers (version 1); it lives as long as the process.
+    """A table of function pointers (version 1), which is never destroyed.
 
     Parameters
     ----------
     threads : int
-        Workers a parallel loop may use; 0 means one per core.
+        Maximum number of threads of a parallel loop; 0 means one per core.
     parallel : {"pool", "openmp", "serial"} or int
-        Provider of parallel loops: the workers of this process (:mod:`.pool`), those of an OpenMP
-        runtime, none; an integer is the address of a function of yours. The pool where it is not
-        given, and none on a system without POSIX threads.
-    memory : Memory, optional
-        Provider of memory; the C library's where it is not given.
+        Provider of parallel loops: the thread pool of this process (:mod:`.pool`), an OpenMP
+        runtime, or none; an integer is the address of a custom function. The default is the thread
+        pool, or ``"serial"`` on a system without POSIX threads.
+    memory : MemoryProvider, optional
+        Provider of memory; by default the C library.
     launch : int
-        Address of the provider that starts kernels on a device; 0 where kernels are functions.
+        Address of the provider that launches kernels on a device; 0 if kernels are CPU functions.
     device : int
-        Address of the description of a device whose memory is not the host's.
+        Address of the description of a device with separate memory; 0 if there is none.
     profile : int
-        Address of the provider of times; the standard one's if 0.
+        Address of the provider of times; 0 means the default provider.
 
     Raises
     ------
     ProviderError
-        If ``"openmp"`` is asked for and no OpenMP runtime is found, or ``"pool"`` where the system
+        If ``parallel`` is ``"openmp"`` and no OpenMP runtime is found, or ``"pool"`` and the system
         has no POSIX threads.
 
     Examples
@@ -162,7 +158,7 @@ class RuntimeTable:
         *,
         threads: int = 0,
         parallel: Parallel | None = None,
-        memory: Memory | None = None,
+        memory: MemoryProvider | None = None,
         launch: int = 0,
         device: int = 0,
         profile: int = 0,
@@ -173,13 +169,13 @@ class RuntimeTable:
         system = _system_words()
         chosen = parallel or ("pool" if process_pool() else "serial")
         self._put(slots.VERSION, slots.CURRENT)
-        support_address(providers.run_serial)  # remembered for a forked child
+        rtlib_address(providers.run_serial)  # cached here, because a forked child needs it
         self._memory(memory)
         self._parallel(chosen, threads or available_threads())
-        self._put(slots.ERROR, support_address(calls.report))
-        self._put(slots.LIBRARY, support_address(calls.call_library))
-        self._put(slots.PROFILE, profile or support_address(providers.take_time))
-        self._put(slots.RELEASE, support_address(results.release_result))
+        self._put(slots.ERROR, rtlib_address(calls.report))
+        self._put(slots.LIBRARY, rtlib_address(calls.call_library))
+        self._put(slots.PROFILE, profile or rtlib_address(providers.take_time))
+        self._put(slots.RELEASE, rtlib_address(results.release_result))
         self._put(slots.SYSTEM, ctypes.addressof(system))
         self._put(slots.LAUNCH, launch)
         self._put(slots.DEVICE, device)
@@ -189,19 +185,19 @@ class RuntimeTable:
     def _put(self, slot: int, value: int) -> None:
         self._words[slot // 8] = value
 
-    def _memory(self, memory: Memory | None) -> None:
+    def _memory(self, memory: MemoryProvider | None) -> None:
         if memory is None:
-            self._put(slots.ALLOC, support_address(providers.provide_memory))
-            self._put(slots.FREE, support_address(providers.take_memory))
+            self._put(slots.ALLOC, rtlib_address(providers.provide_memory))
+            self._put(slots.FREE, rtlib_address(providers.take_memory))
             return
 
-        def give(_context: int, size: int, alignment: int) -> int | None:
+        def call_allocate(_context: int, size: int, alignment: int) -> int | None:
             return memory.allocate(size, alignment) or None
 
-        def take(_context: int, address: int) -> None:
+        def call_free(_context: int, address: int) -> None:
             memory.free(address)
 
-        allocate, free = _ALLOC(give), _FREE(take)
+        allocate, free = _ALLOC(call_allocate), _FREE(call_free)
         self._callbacks += [allocate, free]
         self._put(slots.ALLOC, ctypes.cast(allocate, ctypes.c_void_p).value or 0)
         self._put(slots.FREE, ctypes.cast(free, ctypes.c_void_p).value or 0)
@@ -209,11 +205,12 @@ class RuntimeTable:
     def _parallel(self, provider: Parallel, threads: int) -> None:
         if provider == "pool" and process_pool() is None:
             raise ProviderError(
-                "this system has no POSIX threads", hint="use parallel='openmp' or 'serial'"
+                "parallel='pool' requires POSIX threads, which this system does not have",
+                hint="use parallel='openmp' or parallel='serial'",
             )
         if provider == "openmp" and openmp_runtime() is None:
             raise ProviderError(
-                "no OpenMP runtime is found",
+                "parallel='openmp' requires an OpenMP runtime, and none was found",
                 hint=f"install one of {', '.join(_OPENMP_NAMES)}, or use parallel='pool'",
             )
         if provider == "serial":
@@ -223,24 +220,24 @@ class RuntimeTable:
             "openmp": providers.run_openmp,
             "serial": providers.run_serial,
         }
-        self._survives = provider == "pool"
-        own = isinstance(provider, int)
-        self._put(slots.PARALLEL, provider if own else support_address(entry[provider]))
+        self._survives_fork = provider == "pool"
+        custom = isinstance(provider, int)
+        self._put(slots.PARALLEL, provider if custom else rtlib_address(entry[provider]))
         self._put(slots.THREADS, threads)
 
     @property
     def address(self) -> int:
-        """Where generated code finds the table."""
+        """The address of the table."""
         return ctypes.addressof(self._words)
 
     @property
     def threads(self) -> int:
-        """How many workers a parallel loop may use now."""
+        """The maximum number of threads of a parallel loop."""
         return int(self._words[slots.THREADS // 8])
 
     @property
     def profile(self) -> int:
-        """The provider of times: the address of a function."""
+        """The address of the provider of times."""
         return int(self._words[slots.PROFILE // 8])
 
     @profile.setter
@@ -248,18 +245,18 @@ class RuntimeTable:
         self._put(slots.PROFILE, address)
 
     def limit(self, threads: int) -> None:
-        """Let a parallel loop use so many workers from now on; without a runtime it stays one."""
-        serial = self._words[slots.PARALLEL // 8] == support_address(providers.run_serial)
+        """Set the maximum number of threads of a parallel loop; a serial provider keeps 1."""
+        serial = self._words[slots.PARALLEL // 8] == rtlib_address(providers.run_serial)
         self._put(slots.THREADS, 1 if serial else threads)
 
-    def go_serial(self) -> None:
-        """Run every parallel loop on its caller's thread from now on."""
+    def make_serial(self) -> None:
+        """Run all later parallel loops on the calling thread."""
         self._parallel("serial", 1)
 
     def after_fork(self) -> None:
-        """Leave, in a forked child, a provider whose threads are lost; our pool begins anew."""
-        if not self._survives:
-            self.go_serial()
+        """Make a forked child serial, unless its provider is the thread pool, which restarts."""
+        if not self._survives_fork:
+            self.make_serial()
 
 
 @cache
@@ -269,8 +266,8 @@ def _watch_forks() -> None:
 
 
 def _after_fork() -> None:
-    """An OpenMP runtime has lost its threads in a forked child, and hangs waiting for them."""
-    _FIRST.renew()
+    """Reset the tables of a forked child, where an OpenMP runtime would wait for lost threads."""
+    _INIT_LOCK.renew()
     for table in _KEPT:
         table.after_fork()
     _system()[layout.SYSTEM_BUSY // 8] = 0
@@ -278,5 +275,5 @@ def _after_fork() -> None:
 
 @cache
 def default_table(threads: int = 0) -> RuntimeTable:
-    """Give the process's table for a number of threads."""
+    """Return the default table of the process for a number of threads."""
     return RuntimeTable(threads=threads)

@@ -1,8 +1,7 @@
-"""Tensors across the border: what callers pass, and what they get.
+"""Conversion of arguments and results between Python and native code, without copies.
 
-Going in, a NumPy array shows its array interface, anything else its DLPack tensor; no bytes move.
-Coming out, a result owns native memory and frees it without Python: it is a NumPy array that
-anything which speaks DLPack can take over.
+NumPy arrays are passed by their array interface, other tensors by DLPack. A result is a NumPy array
+that owns native memory, which is freed without Python; other libraries can import it by DLPack.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.dtype import bf16
-from ...ir.host import layout
+from ..errors import ArgumentTypeError
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
-from .errors import ArgumentTypeError
-from .explain import place
+from ..messages import Message
+from ..rtlib import layout
+from .explain import parameter_location
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
@@ -33,13 +33,13 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _VERSIONED = b"dltensor_versioned"
 _PLAIN = b"dltensor"
 READ_ONLY = 256
-"""Added to an argument's form: it may not be written."""
+"""The flag in the form of an argument that marks it as read-only."""
 
 Words = ctypes.Array[ctypes.c_int64]
 
 
 def pass_tensor(words: Words, at: int, argument: Any) -> object:
-    """Describe a tensor to native code; what is returned has to live as long as the call."""
+    """Write the native description of a tensor; keep the returned object alive during the call."""
     if type(argument) is np.ndarray:
         capsule = argument.__array_struct__
         words[at + 1] = _get_pointer(capsule, None)
@@ -48,7 +48,7 @@ def pass_tensor(words: Words, at: int, argument: Any) -> object:
 
 
 def pass_bfloat(words: Words, at: int, argument: Any) -> object:
-    """Describe a tensor to a parameter of bfloat16, which NumPy knows by an extension type."""
+    """Write the native description of a bfloat16 tensor, an extension type in NumPy."""
     if isinstance(argument, np.ndarray) and (array := _array(argument)).dtype == bf16.numpy:
         words[at] = layout.FORM_BFLOAT
         capsule = array.__array_struct__
@@ -67,7 +67,7 @@ def _pass_other(words: Words, at: int, argument: Any) -> object:
         return pass_tensor(words, at, array), array
     export = getattr(argument, "__dlpack__", None)
     if export is None:
-        raise TypeError(f"a {type(argument).__name__} is no tensor")
+        raise TypeError(f"a {type(argument).__name__} does not support DLPack")
     try:
         capsule = export(max_version=(1, 0))
     except TypeError:
@@ -84,25 +84,31 @@ def _pass_other(words: Words, at: int, argument: Any) -> object:
 
 
 def pass_integer(words: Words, at: int, argument: Any) -> object:
-    """Pass an integer."""
+    """Write the native description of an integer."""
     words[at] = layout.FORM_INTEGER
     words[at + 1] = operator.index(argument)
     return None
 
 
-def refuse(spec: FunctionSpec, param: ParamSpec, argument: Any, why: Exception) -> Exception:
-    """Make the error for an argument that shows neither interface."""
-    wanted = "an integer" if param.form == "integer" else "an array, or anything with DLPack"
+def argument_type_error(
+    spec: FunctionSpec, param: ParamSpec, argument: Any, cause: Exception
+) -> Exception:
+    """Return the error of an argument that is not an integer, an array, or a DLPack tensor."""
+    expected = "an integer" if param.form == "integer" else "an array or a DLPack tensor"
     return ArgumentTypeError(
-        f"expected {wanted}, got {type(argument).__name__}: {why}",
-        where=place(spec.name, param),
-        hint="np.asarray(x) makes an array" if param.form == "tensor" else "",
+        Message.ARGUMENT_TYPE.format(
+            kind=expected,
+            actual_type=type(argument).__name__,
+            reason="" if param.form == "integer" else f" ({cause})",
+        ),
+        where=parameter_location(spec.name, param),
+        hint="np.asarray(x) converts to an array" if param.form == "tensor" else "",
         details={"function": spec.name, "parameter": param.name},
     )
 
 
 class _Managed:
-    """Hands a managed tensor to whoever asks for DLPack, once."""
+    """A DLPack producer of one managed tensor, which can be consumed once."""
 
     __slots__ = ("_capsule",)
 
@@ -117,23 +123,23 @@ class _Managed:
 
 
 def take_result(address: int) -> NDArray[Any]:
-    """Give a managed tensor to NumPy, which frees it when the array goes."""
+    """Return a managed tensor as a NumPy array, which frees it when it is destroyed."""
     managed: Any = _Managed(address)
     return np.from_dlpack(managed)
 
 
 def take_bfloat(address: int) -> NDArray[Any]:
-    """The same for bfloat16, whose bits travel as 16-bit integers."""
+    """Return a managed bfloat16 tensor, passed as 16-bit integers, as a NumPy array."""
     return take_result(address).view(bf16.numpy)
 
 
 def as_result(argument: Any) -> Any:
-    """Give back an argument that was written in place, as an array over the same memory."""
+    """Return an argument that was written in place as an array of the same memory."""
     if isinstance(argument, np.ndarray):
         return _array(argument)
     return np.from_dlpack(argument)
 
 
-def taker(result: ResultSpec) -> Any:
-    """Choose how a result is taken over."""
+def result_converter(result: ResultSpec) -> Any:
+    """Return the function that converts a managed tensor to a result."""
     return take_bfloat if result.dtype == bf16.name else take_result

@@ -1,4 +1,4 @@
-"""Runs a GPU kernel's thread IR on the CPU: results, races, bank conflicts, coalescing.
+"""Emulation of GPU kernels on the CPU, with checks of races, bank conflicts and coalescing.
 
 Example
 -------
@@ -10,9 +10,9 @@ Example
 from .findings import Finding, SimtError
 from .frame import ALL_CHECKS, NO_CHECKS, Checks
 from .kernel import run_kernel
-from .memory import BufferArgument
+from .memory_model import BufferArgument
+from .provenance import StatementSite, Steps
 from .report import Report
-from .sites import Site, Steps
 
 __all__ = [
     "ALL_CHECKS",
@@ -22,7 +22,7 @@ __all__ = [
     "Finding",
     "Report",
     "SimtError",
-    "Site",
+    "StatementSite",
     "Steps",
     "run_kernel",
 ]

@@ -1,4 +1,4 @@
-"""Reads and writes of memory by all active threads at once, checked."""
+"""Checked reads and writes of memory by all active threads."""
 
 from __future__ import annotations
 
@@ -8,42 +8,40 @@ from typing import Any
 
 import numpy as np
 
+from .access_resolution import AccessRequest, AccessSpec, Bits, ResolvedAccess
 from .arrays import spread, where
 from .findings import FindingKind
 from .frame import WARP, Frame
-from .memory import Segment
-from .shadow import Conflict, repeat
-from .sites import Site
-from .spots import Access, Bits, Request, Spot
-
-# ---------------------------------------------------------------- reading
+from .memory_model import Segment
+from .provenance import StatementSite
+from .race_detector import Conflict, repeat
 
 
-def load(request: Request, address: Any) -> Any:
-    """Read; lanes that are off, and those outside the buffer, give zero."""
+def load(request: AccessRequest, address: Any) -> Any:
+    """Return the loaded values; lanes that are masked or out of bounds are zero."""
     fast = _load_local(request, address)
     if fast is not None:
         return fast
     access = request.access
     result: Any = None
-    for spot, mine in request.spots(address):
-        value = spot.segment.view(access.dtype)[spot.flat // access.width]
-        if spot.on is not None:
-            value = where(spot.on, value, access.dtype.type(0))
-        _note_read(spot)
-        if result is None and mine is None:
+    for resolved, selected in request.resolve(address):
+        value = resolved.segment.view(access.dtype)[resolved.flat // access.width]
+        if resolved.on is not None:
+            value = where(resolved.on, value, access.dtype.type(0))
+        _record_read(resolved)
+        if result is None and selected is None:
             return value
         base = np.zeros(request.shape, access.dtype) if result is None else result
-        result = where(spread(mine, request.shape), value, base)
+        result = where(spread(selected, request.shape), value, base)
     if result is None:
         return np.zeros((access.lanes, 1) if access.vector else (), access.dtype)[()]
     return result
 
 
-def _load_local(request: Request, address: Any) -> Any:
-    """Read a thread's own memory at one offset for all: no index arrays are needed.
+def _load_local(request: AccessRequest, address: Any) -> Any:
+    """Load local memory at the same offset in all threads, without index arrays.
 
-    None where that is not what is asked for, or something is to be reported.
+    Returns None for any other access, or if the access has a finding.
     """
     frame, access = request.frame, request.access
     if not isinstance(address, int) or request.mask is not None or access.strided:
@@ -52,7 +50,7 @@ def _load_local(request: Request, address: Any) -> Any:
     if segment is None or segment.space != "local":
         return None
     last = offset + access.lanes * access.width
-    if offset < 0 or last > segment.size or offset % access.wanted:
+    if offset < 0 or last > segment.size or offset % access.required_alignment:
         return None
     if segment.stride % access.width or not _all_defined(frame, segment, offset, last):
         return None
@@ -65,198 +63,200 @@ def _all_defined(frame: Frame, segment: Segment, first: int, last: int) -> bool:
     if segment.defined is None:
         return True
     rows = segment.defined.reshape(frame.count, -1)
-    known = rows[:, first // segment.granule : -(-last // segment.granule)].all(axis=1)
-    return bool(known.all() if frame.active is None else (known | ~frame.active).all())
+    defined = rows[:, first // segment.granule : -(-last // segment.granule)].all(axis=1)
+    return bool(defined.all() if frame.active is None else (defined | ~frame.active).all())
 
 
-def _note_read(spot: Spot) -> None:
-    segment, order = spot.segment, spot.request.frame.order
-    spot.count("read")
+def _record_read(resolved: ResolvedAccess) -> None:
+    segment, order = resolved.segment, resolved.request.frame.order
+    resolved.count_traffic()
     if segment.shadow is None and segment.defined is None:
         return
-    cells, threads = spot.touched()
+    cells, threads = resolved.accessed_cells()
     if segment.shadow is not None:
-        conflict = segment.shadow.read(cells, threads, order.next(spot.access.site))
-        _Touched(spot, cells, threads).race(conflict)
-    _check_defined(spot, cells, threads)
+        conflict = segment.shadow.read(cells, threads, order.next(resolved.access.site))
+        _CellAccesses(resolved, cells, threads).report_race(conflict)
+    _check_defined(resolved, cells, threads)
 
 
-def _check_defined(spot: Spot, cells: Any, threads: Any) -> None:
-    if spot.segment.defined is None:
+def _check_defined(resolved: ResolvedAccess, cells: Any, threads: Any) -> None:
+    if resolved.segment.defined is None:
         return
-    bad = np.flatnonzero(~spot.segment.defined[cells])
+    bad = np.flatnonzero(~resolved.segment.defined[cells])
     if bad.size:
-        message = "is read before anything was written there"
-        _Touched(spot, cells, threads).report("uninitialized read", message, bad)
+        problem = "accesses uninitialized memory: no thread has written this element"
+        _CellAccesses(resolved, cells, threads).report("uninitialized read", "read", problem, bad)
 
 
-def read_rows(frame: Frame, site: Site, addresses: Any, lanes: Bits, receivers: Any) -> Any:
-    """Read eight 16-bit elements at the addresses of some lanes, received by others.
+def read_rows(
+    frame: Frame, site: StatementSite, addresses: Any, lanes: Bits, receivers: Any
+) -> Any:
+    """Read a row of eight 16-bit elements at the address of every selected lane.
 
     Parameters
     ----------
     frame : Frame
-        Who reads.
-    site : Site
+        The executing threads.
+    site : StatementSite
         The statement.
     addresses : array of int64
-        One a thread.
+        Address of each thread.
     lanes : array of bool
-        Whose address is used.
+        Lanes whose addresses are read.
     receivers : array of int64
-        The lane that receives each element of a lane's row: ``(8, 32)``.
+        Lane that receives each element of a lane's row, with shape ``(8, 32)``.
 
     Returns
     -------
     array of uint16
-        ``(threads, 8)``.
+        The rows, with shape ``(threads, 8)``.
     """
-    access = Access(site, np.dtype(np.uint16), 8, vector=True, alignment=16)
-    steps = np.arange(8, dtype=np.int64)[:, None] * 2
+    access = AccessSpec(site, np.dtype(np.uint16), 8, vector=True, alignment=16)
+    offsets = np.arange(8, dtype=np.int64)[:, None] * 2
     warps = frame.threads.reshape(-1, WARP)[:, :1]
     threads = (warps + receivers[:, None, :]).reshape(8, -1).astype(np.int32)
-    request = Request(frame, access, "read", steps, lanes, threads)
+    request = AccessRequest(frame, access, "read", offsets, lanes, threads)
     value = load(request, spread(addresses, (frame.count,)))
     return np.ascontiguousarray(spread(value, request.shape).T)
 
 
-# ---------------------------------------------------------------- writing
+def store(request: AccessRequest, address: Any, value: Any) -> None:
+    """Store the lanes that are active and in bounds."""
+    for resolved, _ in request.resolve(address):
+        if _check_writable(resolved):
+            _write(resolved, value)
 
 
-def store(request: Request, address: Any, value: Any) -> None:
-    """Write the lanes that are on and inside the buffer."""
-    for spot, _ in request.spots(address):
-        if _may_write(spot):
-            _write(spot, value)
-
-
-def _may_write(spot: Spot) -> bool:
-    if spot.segment.writable:
+def _check_writable(resolved: ResolvedAccess) -> bool:
+    if resolved.segment.writable:
         return True
-    bad = np.ones(spot.request.shape, np.bool_) if spot.on is None else spot.on
-    place = spot.place_of(bad, spot.offsets)
-    spot.request.report("out of bounds", f"{place} is written, but it is read-only", bad, place)
+    request = resolved.request
+    bad = np.ones(request.shape, np.bool_) if resolved.on is None else resolved.on
+    cell = resolved.cell_of(bad, resolved.offsets)
+    problem = "is not allowed: the buffer is read-only"
+    request.report("out of bounds", f"write of {cell}", problem, bad, cell)
     return False
 
 
-def _write(spot: Spot, value: Any) -> None:
-    segment, access, shape = spot.segment, spot.access, spot.request.shape
-    index, values = spread(spot.flat // access.width, shape), spread(value, shape)
-    if spot.on is not None:
-        index, values = index[spot.on], values[spot.on]
+def _write(resolved: ResolvedAccess, value: Any) -> None:
+    segment, access, shape = resolved.segment, resolved.access, resolved.request.shape
+    index, values = spread(resolved.flat // access.width, shape), spread(value, shape)
+    if resolved.on is not None:
+        index, values = index[resolved.on], values[resolved.on]
     segment.view(access.dtype)[index] = values
-    spot.count("write")
+    resolved.count_traffic()
     if segment.shadow is None and segment.defined is None:
         return
-    cells, threads = spot.touched()
+    cells, threads = resolved.accessed_cells()
     if segment.defined is not None:
         segment.defined[cells] = True
     if segment.shadow is not None:
-        order = spot.request.frame.order
+        order = resolved.request.frame.order
         conflict = segment.shadow.write(cells, threads, order.next(access.site))
-        touched = _Touched(spot, cells, threads)
-        touched.race(conflict)
-        touched.doubled(index, values)
+        accesses = _CellAccesses(resolved, cells, threads)
+        accesses.report_race(conflict)
+        accesses.report_duplicate_writes(index, values)
 
 
-# ---------------------------------------------------------------- atomics
+def atomic(request: AccessRequest, address: Any, change: Callable[[Any, int], Any] | None) -> Any:
+    """Apply ``change`` to memory one thread after the other; return the old values.
 
-
-def atomic(request: Request, address: Any, change: Callable[[Any, int], Any] | None) -> Any:
-    """Read, and write what ``change`` makes of it, one thread after the other; give the old.
-
-    Atomic accesses do not race with each other, but with all others they do.
+    Without ``change``, memory is only read. Atomic accesses do not race with each other, but they
+    race with other accesses.
     """
     frame, access = request.frame, request.access
     old = np.zeros(frame.count, access.dtype)
-    for spot, _ in request.spots(address):
-        if change is not None and not _may_write(spot):
+    for resolved, _ in request.resolve(address):
+        if change is not None and not _check_writable(resolved):
             continue
-        index = spread(spot.flat // access.width, (frame.count,))
-        on = np.ones(frame.count, np.bool_) if spot.on is None else spot.on
-        view = spot.segment.view(access.dtype)
+        index = spread(resolved.flat // access.width, (frame.count,))
+        on = np.ones(frame.count, np.bool_) if resolved.on is None else resolved.on
+        view = resolved.segment.view(access.dtype)
         for thread in np.flatnonzero(on):
             at = int(index[thread])
             old[thread] = view[at]
             if change is not None:
                 view[at] = change(view[at], int(thread))
-        _note_atomic(spot, writes=change is not None)
+        _record_atomic(resolved, writes=change is not None)
     return old
 
 
-def _note_atomic(spot: Spot, *, writes: bool) -> None:
-    segment, order = spot.segment, spot.request.frame.order
-    cells, threads = spot.touched()
-    _check_defined(spot, cells, threads)
+def _record_atomic(resolved: ResolvedAccess, *, writes: bool) -> None:
+    segment, order = resolved.segment, resolved.request.frame.order
+    cells, threads = resolved.accessed_cells()
+    _check_defined(resolved, cells, threads)
     if writes and segment.defined is not None:
         segment.defined[cells] = True
     if segment.shadow is not None:
-        touch = segment.shadow.write if writes else segment.shadow.read
-        conflict = touch(cells, threads, order.next(spot.access.site), atomic=True)
-        _Touched(spot, cells, threads).race(conflict)
-
-
-# ---------------------------------------------------------------- findings
+        record = segment.shadow.write if writes else segment.shadow.read
+        conflict = record(cells, threads, order.next(resolved.access.site), atomic=True)
+        _CellAccesses(resolved, cells, threads).report_race(conflict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Touched:
-    """The cells that an access touched, and by whom."""
+class _CellAccesses:
+    """The cells of an access, and the thread that accesses each."""
 
-    spot: Spot
+    resolved: ResolvedAccess
     cells: Any
     threads: Any
 
-    def report(self, kind: FindingKind, message: str, bad: Any) -> None:
-        """Report the first of some positions."""
-        spot, at = self.spot, int(bad[0])
-        frame = spot.request.frame
-        who, place = frame.thread(int(self.threads[at])), spot.place_at(int(self.cells[at]))
-        text = f"{place} {message}, by {who}"
-        site = spot.access.site
-        frame.findings.add(kind, site, text, count=len(bad), threads=(who,), place=place)
+    def report(self, kind: FindingKind, action: str, problem: str, bad: Any) -> None:
+        """Report a finding of some positions, with the numbers of the first one."""
+        resolved, at = self.resolved, int(bad[0])
+        frame = resolved.request.frame
+        thread = frame.thread(int(self.threads[at]))
+        cell = resolved.cell_at(int(self.cells[at]))
+        text = f"{action} of {cell} by {thread} {problem}"
+        site = resolved.access.site
+        frame.findings.add(kind, site, text, count=len(bad), threads=(thread,), cell=cell)
 
-    def race(self, conflict: Conflict | None) -> None:
+    def report_race(self, conflict: Conflict | None) -> None:
         """Report a race with earlier accesses."""
         if conflict is None:
             return
-        spot = self.spot
-        frame, site = spot.request.frame, spot.access.site
+        resolved = self.resolved
+        frame, site = resolved.request.frame, resolved.access.site
         other = frame.order.sites.get(int(conflict.serials[0]))
         count = len(conflict.positions)
-        if frame.findings.known("race", site, other, count):
+        if frame.findings.count_known("race", site, other, count):
             return
         at = int(conflict.positions[0])
-        place = spot.place_at(int(self.cells[at]))
-        mine, theirs = (frame.thread(int(t)) for t in (self.threads[at], conflict.threads[0]))
-        orders = "no barrier" if mine.block == theirs.block else "nothing, they are of two blocks,"
-        message = (
-            f"{place} is {spot.request.how} by {mine} and {conflict.earlier} by {theirs}; "
-            f"{orders} orders them"
+        cell = resolved.cell_at(int(self.cells[at]))
+        later, earlier = (frame.thread(int(t)) for t in (self.threads[at], conflict.threads[0]))
+        reason = (
+            "no barrier orders the two accesses"
+            if later.block == earlier.block
+            else "accesses of different thread blocks are not ordered"
         )
-        threads = (mine, theirs)
+        message = (
+            f"{resolved.request.action} of {cell} by {later} races with the {conflict.action} "
+            f"by {earlier}: {reason}"
+        )
+        threads = (later, earlier)
         frame.findings.add(
-            "race", site, message, count=count, threads=threads, place=place, other=other
+            "race", site, message, count=count, threads=threads, cell=cell, other=other
         )
 
-    def doubled(self, index: Any, values: Any) -> None:
-        """Report threads that write one cell together: a race, unless they write the same."""
-        spot = self.spot
-        shadow, access = spot.segment.shadow, spot.access
+    def report_duplicate_writes(self, index: Any, values: Any) -> None:
+        """Report several threads that write one cell: a race, unless the values are equal."""
+        resolved = self.resolved
+        shadow, access = resolved.segment.shadow, resolved.access
         if shadow is None:
             return
-        doubled = shadow.doubled(self.cells, self.threads)
-        if not doubled.size:
+        duplicates = shadow.duplicate_writes(self.cells, self.threads)
+        if not duplicates.size:
             return
         bits = f"u{access.width}"
-        kept = spot.segment.view(access.dtype)[index.reshape(-1)].view(bits)
-        same = kept == np.ascontiguousarray(values.reshape(-1)).view(bits)
+        stored = resolved.segment.view(access.dtype)[index.reshape(-1)].view(bits)
+        same = stored == np.ascontiguousarray(values.reshape(-1)).view(bits)
         per_cell = repeat(same, len(self.cells) // len(same))
-        differing = doubled[~per_cell[doubled]]
+        differing = duplicates[~per_cell[duplicates]]
         others = shadow.writer[self.cells]
         if differing.size:
             serials = shadow.written[self.cells[differing]]
-            self.race(Conflict(differing, others[differing], serials, "written"))
+            self.report_race(Conflict(differing, others[differing], serials, "write"))
             return
-        twin = spot.request.frame.thread(int(others[doubled[0]]))
-        self.report("redundant write", f"is also written, with the same value by {twin}", doubled)
+        other = resolved.request.frame.thread(int(others[duplicates[0]]))
+        problem = f"is redundant: {other} writes the same value"
+        self.report("redundant write", "write", problem, duplicates)

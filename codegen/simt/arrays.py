@@ -1,4 +1,4 @@
-"""NumPy functions whose result is of whatever dtype their operands are."""
+"""NumPy functions, typed to keep the dtype of their operands."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _WHERE: Any = np.where
 
 
 def where(condition: Any, then: Any, otherwise: Any) -> Any:
-    """Choose element by element."""
+    """Select element by element."""
     return _WHERE(condition, then, otherwise)
 
 
 def spread(value: Any, shape: tuple[int, ...]) -> Any:
-    """View a value as an array of a shape."""
-    wide: Any = np.broadcast_to(value, shape)
-    return wide
+    """Broadcast a value to a shape."""
+    result: Any = np.broadcast_to(value, shape)
+    return result

@@ -1,4 +1,4 @@
-"""Atomic operations: one thread after the other, in the order of their numbers."""
+"""Atomic operations, executed one thread after the other in the order of thread indices."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from ...ir.thread.nodes import AtomicOp, Reg
 from .access import atomic
+from .access_resolution import AccessRequest, AccessSpec
 from .arrays import spread, where
 from .frame import Frame
-from .spots import Access, Request
 from .values import Run
 
 Change = Callable[[Any, Any], Any]
@@ -27,7 +27,7 @@ def _spread(frame: Frame, value: Any) -> Any:
     return spread(value, (frame.count,))
 
 
-def _keep(frame: Frame, reg: Reg | None, value: Any) -> None:
+def _assign(frame: Frame, reg: Reg | None, value: Any) -> None:
     if reg is None:
         return
     old = frame.registers.get(reg)
@@ -36,45 +36,45 @@ def _keep(frame: Frame, reg: Reg | None, value: Any) -> None:
     frame.registers[reg] = value
 
 
-def reader(access: Access, address: Run, result: Reg) -> Callable[[Frame], None]:
+def reader(access: AccessSpec, address: Run, result: Reg) -> Callable[[Frame], None]:
     """Compile an atomic load."""
 
     def run(frame: Frame) -> None:
-        old = atomic(Request(frame, access, "read"), address(frame), None)
-        _keep(frame, result, old)
+        old = atomic(AccessRequest(frame, access, "read"), address(frame), None)
+        _assign(frame, result, old)
 
     return run
 
 
-def writer(access: Access, address: Run, value: Run) -> Callable[[Frame], None]:
+def writer(access: AccessSpec, address: Run, value: Run) -> Callable[[Frame], None]:
     """Compile an atomic store."""
 
     def run(frame: Frame) -> None:
-        given = _spread(frame, value(frame))
-        request = Request(frame, access, "written")
-        atomic(request, address(frame), lambda _, thread: given[thread])
+        values = _spread(frame, value(frame))
+        request = AccessRequest(frame, access, "write")
+        atomic(request, address(frame), lambda _, thread: values[thread])
 
     return run
 
 
 def updater(
-    access: Access, address: Run, change: tuple[AtomicOp, Run], result: Reg | None
+    access: AccessSpec, address: Run, change: tuple[AtomicOp, Run], result: Reg | None
 ) -> Callable[[Frame], None]:
     """Compile an atomic update."""
     op, value = change
     update = UPDATES[op]
 
     def run(frame: Frame) -> None:
-        given = _spread(frame, value(frame))
-        request = Request(frame, access, "written")
-        old = atomic(request, address(frame), lambda now, k: update(now, given[k]))
-        _keep(frame, result, old)
+        values = _spread(frame, value(frame))
+        request = AccessRequest(frame, access, "write")
+        old = atomic(request, address(frame), lambda now, k: update(now, values[k]))
+        _assign(frame, result, old)
 
     return run
 
 
 def exchanger(
-    access: Access, address: Run, pair: tuple[Run, Run], result: Reg
+    access: AccessSpec, address: Run, pair: tuple[Run, Run], result: Reg
 ) -> Callable[[Frame], None]:
     """Compile a compare-and-exchange."""
 
@@ -84,7 +84,7 @@ def exchanger(
         def choose(now: Any, thread: int) -> Any:
             return desired[thread] if now == expected[thread] else now
 
-        request = Request(frame, access, "written")
-        _keep(frame, result, atomic(request, address(frame), choose))
+        request = AccessRequest(frame, access, "write")
+        _assign(frame, result, atomic(request, address(frame), choose))
 
     return run

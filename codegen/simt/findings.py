@@ -1,13 +1,13 @@
-"""What the checker found, as data: kinds, places, numbers, and the errors they become."""
+"""Findings of the checker: kinds, threads, memory cells, statements, and errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from ...ir.errors import Json
-from ..runtime.errors import KernelError
-from .sites import Site
+from ...errors import Json
+from ..errors import DivergentBarrierError, KernelError
+from .provenance import StatementSite
 
 FindingKind: TypeAlias = Literal[
     "race",
@@ -23,66 +23,66 @@ FindingKind: TypeAlias = Literal[
 Severity: TypeAlias = Literal["error", "warning"]
 
 WARNINGS: Final = frozenset[FindingKind]({"redundant write"})
-"""Kinds that change no result: several threads write the same value to one place."""
+"""Kinds that do not affect results: several threads write the same value to one memory cell."""
 
 
 class SimtError(KernelError):
-    """A kernel does what no kernel may; ``details`` holds all findings of the launch."""
+    """An error found by the emulation of a GPU; ``details`` contains all findings of the launch."""
 
     title = "Kernel fault"
 
 
 class TrapError(SimtError):
-    """A thread aborted the launch, because of a mistake in the data."""
+    """A launch that a thread aborted because of invalid data."""
 
-    title = "Launch aborted"
+    title = "Aborted launch"
 
 
 class DataRaceError(SimtError):
-    """Two threads touch the same memory, one of them writes, and nothing orders them."""
+    """Two unordered accesses of the same memory by different threads, at least one a write."""
 
     title = "Data race"
 
 
-class DivergentBarrierError(SimtError):
-    """Some threads of a block reach a barrier that others do not."""
+class SimtDivergentBarrierError(SimtError, DivergentBarrierError):
+    """A barrier that only some threads of a block reach."""
 
     title = "Divergent barrier"
 
 
 class DivergentOperationError(SimtError):
-    """Some threads of a warp do an operation that the whole warp has to do together."""
+    """A warp operation that only some threads of the warp execute."""
 
     title = "Divergent operation"
 
 
 class UninitializedReadError(SimtError):
-    """Memory is read that nothing has written."""
+    """A read of memory that no thread has written."""
 
     title = "Uninitialized read"
 
 
 class OutOfBoundsAccessError(SimtError):
-    """Memory outside a buffer is accessed."""
+    """An access outside of a buffer, or a write of a read-only buffer."""
 
-    title = "Out of bounds"
+    title = "Out-of-bounds access"
 
 
 class MisalignedAccessError(SimtError):
-    """An access is not aligned as its instruction demands."""
+    """An access whose address is not a multiple of the required alignment."""
 
     title = "Misaligned access"
 
 
 class IllegalOperandError(SimtError):
-    """An operation is handed what it has no meaning for."""
+    """An operation with an invalid operand."""
 
     title = "Illegal operand"
 
 
 ERRORS: Final[dict[FindingKind, type[SimtError]]] = {
     "race": DataRaceError,
-    "divergent barrier": DivergentBarrierError,
+    "divergent barrier": SimtDivergentBarrierError,
     "divergent operation": DivergentOperationError,
     "uninitialized read": UninitializedReadError,
     "out of bounds": OutOfBoundsAccessError,
@@ -93,13 +93,13 @@ ERRORS: Final[dict[FindingKind, type[SimtError]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ThreadId:
-    """A thread of the grid: its block and its place in it, each as (x, y, z)."""
+    """A thread of the grid: the index of its block and its index in the block, as (x, y, z)."""
 
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
 
     def __str__(self) -> str:
-        """Print short: axes of one index are left out where all are zero."""
+        """Return the thread as text, without trailing zero axes."""
         return f"thread {_point(self.thread)} of block {_point(self.block)}"
 
 
@@ -110,8 +110,8 @@ def _point(point: tuple[int, int, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in memory: buffer, byte offset in it, and the element by its indices."""
+class MemoryCell:
+    """A location in memory: buffer, byte offset, and indices of the element."""
 
     buffer: str
     space: str
@@ -119,60 +119,60 @@ class Place:
     element: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Print as an element of the buffer, with the byte offset."""
+        """Return the element of the buffer as text, with the byte offset."""
         indices = ", ".join(map(str, self.element))
         return f"{self.space} {self.buffer}[{indices}] (byte {self.offset})"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One defect, at one statement (or a pair of them), with the first instance's numbers.
+    """One defect of a statement, or of a pair of statements, with its first occurrence.
 
     Parameters
     ----------
     kind : str
-        What is wrong.
+        Kind of the defect.
     kernel : str
-        The function.
-    site : Site
-        The statement: its loops, what it was lowered from, the schedule step that made that.
+        Name of the kernel.
+    site : StatementSite
+        The statement, with its loops, its block, and the schedule step that created the block.
     message : str
-        What happened, with the numbers of the first instance.
+        Description of the first occurrence, with threads, memory cell, and numbers.
     count : int
-        How many instances there were.
+        Number of occurrences.
     threads : tuple of ThreadId
-        Who was involved in the first.
-    place : Place, optional
-        The memory that it is about.
-    other : Site, optional
-        The earlier statement, for a race.
+        Threads of the first occurrence.
+    cell : MemoryCell, optional
+        Memory cell of the first occurrence.
+    other : StatementSite, optional
+        The earlier statement of a race.
     """
 
     kind: FindingKind
     kernel: str
-    site: Site
+    site: StatementSite
     message: str
     count: int = 1
     threads: tuple[ThreadId, ...] = ()
-    place: Place | None = None
-    other: Site | None = None
+    cell: MemoryCell | None = None
+    other: StatementSite | None = None
 
     @property
     def severity(self) -> Severity:
-        """Whether it makes the kernel wrong."""
+        """``"error"`` if the defect can affect results, otherwise ``"warning"``."""
         return "warning" if self.kind in WARNINGS else "error"
 
     def __str__(self) -> str:
-        """Render as text: what, where, and since which step."""
+        """Render as text: kind, kernel, message, statements, and number of occurrences."""
         lines = [f"{self.kind} in kernel {self.kernel!r}: {self.message}", f"  at {self.site}"]
         if self.other is not None and self.other != self.site:
             lines.append(f"  and {self.other}")
         if self.count > 1:
-            lines.append(f"  {self.count} times")
+            lines.append(f"  {self.count} occurrences")
         return "\n".join(lines)
 
     def to_json(self) -> Json:
-        """Render as plain data."""
+        """Render as JSON data."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -182,35 +182,37 @@ class Finding:
             "site": self.site.to_json(),
             "other": None if self.other is None else self.other.to_json(),
             "threads": [{"block": list(t.block), "thread": list(t.thread)} for t in self.threads],
-            "place": None
-            if self.place is None
+            "cell": None
+            if self.cell is None
             else {
-                "buffer": self.place.buffer,
-                "space": self.place.space,
-                "offset": self.place.offset,
-                "element": list(self.place.element),
+                "buffer": self.cell.buffer,
+                "space": self.cell.space,
+                "offset": self.cell.offset,
+                "element": list(self.cell.element),
             },
         }
 
 
 @dataclass(slots=True)
-class _Open:
+class _Counted:
     finding: Finding
     count: int
 
 
 @dataclass(slots=True)
 class Findings:
-    """Collects findings of one launch; equal kinds at equal places are counted, not repeated."""
+    """The findings of one launch, one for each kind and statement, with counts."""
 
     kernel: str
-    _open: dict[tuple[FindingKind, Site, Site | None], _Open] = field(
-        default_factory=dict[tuple[FindingKind, Site, Site | None], _Open]
+    _counted: dict[tuple[FindingKind, StatementSite, StatementSite | None], _Counted] = field(
+        default_factory=dict[tuple[FindingKind, StatementSite, StatementSite | None], _Counted]
     )
 
-    def known(self, kind: FindingKind, site: Site, other: Site | None, count: int) -> bool:
-        """Count instances of a finding that is there already; tell whether it is."""
-        found = self._open.get((kind, site, other))
+    def count_known(
+        self, kind: FindingKind, site: StatementSite, other: StatementSite | None, count: int
+    ) -> bool:
+        """Add to the count of an existing finding; return whether the finding exists."""
+        found = self._counted.get((kind, site, other))
         if found is not None:
             found.count += count
         return found is not None
@@ -218,22 +220,22 @@ class Findings:
     def add(
         self,
         kind: FindingKind,
-        site: Site,
+        site: StatementSite,
         message: str,
         *,
         count: int = 1,
         threads: tuple[ThreadId, ...] = (),
-        place: Place | None = None,
-        other: Site | None = None,
+        cell: MemoryCell | None = None,
+        other: StatementSite | None = None,
     ) -> None:
-        """Keep a finding, or count it with the one of its kind and place."""
-        if not self.known(kind, site, other, count):
-            finding = Finding(kind, self.kernel, site, message, 1, threads, place, other)
-            self._open[kind, site, other] = _Open(finding, count)
+        """Add a finding, or count it with the existing one of its kind and statements."""
+        if not self.count_known(kind, site, other, count):
+            finding = Finding(kind, self.kernel, site, message, 1, threads, cell, other)
+            self._counted[kind, site, other] = _Counted(finding, count)
 
     def all(self) -> tuple[Finding, ...]:
-        """Give what was found, errors first, each with its count."""
+        """Return the findings with their counts, errors first."""
         from dataclasses import replace
 
-        found = [replace(o.finding, count=o.count) for o in self._open.values()]
+        found = [replace(c.finding, count=c.count) for c in self._counted.values()]
         return tuple(sorted(found, key=lambda f: f.severity != "error"))

@@ -1,4 +1,4 @@
-"""The state of the blocks that run together: their threads, variables, registers, memory."""
+"""Execution state of a batch of thread blocks: threads, variables, registers, memory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.thread.nodes import Reg
+from .evaluate_terms import Environment
 from .findings import Findings, ThreadId
-from .memory import Memory, Segment
-from .shadow import Order
-from .sites import Site
-from .terms import Environment
+from .memory_model import Segment, SimtMemory
+from .provenance import StatementSite
+from .race_detector import BarrierOrder
 from .traffic import Traffic
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
-"""Which threads are on; None: all of them."""
+"""The active threads; None means all."""
 
 Point: TypeAlias = tuple[int, int, int]
 WARP = 32
@@ -25,18 +25,18 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What a launch is checked for.
+    """The checks of a launch.
+
+    Bounds, alignment and divergence are always checked, because the emulation depends on them.
 
     Parameters
     ----------
     races : bool
-        Data races on shared and global memory, missing barriers with them.
+        Check for data races on shared and global memory, including missing barriers.
     definedness : bool
-        Reads of memory that nothing has written.
+        Check for reads of uninitialized memory.
     traffic : bool
-        Bank conflicts and sectors, as counters.
-
-    Bounds, alignment and divergence are always checked: without them nothing can be computed.
+        Count bank conflicts of shared memory and sectors of global memory.
     """
 
     races: bool = True
@@ -50,9 +50,9 @@ NO_CHECKS = Checks(races=False, definedness=False, traffic=False)
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Grid and block of a launch, and how threads are numbered.
+    """Grid and block of a launch, and the numbering of threads.
 
-    Warps are 32 neighbours in x-fastest order; the last warp of a block is padded.
+    A warp is 32 consecutive threads in x-fastest order; the last warp of a block is padded.
     """
 
     grid: Point
@@ -60,21 +60,21 @@ class Geometry:
 
     @property
     def blocks(self) -> int:
-        """Blocks of the grid."""
+        """The number of thread blocks in the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
-    def real(self) -> int:
-        """Threads of a block."""
+    def threads(self) -> int:
+        """The number of threads per block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
     def padded(self) -> int:
-        """Threads of a block with the last warp filled up."""
-        return -(-self.real // WARP) * WARP
+        """The number of threads per block, padded to whole warps."""
+        return -(-self.threads // WARP) * WARP
 
     def thread(self, number: int) -> ThreadId:
-        """Name a thread by its number in the grid."""
+        """Return the id of a thread by its number in the grid."""
         block, thread = divmod(int(number), self.padded)
         return ThreadId(_point(block, self.grid), _point(thread, self.block))
 
@@ -86,39 +86,41 @@ def _point(number: int, extent: Point) -> Point:
 
 
 class Frame:
-    """What the statements of a kernel run on.
+    """The execution state of a batch of thread blocks, on which statements operate.
 
     Attributes
     ----------
     threads : array of int32
-        The number of each thread in the grid.
-    unit : array of int64
-        The block of each thread, counted among those that run together.
-    exist : mask
-        Threads that are no padding.
+        Number of each thread in the grid.
+    thread_index : array of int64
+        Index of each thread in the batch.
+    block_index : array of int64
+        Index of each thread's block in the batch.
+    real : mask
+        Threads that are not padding.
     active : mask
-        Threads that run the statement at hand.
-    left : mask
-        Threads that have returned; None: nobody has.
+        Threads that execute the current statement.
     width : int
-        How many those are.
+        Number of active threads.
+    returned : mask
+        Threads that have returned; None means none.
     registers : dict
         Values of registers by register.
     executed : list of int
-        How many threads did each statement, by its ordinal, all times together.
+        Number of executions of each statement by its ordinal, summed over threads.
     """
 
     def __init__(
         self,
         geometry: Geometry,
         blocks: NDArray[np.int64],
-        memory: Memory,
+        memory: SimtMemory,
         environment: Environment,
         *,
         records: tuple[Findings, Traffic],
         checks: Checks,
     ) -> None:
-        """Start with every thread at the first statement."""
+        """Start with all threads active."""
         self.geometry = geometry
         self.blocks = blocks
         self.memory = memory
@@ -129,12 +131,12 @@ class Frame:
         local = np.arange(per_block, dtype=np.int64)
         self.count = per_block * len(blocks)
         self.threads = (blocks[:, None] * per_block + local).astype(np.int32).reshape(-1)
-        self.number = np.arange(self.count, dtype=np.int64)
-        self.unit = self.number // per_block
-        exist = np.tile(local < geometry.real, len(blocks))
-        self.exist: Mask = None if per_block == geometry.real else exist
-        self.active: Mask = self.exist
-        self.left: Mask = None
+        self.thread_index = np.arange(self.count, dtype=np.int64)
+        self.block_index = self.thread_index // per_block
+        real = np.tile(local < geometry.threads, len(blocks))
+        self.real: Mask = None if per_block == geometry.threads else real
+        self.active: Mask = self.real
+        self.returned: Mask = None
         self.registers: dict[Reg, Any] = {}
         self.memo: dict[Any, Any] = {}
         self.allocated: dict[Any, Segment] = {}
@@ -142,102 +144,101 @@ class Frame:
         self.width = self.count if self.active is None else int(np.count_nonzero(self.active))
 
     @property
-    def order(self) -> Order:
-        """The barriers passed."""
+    def order(self) -> BarrierOrder:
+        """The happens-before order of the launch."""
         return self.memory.order
 
-    def on(self) -> NDArray[np.bool_]:
-        """Give the active threads as an array."""
+    def active_threads(self) -> NDArray[np.bool_]:
+        """Return the mask of active threads as an array."""
         return np.ones(self.count, np.bool_) if self.active is None else self.active
 
-    def present(self) -> NDArray[np.bool_]:
-        """Give the threads that exist as an array."""
-        return np.ones(self.count, np.bool_) if self.exist is None else self.exist
-
-    # ------------------------------------------------------------ divergence
+    def real_threads(self) -> NDArray[np.bool_]:
+        """Return the mask of threads that are not padding as an array."""
+        return np.ones(self.count, np.bool_) if self.real is None else self.real
 
     def narrow(self, bits: NDArray[np.bool_]) -> bool:
-        """Go on with the active threads whose bit is set; tell whether there are any."""
+        """Restrict the active threads to those whose bit is set; return whether any remains."""
         on = bits if self.active is None else bits & self.active
         self.width = int(np.count_nonzero(on))
         self.active = None if self.width == self.count else on
         return self.width > 0
 
     def resume(self, active: Mask, width: int) -> None:
-        """Go back to threads that were active before, without those that have returned."""
+        """Restore an earlier set of active threads, without threads that have returned since."""
         self.active, self.width = active, width
-        if self.left is not None:
-            self.active = ~self.left if active is None else active & ~self.left
+        if self.returned is not None:
+            self.active = ~self.returned if active is None else active & ~self.returned
             self.width = int(np.count_nonzero(self.active))
 
-    def leave(self) -> None:
-        """Let the active threads return."""
-        on = self.on()
-        self.left = on.copy() if self.left is None else self.left | on
+    def return_active(self) -> None:
+        """Return from the kernel in all active threads."""
+        on = self.active_threads()
+        self.returned = on.copy() if self.returned is None else self.returned | on
         self.active = np.zeros(self.count, np.bool_)
         self.width = 0
 
-    # ------------------------------------------------------------ findings
-
     def thread(self, number: int) -> ThreadId:
-        """Name a thread by its number in the grid."""
+        """Return the id of a thread by its number in the grid."""
         return self.geometry.thread(number)
 
-    def barrier(self, site: Site) -> None:
-        """Let every block wait for its threads; those that wait alone are reported."""
+    def barrier(self, site: StatementSite) -> None:
+        """Execute a barrier of every block; report blocks with threads that do not reach it."""
         per_block = self.geometry.padded
-        here = self.on().reshape(-1, per_block)
-        wanted = self.present().reshape(-1, per_block)
-        some = here.any(axis=1)
-        short = some & (here != wanted).any(axis=1)
-        if short.any():
-            self._report_barrier(site, here, wanted, short)
-        self.order.pass_block(self.blocks[some & ~short])
+        arrived = self.active_threads().reshape(-1, per_block)
+        expected = self.real_threads().reshape(-1, per_block)
+        reached = arrived.any(axis=1)
+        divergent = reached & (arrived != expected).any(axis=1)
+        if divergent.any():
+            self._report_barrier(site, arrived, expected, divergent)
+        self.order.pass_block(self.blocks[reached & ~divergent])
 
     def _report_barrier(
         self,
-        site: Site,
-        here: NDArray[np.bool_],
-        wanted: NDArray[np.bool_],
-        short: NDArray[np.bool_],
+        site: StatementSite,
+        arrived: NDArray[np.bool_],
+        expected: NDArray[np.bool_],
+        divergent: NDArray[np.bool_],
     ) -> None:
-        row = int(np.argmax(short))
-        missing = wanted[row] & ~here[row]
+        row = int(np.argmax(divergent))
+        missing = expected[row] & ~arrived[row]
         base = int(self.blocks[row]) * self.geometry.padded
         absent = self.thread(base + int(np.argmax(missing)))
-        waiting = self.thread(base + int(np.argmax(here[row])))
-        gone = self.left is not None and bool(
-            self.left.reshape(here.shape)[row][int(np.argmax(missing))]
+        waiting = self.thread(base + int(np.argmax(arrived[row])))
+        returned = self.returned is not None and bool(
+            self.returned.reshape(arrived.shape)[row][int(np.argmax(missing))]
         )
         message = (
-            f"{int(here[row].sum())} of {int(wanted[row].sum())} threads wait, "
-            f"{absent} does not come" + (": it has returned" if gone else "")
+            f"{int(arrived[row].sum())} of {int(expected[row].sum())} threads of a block reach "
+            f"the barrier; {absent} does not" + (", because it has returned" if returned else "")
         )
         self.findings.add(
-            "divergent barrier", site, message, count=int(short.sum()), threads=(waiting, absent)
+            "divergent barrier",
+            site,
+            message,
+            count=int(divergent.sum()),
+            threads=(waiting, absent),
         )
 
-    def warp_barrier(self, site: Site) -> None:
-        """Let every warp wait for its threads."""
-        whole = self.converged(site, "a warp's barrier")
-        warps = (self.threads.reshape(-1, WARP)[:, 0][whole] // WARP).astype(np.int64)
+    def warp_barrier(self, site: StatementSite) -> None:
+        """Execute a barrier of every warp; report warps with threads that do not reach it."""
+        reached = self.check_converged(site, "the warp barrier")
+        warps = (self.threads.reshape(-1, WARP)[:, 0][reached] // WARP).astype(np.int64)
         self.order.pass_warp(warps)
 
-    def converged(self, site: Site, what: str) -> NDArray[np.bool_]:
-        """Tell which warps are here, reporting those that are not here as a whole."""
-        here = self.on().reshape(-1, WARP)
-        wanted = np.ones_like(here)
-        some: NDArray[np.bool_] = np.any(here, axis=1)
-        short = some & ~np.all(here, axis=1)
-        if short.any():
-            row = int(np.argmax(short))
-            lane = int(np.argmax(wanted[row] & ~here[row]))
-            first = self.thread(int(self.threads[row * WARP + int(np.argmax(here[row]))]))
+    def check_converged(self, site: StatementSite, operation: str) -> NDArray[np.bool_]:
+        """Return the warps that execute an operation; report those that do so only partially."""
+        active = self.active_threads().reshape(-1, WARP)
+        reached: NDArray[np.bool_] = np.any(active, axis=1)
+        divergent = reached & ~np.all(active, axis=1)
+        if divergent.any():
+            row = int(np.argmax(divergent))
+            lane = int(np.argmax(~active[row]))
+            first = self.thread(int(self.threads[row * WARP + int(np.argmax(active[row]))]))
             message = (
-                f"{int(here[row].sum())} of 32 threads of a warp do {what}, "
-                f"lane {lane} does not; {first} does"
+                f"{int(active[row].sum())} of {WARP} threads of a warp execute {operation}: "
+                f"{first} does, lane {lane} of its warp does not"
             )
             self.findings.add(
-                "divergent operation", site, message, count=int(short.sum()), threads=(first,)
+                "divergent operation", site, message, count=int(divergent.sum()), threads=(first,)
             )
-        return some
+        return reached

@@ -1,4 +1,4 @@
-"""Run a GPU kernel's thread IR on the CPU, many threads at once, checking what it does."""
+"""Execution of GPU kernels on the CPU with checks, many threads per array operation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.symbolic import Var
+from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import (
     AtomicStore,
     AtomicUpdate,
@@ -19,99 +20,96 @@ from ...ir.thread.nodes import (
     CompareExchange,
     Gather,
     Load,
+    MachineOp,
     Offset,
-    Perform,
     Reg,
     Scatter,
     Stmt,
     Store,
-    ThreadFunc,
     Value,
 )
 from ...ir.thread.types import PointerType, Type
 from ...ir.thread.visit import statement_values, walk, walk_values
-from ..runtime.errors import LaunchError
+from ..errors import LaunchError
+from .evaluate_terms import Environment, TermEvaluator
 from .findings import Findings
 from .frame import ALL_CHECKS, Checks, Frame, Geometry, Point
-from .memory import Argument, BufferArgument, Memory, as_buffers
+from .memory_model import Argument, BufferArgument, SimtMemory, as_buffers
+from .provenance import NO_STEPS, Sites, Steps
+from .race_detector import BarrierOrder
 from .report import Report
-from .shadow import Order
-from .sites import NO_STEPS, Sites, Steps
-from .statements import Statements, Step
-from .terms import Environment, Terms
+from .statements import StatementExecutor, Statements
 from .traffic import Traffic
 
 BATCH: Final = 4096
-"""Threads that run together: enough to pay for an array operation, few enough for its cache."""
+"""Threads per batch: enough to amortize an array operation, few enough to fit the cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
-    """A kernel ready to run: what its statements are, and what they need.
+class CompiledKernel:
+    """A kernel compiled to Python closures.
 
     Parameters
     ----------
-    run : Step
+    run : StatementExecutor
         The body.
     statements : Statements
-        What compiled it: variables, sites, the least element accessed through each pointer.
+        The compiler of the statements, with variables, sites, and the size of the smallest element
+        accessed through each pointer.
     written : frozenset of Reg
-        Pointers that something is written through; with None among them: through any.
+        Pointers that are written through; it contains None if a pointer is unknown.
     """
 
-    run: Step
+    run: StatementExecutor
     statements: Statements
     written: frozenset[Reg | None]
 
     @property
-    def terms(self) -> Terms:
-        """Where variables lie."""
+    def terms(self) -> TermEvaluator:
+        """The evaluator of terms, with the slots of variables."""
         return self.statements.terms
 
 
-_COMPILED: WeakKeyDictionary[ThreadFunc, tuple[Steps, Compiled]] = WeakKeyDictionary()
+_COMPILED: WeakKeyDictionary[ThreadFunc, tuple[Steps, CompiledKernel]] = WeakKeyDictionary()
 
 
-def compiled(function: ThreadFunc, steps: Steps = NO_STEPS) -> Compiled:
-    """Compile a kernel, once for the same steps."""
+def compile_kernel(function: ThreadFunc, steps: Steps = NO_STEPS) -> CompiledKernel:
+    """Compile a kernel; the result is cached for the last steps."""
     found = _COMPILED.get(function)
     if found is not None and found[0] == steps:
         return found[1]
     granules, written = _accesses(function.body)
-    statements = Statements(Terms(), Sites(steps), granules)
-    made = _compile(function, statements, written)
-    _COMPILED[function] = (steps, made)
-    return made
+    statements = Statements(TermEvaluator(), Sites(steps), granules)
+    kernel = _compile(function, statements, written)
+    _COMPILED[function] = (steps, kernel)
+    return kernel
 
 
-def compile_like(function: ThreadFunc, like: ThreadFunc, steps: Steps = NO_STEPS) -> Compiled:
-    """Compile a kernel that shares statements with another one: only the others are compiled.
+def compile_like(function: ThreadFunc, like: ThreadFunc, steps: Steps = NO_STEPS) -> CompiledKernel:
+    """Compile a kernel that shares statements with another kernel, and reuse these.
 
-    Both access the same memory through the same registers with the same element types. Sites of
-    shared statements keep the ordinals they have in the other kernel.
+    Both kernels must access the same memory through the same registers with the same element types.
+    Sites of shared statements keep their ordinals in the other kernel.
     """
-    base = compiled(like, steps)
-    made = _compile(function, base.statements, base.written)
-    _COMPILED[function] = (steps, made)
-    return made
+    base = compile_kernel(like, steps)
+    kernel = _compile(function, base.statements, base.written)
+    _COMPILED[function] = (steps, kernel)
+    return kernel
 
 
 def _compile(
     function: ThreadFunc, statements: Statements, written: frozenset[Reg | None]
-) -> Compiled:
+) -> CompiledKernel:
     for param in function.params:
         if isinstance(param, Var):
             statements.terms.slot(param)
     for axis in () if function.launch is None else function.launch.axes:
         statements.terms.slot(axis.var)
-    return Compiled(statements.body(function.body), statements, written)
-
-
-# ---------------------------------------------------------------- pointers
+    return CompiledKernel(statements.body(function.body), statements, written)
 
 
 def root(value: Value) -> Reg | None:
-    """Give the register that an address starts from, where it is known."""
+    """Return the register that an address is derived from; None if it is unknown."""
     while isinstance(value, Offset):
         value = value.base
     return value if isinstance(value, Reg) else None
@@ -131,7 +129,7 @@ def _reads(statement: Stmt) -> list[tuple[Value, int]]:
                 found.append((base, _width(of)))
             case _:
                 pass
-    if isinstance(statement, Perform):
+    if isinstance(statement, MachineOp):
         reads = (e for e in statement.operation.effects if e.action == "read")
         found += [(statement.args[e.operand], 2) for e in reads]
     return found
@@ -147,7 +145,7 @@ def _writes(statement: Stmt) -> list[tuple[Value, int]]:
             return [(address.base, _width(value.type))]
         case CompareExchange(address=address, desired=desired):
             return [(address.base, _width(desired.type))]
-        case Perform(operation=operation, args=args):
+        case MachineOp(operation=operation, args=args):
             effects = (e for e in operation.effects if e.action == "write")
             return [(args[e.operand], 2) for e in effects]
         case _:
@@ -155,7 +153,7 @@ def _writes(statement: Stmt) -> list[tuple[Value, int]]:
 
 
 def _accesses(body: Body) -> tuple[dict[Reg, int], frozenset[Reg | None]]:
-    """Find the least element accessed through each pointer, and the pointers written through."""
+    """Return the smallest element size accessed through each pointer, and the written pointers."""
     granules: dict[Reg, int] = {}
     written: set[Reg | None] = set()
     unknown = 0
@@ -173,9 +171,6 @@ def _accesses(body: Body) -> tuple[dict[Reg, int], frozenset[Reg | None]]:
     return granules, frozenset(written)
 
 
-# ---------------------------------------------------------------- running
-
-
 def run_kernel(
     function: ThreadFunc,
     grid: Point,
@@ -186,58 +181,59 @@ def run_kernel(
     steps: Steps = NO_STEPS,
     batch: int = BATCH,
 ) -> Report:
-    """Execute a kernel for a grid of blocks, and tell what is wrong with it.
+    """Execute a kernel for a grid of thread blocks, and check it.
 
     Parameters
     ----------
     function : ThreadFunc
-        The kernel, with a launch.
+        The kernel, with a launch grid.
     grid, block : tuple of int
-        Blocks, and threads of a block, along x, y and z.
+        Number of thread blocks, and of threads per block, along x, y and z.
     arguments : sequence
-        One a parameter: arrays (in row-major order, written in place) or
-        :class:`~tilewright.codegen.simt.memory.BufferArgument` for pointers, integers for symbols.
+        One argument per parameter. Pointers take arrays in row-major order, which are written in
+        place, or a :class:`~tilewright.codegen.simt.memory_model.BufferArgument`; symbols take
+        integers.
     checks : Checks
-        What to look for; all by default.
+        The checks; all by default.
     steps : Steps
-        The schedule that findings are traced back to.
+        The schedule steps that findings refer to.
     batch : int
-        Threads that run together.
+        Maximum number of threads that run at once; at least one block runs.
 
     Returns
     -------
     Report
-        Findings, counters of memory traffic, and how much was executed.
+        Findings, counters of memory traffic, and counts of executed statements.
 
     Raises
     ------
     LaunchError
-        If arguments, grid or block do not fit the kernel.
+        If arguments, grid or block do not match the kernel.
 
     Examples
     --------
     >>> from ...ir.dtype import f32
     >>> from ...ir.symbolic import as_expr, var
-    >>> from ...ir.thread import nodes, types
+    >>> from ...ir.thread import function as functions, nodes, types
     >>> out, x = nodes.Reg("out", types.GLOBAL_POINTER), var("x", lower=0, upper=31)
     >>> value = nodes.Cast(types.VectorType(f32), nodes.Index(x))
     >>> store = nodes.Store(nodes.Address(out, x * 4, 4), value)
-    >>> launch = nodes.Launch((nodes.ThreadAxis("threadIdx.x", x, as_expr(32)),))
-    >>> kernel = nodes.ThreadFunc("number", (out,), (store,), launch=launch)
+    >>> launch = functions.LaunchGrid((functions.ThreadAxis("threadIdx.x", x, as_expr(32)),))
+    >>> kernel = functions.ThreadFunc("number", (out,), (store,), launch=launch)
     >>> y = np.zeros(32, np.float32)
     >>> report = run_kernel(kernel, (1, 1, 1), (32, 1, 1), [y])
     >>> report.findings, y[:4].tolist()
     ((), [0.0, 1.0, 2.0, 3.0])
     """
     began = time.perf_counter()
-    kernel = compiled(function, steps)
+    kernel = compile_kernel(function, steps)
     geometry = Geometry(grid, block)
-    _check(function, geometry, arguments)
-    order = Order(geometry.padded, geometry.blocks)
-    memory = Memory(order, races=checks.races, definedness=checks.definedness)
+    _check_launch(function, geometry, arguments)
+    order = BarrierOrder(geometry.padded, geometry.blocks)
+    memory = SimtMemory(order, races=checks.races, definedness=checks.definedness)
     records = Findings(function.name), Traffic()
-    launch = _Launch(function, kernel, geometry, memory, records=records, checks=checks)
-    launch.globals(as_buffers(arguments))
+    launch = _SimtLaunch(function, kernel, geometry, memory, records=records, checks=checks)
+    launch.bind(as_buffers(arguments))
     together = max(1, batch // geometry.padded)
     with np.errstate(all="ignore"):
         for first in range(0, geometry.blocks, together):
@@ -254,15 +250,15 @@ def run_kernel(
     )
 
 
-class _Launch:
-    """One launch: what does not change from one set of blocks to the next."""
+class _SimtLaunch:
+    """The state of a launch that all batches of blocks share."""
 
     def __init__(
         self,
         function: ThreadFunc,
-        kernel: Compiled,
+        kernel: CompiledKernel,
         geometry: Geometry,
-        memory: Memory,
+        memory: SimtMemory,
         *,
         records: tuple[Findings, Traffic],
         checks: Checks,
@@ -278,25 +274,25 @@ class _Launch:
         self.environment: Environment = kernel.terms.environment()
         self.executed = [0] * len(kernel.statements.sites.all)
 
-    def globals(self, arguments: Sequence[BufferArgument | int]) -> None:
-        """Bind parameters: buffers to pointers, integers to symbols."""
+    def bind(self, arguments: Sequence[BufferArgument | int]) -> None:
+        """Bind parameters: pointers to buffers, symbols to integers."""
         written = self.kernel.written
-        for param, given in zip(self.function.params, arguments, strict=True):
+        for param, argument in zip(self.function.params, arguments, strict=True):
             if isinstance(param, Var):
-                self.environment[self.kernel.terms.slot(param)] = given
-            elif isinstance(given, BufferArgument):
-                granule = self.kernel.statements.granules.get(param, given.element)
-                touched = param in written or None in written
-                segment = self.memory.add_global(param.name, given, granule, written=touched)
+                self.environment[self.kernel.terms.slot(param)] = argument
+            elif isinstance(argument, BufferArgument):
+                granule = self.kernel.statements.granules.get(param, argument.element)
+                may_write = param in written or None in written
+                segment = self.memory.add_global(param.name, argument, granule, written=may_write)
                 self.registers[param] = segment.pointer
         for name, constant in self.kernel.statements.values.data.items():
             data = np.frombuffer(bytearray(constant.content), np.uint8)
-            given = BufferArgument(data, 1, data.shape, writable=False)
-            self.constants[name] = self.memory.add_global(name, given, 1, written=False)
-        self.kept = len(self.memory.segments)
+            buffer = BufferArgument(data, 1, data.shape, writable=False)
+            self.constants[name] = self.memory.add_global(name, buffer, 1, written=False)
+        self.global_count = len(self.memory.segments)
 
     def run(self, blocks: NDArray[np.int64]) -> None:
-        """Run some blocks together."""
+        """Run a batch of blocks."""
         frame = Frame(
             self.geometry, blocks, self.memory, list(self.environment),
             records=self.records, checks=self.checks,
@@ -306,22 +302,23 @@ class _Launch:
         frame.executed = self.executed
         self._axes(frame)
         self.kernel.run(frame)
-        self.memory.truncate(self.kept)
+        self.memory.truncate(self.global_count)
 
     def _axes(self, frame: Frame) -> None:
-        """Bind the launch's axes to the index of every thread."""
+        """Bind the variables of the thread axes to the indices of every thread."""
         launch = self.function.launch
-        local = frame.number % self.geometry.padded
-        of_block = frame.threads // self.geometry.padded
+        threads = frame.thread_index % self.geometry.padded
+        blocks = frame.threads // self.geometry.padded
         for axis in () if launch is None else launch.axes:
             level, letter = axis.tag.split(".")
             extents = self.geometry.block if level == "threadIdx" else self.geometry.grid
-            numbers = local if level == "threadIdx" else of_block.astype(np.int64)
+            numbers = threads if level == "threadIdx" else blocks.astype(np.int64)
             index = _coordinate(numbers, extents, "xyz".index(letter))
-            # Padding threads compute what the last real thread does, and it is thrown away.
+            # Padding threads get the index of the last real thread; their results are discarded.
             index = np.minimum(index, extents["xyz".index(letter)] - 1)
-            alike = len(frame.blocks) == 1 and level == "blockIdx"
-            frame.environment[self.kernel.terms.slot(axis.var)] = int(index[0]) if alike else index
+            uniform = len(frame.blocks) == 1 and level == "blockIdx"
+            slot = self.kernel.terms.slot(axis.var)
+            frame.environment[slot] = int(index[0]) if uniform else index
 
 
 def _coordinate(numbers: NDArray[np.int64], extents: Point, axis: int) -> NDArray[np.int64]:
@@ -332,22 +329,29 @@ def _coordinate(numbers: NDArray[np.int64], extents: Point, axis: int) -> NDArra
     return rest if axis == 2 else rest % extents[axis]
 
 
-def _check(function: ThreadFunc, geometry: Geometry, arguments: Sequence[Argument]) -> None:
-    """Compare a launch with its kernel."""
+def _check_launch(function: ThreadFunc, geometry: Geometry, arguments: Sequence[Argument]) -> None:
+    """Check that a launch matches its kernel."""
     where = f"kernel {function.name!r}"
     if function.launch is None:
-        raise LaunchError("the function is no kernel: it has no launch", where=where)
+        raise LaunchError("the function is not a kernel: it has no launch grid", where=where)
     if min(*geometry.grid, *geometry.block) < 1:
         raise LaunchError(
-            f"grid {geometry.grid} of blocks {geometry.block} has no thread", where=where
+            f"the launch has no threads: grid {geometry.grid}, block {geometry.block}", where=where
         )
     if len(arguments) != len(function.params):
         raise LaunchError(
-            f"{len(function.params)} parameters, {len(arguments)} arguments", where=where
+            f"expected {len(function.params)} arguments, got {len(arguments)}", where=where
         )
-    for param, given in zip(function.params, arguments, strict=True):
-        if isinstance(param, Var) != isinstance(given, int | np.integer):
+    for param, argument in zip(function.params, arguments, strict=True):
+        if isinstance(param, Var) != isinstance(argument, int | np.integer):
             kind = "an integer" if isinstance(param, Var) else "an array"
-            raise LaunchError(f"parameter {param.name!r} takes {kind}", where=where)
-        if isinstance(given, np.ndarray) and not given.flags.c_contiguous:
-            raise LaunchError(f"parameter {param.name!r} takes a compact array", where=where)
+            raise LaunchError(
+                f"parameter {param.name!r}: expected {kind}, got {type(argument).__name__}",
+                where=where,
+            )
+        if isinstance(argument, np.ndarray) and not argument.flags.c_contiguous:
+            raise LaunchError(
+                f"parameter {param.name!r}: expected a compact row-major array, "
+                f"got strides {argument.strides} of shape {argument.shape}",
+                where=where,
+            )

@@ -1,7 +1,7 @@
-"""A kernel of target ``simt`` in an artefact: the scheduled program, and where its nodes are from.
+"""Kernels of target ``simt`` in artifacts: scheduled programs with the steps that created them.
 
-What is stored is text; loading parses and lowers it again. Names are exact in the text, uids are
-not, so the steps are kept by the names of the loops and blocks they made.
+Programs are serialized as text, and parsed and lowered again when they are loaded. The text
+preserves names but not uids, so steps are stored by the names of the loops and blocks they created.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from ...ir.analysis import tree_of
 from ...ir.identity import STEP_STRIDE
 from ...ir.loop.nodes import PrimFunc
 from ...ir.script import parse, to_text
-from ...ir.target import Target
-from ...schedules.refs import FunctionRef
+from ...schedules.handles import FunctionRef
 from ...schedules.state import State
 from ...schedules.text import to_python
-from ..lower.pipeline import KernelArtifact, lower_kernel
+from ...target.target import Target
+from ..lower.pipeline import LoweredKernel, lower_kernel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
-    """One kernel to be executed.
+class SimtProgram:
+    """One kernel of target ``simt``.
 
     Parameters
     ----------
     source : PrimFunc
         The scheduled function.
-    lowered : KernelArtifact
-        What is executed.
+    lowered : LoweredKernel
+        The lowered kernel, which is emulated.
     symbols : tuple of str
-        The integer parameters, in the order that the host flow hands them over.
+        Integer parameters, in the order in which the host flow passes them.
     steps : Mapping of str to str
-        The schedule step that made a loop or block, by its name.
+        The schedule steps that created loops and blocks, by name.
     debug : bool
-        Whether it was lowered for debugging.
+        Whether the kernel was lowered with debug checks.
     """
 
     source: PrimFunc
-    lowered: KernelArtifact
+    lowered: LoweredKernel
     symbols: tuple[str, ...]
     steps: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     debug: bool = False
 
     def to_bytes(self) -> bytes:
-        """Store: the program's text, its symbols and its steps, as JSON."""
+        """Serialize text, symbols and steps as JSON."""
         content: dict[str, Any] = {
             "text": to_text(self.source, provenance=True),
             "symbols": list(self.symbols),
@@ -58,8 +58,8 @@ class Program:
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes, target: Target) -> Program:
-        """Read a stored program, and lower it for a target."""
+    def from_bytes(cls, data: bytes, target: Target) -> SimtProgram:
+        """Deserialize a program, and lower it for a target."""
         content = json.loads(data)
         source = next(iter(parse(content["text"]).prims))
         debug = bool(content["debug"])
@@ -69,10 +69,10 @@ class Program:
 
 
 def step_texts(states: Iterable[State]) -> Mapping[int, str]:
-    """Write steps by the uids they say something about.
+    """Return steps as text by uid.
 
-    A uid tells the ordinal of the step that minted it, and stands for it here as the first number
-    of that step. Nodes that are older are told by the last step that was handed them.
+    The first uid of a step is the key for all nodes that the step created. Older nodes that are
+    operands of a step have the last such step under their own uid.
     """
     texts: dict[int, str] = {}
     for state in states:
@@ -90,12 +90,12 @@ def step_texts(states: Iterable[State]) -> Mapping[int, str]:
 
 
 def steps_of(function: PrimFunc, texts: Mapping[int, str]) -> Mapping[str, str]:
-    """Tell which step made each loop and block of a function, or touched it last, by name."""
+    """Return the step that created each loop and block, or last had it as operand, by name."""
     tree = tree_of(function)
     named = [(uid, loop.var.name) for uid, loop in tree.loops.items()]
     named += [(uid, block.name) for uid, block in tree.blocks.items()]
-    made = {
+    steps = {
         name: texts.get(uid // STEP_STRIDE * STEP_STRIDE) or texts.get(uid, "")
         for uid, name in named
     }
-    return MappingProxyType({name: text for name, text in sorted(made.items()) if text})
+    return MappingProxyType({name: text for name, text in sorted(steps.items()) if text})

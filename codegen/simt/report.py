@@ -1,36 +1,36 @@
-"""What a launch did: findings, memory traffic, work."""
+"""Reports of launches: findings, memory traffic, and executed statements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...ir.errors import Json
+from ...errors import Json
 from .findings import ERRORS, Finding, SimtError
 from .frame import Point
 from .traffic import Counter
 
-_TOLD = 4
-"""Findings that an error tells in words; its details hold all."""
+_IN_MESSAGE = 4
+"""Maximum number of findings in the text of an error; its details contain all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The account of one launch.
+    """The report of one launch.
 
     Parameters
     ----------
     kernel : str
-        The function.
+        Name of the kernel.
     grid, block : tuple of int
-        How it was launched.
+        Number of thread blocks, and of threads per block, along x, y and z.
     findings : tuple of Finding
         Defects, errors first.
     counters : tuple of Counter
-        Requests of every access of shared and global memory.
+        Requests of every access to shared and global memory.
     executed : tuple of int
-        How many threads did each statement, by its ordinal, all times together.
+        Number of executions of each statement by its ordinal, summed over threads.
     seconds : float
-        Time it took.
+        Duration of the emulation.
     """
 
     kernel: str
@@ -43,37 +43,37 @@ class Report:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that make the kernel wrong."""
+        """The findings that can affect results."""
         return tuple(f for f in self.findings if f.severity == "error")
 
     @property
     def work(self) -> int:
-        """Statements done, each counted once for every thread that did it."""
+        """The number of executed statements, summed over threads."""
         return sum(self.executed)
 
     @property
     def throughput(self) -> float:
-        """Thread-statements a second."""
+        """The number of executed statements per second, summed over threads."""
         return self.work / self.seconds if self.seconds else 0.0
 
     @property
     def bank_conflicts(self) -> int:
-        """Cycles of shared memory lost to conflicts."""
+        """The number of additional cycles of shared memory caused by bank conflicts."""
         return sum(c.conflicts for c in self.counters)
 
     @property
     def excess_sectors(self) -> int:
-        """Sectors of global memory moved beyond those asked for."""
+        """The number of sectors of global memory beyond the minimum."""
         return sum(c.excess for c in self.counters if c.space == "global")
 
     def error(self) -> SimtError | None:
-        """Give the first error as an exception that carries all findings; None: all is well."""
+        """Return the first error as an exception with all findings; None without errors."""
         if not self.errors:
             return None
         first, rest = self.errors[0], len(self.errors) - 1
         more = f"; {rest} more finding{'s' if rest > 1 else ''}" if rest else ""
-        hints = ["a barrier is missing between the two"] if _needs_barrier(first) else []
-        hints += [f"also: {f.message} (at {f.site})" for f in self.errors[1:_TOLD]]
+        hints = ["add a barrier between the two accesses"] if _needs_barrier(first) else []
+        hints += [f"also: {f.message} (at {f.site})" for f in self.errors[1:_IN_MESSAGE]]
         return ERRORS[first.kind](
             first.message + more,
             where=f"{first.site} of kernel {self.kernel!r}"
@@ -83,7 +83,7 @@ class Report:
         )
 
     def table(self) -> str:
-        """Render the memory traffic as a table, a statement a line."""
+        """Render the memory traffic as a table with one line per statement."""
         rows = [("statement", "memory", "", "requests", "cycles", "conflicts", "sectors", "excess")]
         rows += [_row(c) for c in self.counters]
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
@@ -103,13 +103,13 @@ class Report:
         return "\n".join([head, *map(str, self.findings), self.table()])
 
     def to_json(self) -> dict[str, Json]:
-        """Render as plain data."""
+        """Render as JSON data."""
         return {
             "kernel": self.kernel,
             "grid": list(self.grid),
             "block": list(self.block),
             "findings": [f.to_json() for f in self.findings],
-            "traffic": [_counted(c) for c in self.counters],
+            "traffic": [_counter_json(c) for c in self.counters],
             "work": self.work,
             "seconds": self.seconds,
         }
@@ -124,7 +124,7 @@ def _needs_barrier(finding: Finding) -> bool:
 
 def _row(c: Counter) -> tuple[str, ...]:
     shared = c.space == "shared"
-    name = c.site.name or c.site.what
+    name = c.site.name or c.site.kind
     path = "/".join((*c.site.loops, name))
     return (
         f"#{c.site.ordinal} {path}",
@@ -138,7 +138,7 @@ def _row(c: Counter) -> tuple[str, ...]:
     )
 
 
-def _counted(c: Counter) -> Json:
+def _counter_json(c: Counter) -> Json:
     return {
         "site": c.site.to_json(),
         "space": c.space,

@@ -1,4 +1,4 @@
-"""Sums and products that round once, built from operations that round every time."""
+"""Correctly rounded fused multiply-add, built from NumPy operations."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _TAIL = (1 << 29) - 1
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Give the rounded sum and what rounding lost (Knuth)."""
+    """Return the rounded sum and its rounding error (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def _to_odd(total: Array, lost: Array) -> Array:
-    """Change a rounded sum to the neighbour with an odd last bit, where something was lost.
+def _to_odd(total: Array, error: Array) -> Array:
+    """Return a rounded sum rounded to odd instead, given its rounding error.
 
-    Rounded once more, to fewer bits by two at least, it then gives what rounding the exact sum
-    does (Boldo and Melquiond, 2008): the odd bit keeps it off every tie.
+    Rounding the result again, to at least two fewer bits, equals rounding the exact sum, because
+    the odd bit avoids ties (Boldo and Melquiond, 2008).
     """
     total = np.asarray(total, np.float64)
     bits = total.view(np.int64)
-    away = (lost > 0) == (total > 0)
+    away = (error > 0) == (total > 0)
     even = (bits & 1) == 0
-    moved = bits + np.where(away, 1, -1)
-    wanted = even & (lost != 0) & np.isfinite(total)
-    return where(wanted, moved, bits).view(np.float64)
+    neighbor = bits + np.where(away, 1, -1)
+    inexact = even & (error != 0) & np.isfinite(total)
+    return where(inexact, neighbor, bits).view(np.float64)
 
 
 def fma_single(a: Array, b: Array, c: Array) -> Array:
-    """Give ``a * b + c`` in float32, rounded once.
+    """Return ``a * b + c`` in float32, rounded once.
 
-    The product is exact in float64. Where the float64 sum lies on no tie of float32, rounding it
-    again is harmless; the others are rounded to odd first.
+    The product is exact in float64. If the float64 sum is not a tie of float32, rounding it again
+    is correct; otherwise it is rounded to odd first.
     """
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
@@ -58,7 +58,7 @@ def fma_single(a: Array, b: Array, c: Array) -> Array:
 
 
 def fma_odd(a: Array, b: Array, c: Array) -> Array:
-    """Give ``a * b + c`` of 16-bit floats in float64, rounded to odd: to be rounded once more."""
+    """Return ``a * b + c`` of 16-bit floats in float64, rounded to odd, for a second rounding."""
     product = a.astype(np.float64) * b.astype(np.float64)
     return _to_odd(*two_sum(product, c.astype(np.float64)))
 
@@ -76,9 +76,9 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def fma_double(a: Array, b: Array, c: Array) -> Array:
-    """Give ``a * b + c`` in float64, rounded once (Boldo and Melquiond, 2008).
+    """Return ``a * b + c`` in float64, rounded once (Boldo and Melquiond, 2008).
 
-    Operands so large or small that an intermediate leaves the range are computed one by one.
+    Elements whose intermediates may overflow or underflow are computed exactly, one by one.
     """
     a, b, c = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
     high, low = _two_product(a, b)
@@ -109,7 +109,7 @@ def _one_by_one(a: float, b: float, c: float) -> float:
 
 
 def to_bfloat(x: Array) -> Array:
-    """Round float64 to bfloat16 once: to odd in float32 on the way."""
+    """Round float64 to bfloat16 once, by way of float32 rounded to odd."""
     x = np.asarray(x, np.float64)
     near = x.astype(np.float32)
     back = near.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Statements of the thread IR, compiled once to closures that move a frame on."""
+"""Compilation of thread-IR statements to closures that update the execution state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...ir.errors import MalformedProgramError
+from ...errors import MalformedProgramError
 from ...ir.thread.nodes import (
     Address,
     Allocate,
@@ -22,8 +22,8 @@ from ...ir.thread.nodes import (
     Let,
     Load,
     Loop,
+    MachineOp,
     Offset,
-    Perform,
     Reg,
     Return,
     Scatter,
@@ -38,34 +38,34 @@ from ...ir.thread.types import PointerType
 from ...ir.thread.visit import statement_values
 from . import atomics
 from .access import store
+from .access_resolution import AccessRequest, AccessSpec
 from .arrays import where
+from .evaluate_terms import Closure, TermEvaluator
 from .frame import Frame
 from .operations import HANDLERS
 from .operations.handler import Group
-from .sites import Site, Sites
-from .spots import Access, Request
-from .terms import Closure, Terms
-from .values import Run, Values, lane_steps, numeric
+from .provenance import Sites, StatementSite
+from .values import Run, Values, lane_offsets, numeric
 
-Step: TypeAlias = Callable[[Frame], None]
+StatementExecutor: TypeAlias = Callable[[Frame], None]
 
 
 class Statements:
-    """Compiles the body of one kernel.
+    """The compiler of the statements of one kernel.
 
-    ``granules`` gives the least element accessed through each pointer register.
+    ``granules`` is the size of the smallest element accessed through each pointer register.
     """
 
-    def __init__(self, terms: Terms, sites: Sites, granules: dict[Reg, int]) -> None:
-        """Compile nothing yet."""
+    def __init__(self, terms: TermEvaluator, sites: Sites, granules: dict[Reg, int]) -> None:
+        """Create a compiler without statements."""
         self.terms = terms
         self.sites = sites
         self.values = Values(terms)
         self.granules = granules
-        self._known: dict[int, tuple[Stmt, tuple[int, Step]]] = {}
+        self._known: dict[int, tuple[Stmt, tuple[int, StatementExecutor]]] = {}
 
-    def body(self, statements: Body) -> Step:
-        """Compile a list of statements; the rest is skipped when nobody is left to run it."""
+    def body(self, statements: Body) -> StatementExecutor:
+        """Compile a list of statements, which stops as soon as no thread is active."""
         steps = [self.statement(s) for s in statements]
 
         def run(frame: Frame) -> None:
@@ -78,31 +78,31 @@ class Statements:
 
         return run
 
-    def statement(self, statement: Stmt) -> tuple[int, Step]:
-        """Compile one statement; give its ordinal too.
+    def statement(self, statement: Stmt) -> tuple[int, StatementExecutor]:
+        """Compile one statement; return its ordinal and the closure.
 
-        One that was compiled before, for a like kernel, is used again.
+        Statements that were compiled before, for a similar kernel, are reused.
         """
         found = self._known.get(id(statement))
         if found is None:
-            site = self.sites.of(statement, _WORDS.get(type(statement), "statement"))
-            made = site.ordinal, self._fresh(statement, site)
-            found = self._known[id(statement)] = statement, made
+            site = self.sites.of(statement, _KINDS.get(type(statement), "statement"))
+            compiled = site.ordinal, self._with_memo(statement, site)
+            found = self._known[id(statement)] = statement, compiled
         return found[1]
 
-    def _fresh(self, statement: Stmt, site: Site) -> Step:
+    def _with_memo(self, statement: Stmt, site: StatementSite) -> StatementExecutor:
         clear = self.values.statement(site, statement_values(statement))
         step = self._statement(statement, site)
         if not clear:
             return step
 
-        def fresh(frame: Frame) -> None:
+        def run(frame: Frame) -> None:
             frame.memo.clear()
             step(frame)
 
-        return fresh
+        return run
 
-    def _statement(self, statement: Stmt, site: Site) -> Step:
+    def _statement(self, statement: Stmt, site: StatementSite) -> StatementExecutor:
         match statement:
             case Let(var=variable, value=value):
                 return _bind(self.terms.slot(variable), self.values.compile(value))
@@ -122,23 +122,22 @@ class Statements:
                 bit = self.values.compile(condition)
                 return _branch(bit, self.body(then), self.body(otherwise))
             case Return():
-                return lambda frame: frame.leave()
+                return lambda frame: frame.return_active()
             case Barrier(scope="block"):
                 return lambda frame: frame.barrier(site)
             case Barrier(scope="warp"):
                 return lambda frame: frame.warp_barrier(site)
-            case Perform():
-                return self._perform(statement, site)
+            case MachineOp():
+                return self._machine_op(statement, site)
             case AtomicUpdate() | AtomicLoad() | AtomicStore() | CompareExchange():
                 return self._atomic(statement)
             case _:
                 raise MalformedProgramError(
-                    f"a kernel has a {type(statement).__name__} statement, which only host code has"
+                    f"a GPU kernel contains a {type(statement).__name__} statement, "
+                    "which is supported on the host only"
                 )
 
-    # ------------------------------------------------------------ memory
-
-    def _allocate(self, statement: Allocate) -> Step:
+    def _allocate(self, statement: Allocate) -> StatementExecutor:
         reg, size = statement.reg, statement.size
         of = reg.type
         shared = isinstance(of, PointerType) and of.space == "shared"
@@ -155,28 +154,30 @@ class Statements:
 
         return run
 
-    def _store(self, statement: Store) -> Step:
+    def _store(self, statement: Store) -> StatementExecutor:
         value, mask = _masked(statement)
-        address = self.values.place(statement.address)
-        given = self.values.compile(value)
+        address = self.values.access_address(statement.address)
+        stored = self.values.compile(value)
         bits = self.values.optional(mask)
         stride = None if statement.stride is None else self.terms.compile(statement.stride)
         alignment = statement.address.alignment
         access = self.values.access(value.type, alignment, strided=stride is not None)
-        return _write(access, address, lane_steps(access, stride), given, bits)
+        return _write(access, address, lane_offsets(access, stride), stored, bits)
 
-    def _scatter(self, statement: Scatter) -> Step:
+    def _scatter(self, statement: Scatter) -> StatementExecutor:
         of = numeric(statement.value.type)
         access = self.values.access(of, of.dtype.bytes, strided=True)
         base, offsets = self.values.compile(statement.base), self.values.compile(statement.offsets)
-        given = self.values.compile(statement.value)
+        stored = self.values.compile(statement.value)
         bits = self.values.optional(statement.mask)
         if access.vector:
-            return _write(access, base, offsets, given, bits)
-        return _write(access, lambda f: base(f) + offsets(f), lambda _: 0, given, bits)
+            return _write(access, base, offsets, stored, bits)
+        return _write(access, lambda f: base(f) + offsets(f), lambda _: 0, stored, bits)
 
-    def _atomic(self, statement: AtomicUpdate | AtomicLoad | AtomicStore | CompareExchange) -> Step:
-        address = self.values.place(statement.address)
+    def _atomic(
+        self, statement: AtomicUpdate | AtomicLoad | AtomicStore | CompareExchange
+    ) -> StatementExecutor:
+        address = self.values.access_address(statement.address)
         match statement:
             case AtomicLoad(result=result):
                 access = self._atomic_access(result.type, statement.address)
@@ -186,19 +187,17 @@ class Statements:
                 return atomics.writer(access, address, self.values.compile(value))
             case AtomicUpdate(op=op, value=value, result=result):
                 access = self._atomic_access(value.type, statement.address)
-                given = self.values.compile(value)
-                return atomics.updater(access, address, (op, given), result)
+                operand = self.values.compile(value)
+                return atomics.updater(access, address, (op, operand), result)
             case CompareExchange(expected=expected, desired=desired, result=result):
                 access = self._atomic_access(desired.type, statement.address)
                 pair = self.values.compile(expected), self.values.compile(desired)
                 return atomics.exchanger(access, address, pair, result)
 
-    def _atomic_access(self, of: Any, address: Address) -> Access:
+    def _atomic_access(self, of: Any, address: Address) -> AccessSpec:
         return self.values.access(of, address.alignment, strided=False)
 
-    # ------------------------------------------------------------ control
-
-    def _loop(self, statement: Loop) -> Step:
+    def _loop(self, statement: Loop) -> StatementExecutor:
         slot = self.terms.slot(statement.var)
         start, stop = self.terms.compile(statement.start), self.terms.compile(statement.stop)
         self.sites.enter(statement)
@@ -206,7 +205,7 @@ class Statements:
         self.sites.leave()
         return _loop(slot, (start, stop, statement.step), body)
 
-    def _perform(self, statement: Perform, site: Site) -> Step:
+    def _machine_op(self, statement: MachineOp, site: StatementSite) -> StatementExecutor:
         operation = statement.operation
         handler = HANDLERS[operation.name]
         arguments = [self.values.compile(a) for a in statement.args]
@@ -214,17 +213,17 @@ class Statements:
         warp = operation.scope == "warp"
 
         def run(frame: Frame) -> None:
-            given = [argument(frame) for argument in arguments]
+            operands = [argument(frame) for argument in arguments]
             if warp:
-                frame.converged(site, name)
-            made = handler(Group(frame, site), given)
-            for reg, value in zip(results, made, strict=True):
+                frame.check_converged(site, name)
+            values = handler(Group(frame, site), operands)
+            for reg, value in zip(results, values, strict=True):
                 assign(frame, reg, value)
 
         return run
 
 
-_WORDS: dict[type[Stmt], str] = {
+_KINDS: dict[type[Stmt], str] = {
     Let: "load",
     Assign: "value",
     Allocate: "allocation",
@@ -235,7 +234,7 @@ _WORDS: dict[type[Stmt], str] = {
     If: "branch",
     Return: "return",
     Barrier: "barrier",
-    Perform: "operation",
+    MachineOp: "operation",
     AtomicUpdate: "atomic update",
     AtomicLoad: "atomic load",
     AtomicStore: "atomic store",
@@ -244,9 +243,10 @@ _WORDS: dict[type[Stmt], str] = {
 
 
 def _masked(statement: Store) -> tuple[Value, Value | None]:
-    """Undo a masked store that was written as a choice between the value and what is there.
+    """Return value and mask of a store; a select between the value and the old content is a mask.
 
-    On registers that is how it has to be said; here it would read what nothing has written.
+    Code generation for vector registers writes masked stores in this form. Reading the old content
+    here would be reported as an uninitialized read.
     """
     value, mask = statement.value, statement.mask
     if mask is not None or not isinstance(value, Select) or statement.stride is not None:
@@ -263,8 +263,8 @@ def _masked(statement: Store) -> tuple[Value, Value | None]:
 def _reads_back(value: Value, address: Address) -> bool:
     if not isinstance(value, Load) or value.mask is not None or value.stride is not None:
         return False
-    there = value.address
-    return there.offset == address.offset and _same_base(there.base, address.base)
+    loaded = value.address
+    return loaded.offset == address.offset and _same_base(loaded.base, address.base)
 
 
 def _same_base(a: Value, b: Value) -> bool:
@@ -274,15 +274,15 @@ def _same_base(a: Value, b: Value) -> bool:
 
 
 def assign(frame: Frame, reg: Reg, value: Any) -> None:
-    """Give a register a value in the active threads."""
-    if frame.active is not None and frame.active is not frame.exist:
+    """Assign a value to a register in the active threads."""
+    if frame.active is not None and frame.active is not frame.real:
         old = frame.registers.get(reg)
         if old is not None:
             value = where(frame.active, value, old)
     frame.registers[reg] = value
 
 
-def _bind(slot: int, value: Run) -> Step:
+def _bind(slot: int, value: Run) -> StatementExecutor:
     def run(frame: Frame) -> None:
         found = value(frame)
         frame.environment[slot] = int(found) if np.ndim(found) == 0 else found
@@ -290,20 +290,24 @@ def _bind(slot: int, value: Run) -> Step:
     return run
 
 
-def _assign(reg: Reg, value: Run) -> Step:
+def _assign(reg: Reg, value: Run) -> StatementExecutor:
     return lambda frame: assign(frame, reg, value(frame))
 
 
-def _write(access: Access, address: Run, steps: Run, value: Run, mask: Run | None) -> Step:
+def _write(
+    access: AccessSpec, address: Run, offsets: Run, value: Run, mask: Run | None
+) -> StatementExecutor:
     def run(frame: Frame) -> None:
-        given, at = value(frame), address(frame)
+        stored, at = value(frame), address(frame)
         bits = None if mask is None else mask(frame)
-        store(Request(frame, access, "written", steps(frame), bits), at, given)
+        store(AccessRequest(frame, access, "write", offsets(frame), bits), at, stored)
 
     return run
 
 
-def _branch(condition: Run, then: Step, otherwise: Step) -> Step:
+def _branch(
+    condition: Run, then: StatementExecutor, otherwise: StatementExecutor
+) -> StatementExecutor:
     def run(frame: Frame) -> None:
         bit = condition(frame)
         if bit.ndim == 0:
@@ -320,7 +324,7 @@ def _branch(condition: Run, then: Step, otherwise: Step) -> Step:
     return run
 
 
-def _while(condition: Run, body: Step) -> Step:
+def _while(condition: Run, body: StatementExecutor) -> StatementExecutor:
     def run(frame: Frame) -> None:
         active, width = frame.active, frame.width
         while frame.width:
@@ -337,7 +341,9 @@ def _while(condition: Run, body: Step) -> Step:
     return run
 
 
-def _loop(slot: int, bounds: tuple[Closure, Closure, int], body: Step) -> Step:
+def _loop(
+    slot: int, bounds: tuple[Closure, Closure, int], body: StatementExecutor
+) -> StatementExecutor:
     start, stop, step = bounds
 
     def run(frame: Frame) -> None:
@@ -351,14 +357,16 @@ def _loop(slot: int, bounds: tuple[Closure, Closure, int], body: Step) -> Step:
                 if not frame.width:
                     break
         else:
-            _diverging(frame, slot, (first, last, step), body)
+            _divergent_loop(frame, slot, (first, last, step), body)
         frame.resume(active, width)
 
     return run
 
 
-def _diverging(frame: Frame, slot: int, bounds: tuple[Any, Any, int], body: Step) -> None:
-    """Run a loop whose bounds differ between threads: those that are done wait."""
+def _divergent_loop(
+    frame: Frame, slot: int, bounds: tuple[Any, Any, int], body: StatementExecutor
+) -> None:
+    """Run a loop whose bounds differ between threads; finished threads are inactive."""
     value, last, step = bounds
     while frame.narrow(np.asarray(value < last)):
         frame.environment[slot] = value

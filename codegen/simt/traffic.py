@@ -1,10 +1,11 @@
-"""How well memory is used: bank conflicts of shared memory, sectors of global memory.
+"""Memory traffic: bank conflicts of shared memory, and sectors of global memory.
 
-A warp's access of up to 4 bytes a thread is one request; of 8 bytes two (half warps), of 16 bytes
-four (quarter warps), of more several instructions. Shared memory has 32 banks of 4 bytes: a
-request takes as many cycles as the busiest bank has different words to give. Global memory moves
-sectors of 32 bytes: a request moves every sector it touches. (CUDA C++ Programming Guide,
-"Shared Memory" of compute capability 5.x and later, and "Device Memory Accesses".)
+An access of a warp with up to 4 bytes per thread is one request, with 8 bytes two requests (half
+warps), and with 16 bytes four requests (quarter warps); wider accesses are several instructions.
+Shared memory has 32 banks of 4 bytes. A request takes as many cycles as the maximal number of
+different words that it accesses in one bank. Global memory is transferred in sectors of 32 bytes; a
+request transfers every sector that it accesses. (CUDA C++ Programming Guide, "Shared Memory" of
+compute capability 5.x and later, and "Device Memory Accesses".)
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .sites import Site
+from .provenance import StatementSite
 
 Ints: TypeAlias = NDArray[np.int64]
 WARP: Final = 32
@@ -23,32 +24,32 @@ BANKS: Final = 32
 WORD: Final = 4
 SECTOR: Final = 32
 WIDEST: Final = 16
-_NOWHERE: Final = np.int64(-1 << 40)
+_NO_ADDRESS: Final = np.int64(-1 << 40)
 
 
 @dataclass(slots=True)
 class Counter:
-    """What one statement asked of one memory, summed over the launch.
+    """The requests of one statement to one buffer, summed over the launch.
 
     Parameters
     ----------
-    site : Site
+    site : StatementSite
         The statement.
     space, action : str
-        Which memory, read or written.
+        The memory, ``shared`` or ``global``; ``read`` or ``write``.
     buffer : str
-        The buffer.
+        Name of the buffer.
     requests : int
-        Requests of warps.
+        Number of requests of warps.
     cycles : int
-        Shared: cycles that the requests took; without conflicts as many as requests.
+        For shared memory: cycles of the requests; equal to ``requests`` without conflicts.
     sectors : int
-        Global: sectors moved.
+        For global memory: transferred sectors.
     needed : int
-        Global: the fewest sectors that could hold the bytes asked for.
+        For global memory: the minimal number of sectors that can hold the requested bytes.
     """
 
-    site: Site
+    site: StatementSite
     space: str
     action: str
     buffer: str
@@ -59,30 +60,30 @@ class Counter:
 
     @property
     def conflicts(self) -> int:
-        """Cycles lost to bank conflicts."""
+        """The number of additional cycles caused by bank conflicts."""
         return max(self.cycles - self.requests, 0) if self.space == "shared" else 0
 
     @property
     def excess(self) -> int:
-        """Sectors moved beyond what was asked for: uncoalesced accesses."""
+        """The number of sectors beyond the minimum, caused by uncoalesced accesses."""
         return max(self.sectors - self.needed, 0)
 
 
 def _rows(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tuple[Ints, Ints]:
-    """Lay accesses of ``size`` bytes out, a row a request; the second result counts the live."""
+    """Return the addresses with one row per request, and the number of active threads per row."""
     group = max(1, WARP * WORD // max(size, WORD))
     rows = addresses.reshape(-1, group)
     if on is None:
         return rows, np.full(len(rows), group)
-    live = on.reshape(-1, group)
-    rows = np.where(live, rows, _NOWHERE)
-    counts = live.sum(axis=1)
-    kept = counts > 0
-    return rows[kept], counts[kept]
+    active = on.reshape(-1, group)
+    rows = np.where(active, rows, _NO_ADDRESS)
+    counts = active.sum(axis=1)
+    nonempty = counts > 0
+    return rows[nonempty], counts[nonempty]
 
 
 def _pieces(rows: Ints, size: int, unit: int) -> Ints:
-    """Give the units (words, sectors) that each access of a row touches."""
+    """Return the units (words or sectors) that the accesses of each row contain."""
     if size <= unit:
         return rows // unit
     steps = np.arange(0, size, unit, dtype=np.int64)
@@ -90,16 +91,16 @@ def _pieces(rows: Ints, size: int, unit: int) -> Ints:
 
 
 def bank_cycles(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tuple[int, int]:
-    """Count requests and cycles of one access of shared memory by whole warps.
+    """Return the requests and cycles of one access of shared memory by whole warps.
 
     Parameters
     ----------
     addresses : array of int64
-        Byte address of every thread, warps one after the other.
+        Byte address of every thread, warp by warp.
     on : array of bool, optional
-        Threads that take part.
+        Active threads; None means all.
     size : int
-        Bytes a thread: 1, 2, 4, 8 or 16.
+        Bytes per thread: 1, 2, 4, 8 or 16.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def bank_cycles(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tup
 
 
 def sectors(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tuple[int, int, int]:
-    """Count requests, sectors moved and sectors needed of one access of global memory.
+    """Return the requests, transferred sectors and needed sectors of a global memory access.
 
     Examples
     --------
@@ -134,11 +135,10 @@ def sectors(addresses: Ints, on: NDArray[np.bool_] | None, size: int) -> tuple[i
     if not len(rows):
         return 0, 0, 0
     rows = np.sort(rows, axis=1)
-    moved = rows // SECTOR
-    live = rows >= 0
-    fresh = _changes(moved) & live
-    asked = (_changes(rows) & live).sum(axis=1) * size
-    return len(rows), int(fresh.sum()), int((-(-asked // SECTOR)).sum())
+    active = rows >= 0
+    transferred = _changes(rows // SECTOR) & active
+    requested = (_changes(rows) & active).sum(axis=1) * size
+    return len(rows), int(transferred.sum()), int((-(-requested // SECTOR)).sum())
 
 
 def _changes(rows: Any) -> Any:
@@ -148,7 +148,7 @@ def _changes(rows: Any) -> Any:
 
 
 class Traffic:
-    """Counts the requests of every statement."""
+    """The memory requests of every statement of a launch."""
 
     def __init__(self) -> None:
         """Start at zero."""
@@ -156,13 +156,13 @@ class Traffic:
 
     def count(
         self,
-        site: Site,
+        site: StatementSite,
         space: str,
         action: str,
         buffer: str,
         access: tuple[Ints, NDArray[np.bool_] | None, int],
     ) -> None:
-        """Count one access: addresses, who takes part, bytes a thread."""
+        """Count one access, given as addresses, mask of active threads, and bytes per thread."""
         key = (site.ordinal, action, buffer)
         counter = self.counters.get(key)
         if counter is None:
@@ -171,7 +171,7 @@ class Traffic:
             requests, cycles = bank_cycles(*access)
             counter.cycles += cycles
         else:
-            requests, moved, needed = sectors(*access)
-            counter.sectors += moved
+            requests, transferred, needed = sectors(*access)
+            counter.sectors += transferred
             counter.needed += needed
         counter.requests += requests

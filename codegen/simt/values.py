@@ -1,4 +1,4 @@
-"""Values of the thread IR, compiled once to closures over a frame."""
+"""Compilation of thread-IR values to closures over the execution state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...ir.errors import MalformedProgramError
+from ...errors import MalformedProgramError
 from ...ir.symbolic import Var
 from ...ir.thread.nodes import (
     Address,
@@ -37,44 +37,44 @@ from ...ir.thread.nodes import (
 )
 from ...ir.thread.types import INDEX, PointerType, Type, VectorType
 from ...ir.thread.visit import operands
-from . import elements
+from . import element_operations
 from .access import load
+from .access_resolution import AccessRequest, AccessSpec
 from .arrays import where
+from .evaluate_terms import Closure, TermEvaluator
 from .frame import Frame
-from .sites import Site
-from .spots import Access, Request
-from .terms import Closure, Terms
+from .provenance import StatementSite
 
 Run: TypeAlias = Callable[[Frame], Any]
 
 
 class UnboundRegisterError(MalformedProgramError):
-    """A register is read that nothing has assigned."""
+    """A read of a register that was never assigned."""
 
     title = "Unbound register"
 
 
 def numeric(of: Type) -> VectorType:
-    """View a type as numbers; an address is a 64-bit integer."""
+    """Return a type as a vector type; an address is a 64-bit integer."""
     return of if isinstance(of, VectorType) else INDEX
 
 
 class Values:
-    """Compiles the values of one kernel, a statement at a time.
+    """The compiler of the values of one kernel, statement by statement.
 
     A value that occurs several times in a statement is computed once.
     """
 
-    def __init__(self, terms: Terms) -> None:
-        """Start with no statement."""
+    def __init__(self, terms: TermEvaluator) -> None:
+        """Create a compiler outside of any statement."""
         self.terms = terms
         self.lanes: dict[Var, int] = {}
         self.data: dict[str, Data] = {}
         self._shared: frozenset[int] = frozenset()
-        self._site: Site | None = None
+        self._site: StatementSite | None = None
 
-    def statement(self, site: Site, roots: tuple[Value, ...]) -> bool:
-        """Begin a statement; tell whether the memo has to be cleared before it runs."""
+    def statement(self, site: StatementSite, roots: tuple[Value, ...]) -> bool:
+        """Begin a statement; return whether the memo must be cleared before the statement runs."""
         seen: Counter[int] = Counter()
         pending = list(roots)
         while pending:
@@ -87,7 +87,7 @@ class Values:
         return bool(self._shared)
 
     def compile(self, value: Value) -> Run:
-        """Give the function that computes a value."""
+        """Return the function that computes a value."""
         run = self._compile(value)
         if id(value) not in self._shared or isinstance(value, Reg | Const):
             return run
@@ -101,17 +101,15 @@ class Values:
         return once
 
     def optional(self, value: Value | None) -> Run | None:
-        """Compile a value that may be missing."""
+        """Compile a value, or return None."""
         return None if value is None else self.compile(value)
-
-    # ------------------------------------------------------------ dispatch
 
     def _compile(self, value: Value) -> Run:
         match value:
             case Reg():
                 return _register(value)
             case Const(value=number, type=of):
-                constant = elements.constant(number, of)
+                constant = element_operations.constant(number, of)
                 return lambda _: constant
             case Null():
                 return lambda _: 0
@@ -123,7 +121,10 @@ class Values:
                 self.data[name] = value
                 return lambda frame: frame.allocated[name].pointer
             case FunctionAddress(name=name):
-                raise MalformedProgramError(f"a kernel takes the address of function {name!r}")
+                raise MalformedProgramError(
+                    f"a GPU kernel takes the address of function {name!r}, "
+                    "which is supported on the host only"
+                )
             case Offset(base=base, offset=offset):
                 return self.address(base, self.terms.compile(offset))
             case Load():
@@ -134,22 +135,22 @@ class Values:
                 return self._computed(value)
 
     def address(self, base: Value, offset: Closure) -> Run:
-        """Compile an address: a base moved by bytes."""
+        """Compile an address: a base plus an offset in bytes."""
         start = self.compile(base)
         return lambda frame: start(frame) + offset(frame.environment)
 
-    def place(self, address: Address) -> Run:
+    def access_address(self, address: Address) -> Run:
         """Compile the address of an access."""
         return self.address(address.base, self.terms.compile(address.offset))
 
-    def access(self, of: Type, alignment: int, *, strided: bool) -> Access:
-        """Describe an access of the statement at hand."""
+    def access(self, of: Type, alignment: int, *, strided: bool) -> AccessSpec:
+        """Return the specification of an access of the current statement."""
         site = self._site
         if site is None:
-            raise MalformedProgramError("a value stands outside all statements")
+            raise MalformedProgramError("a value is outside of all statements")
         kind = numeric(of)
         storage = kind.dtype.numpy
-        return Access(site, storage, kind.lanes, kind.lanes > 1, alignment, strided)
+        return AccessSpec(site, storage, kind.lanes, kind.lanes > 1, alignment, strided)
 
     def _lane(self, lane: Var, lanes: int) -> Callable[[Frame], None]:
         slot = self.terms.slot(lane)
@@ -188,20 +189,18 @@ class Values:
 
         return run
 
-    # ------------------------------------------------------------ memory
-
     def _load(self, value: Load) -> Run:
-        address = self.place(value.address)
+        address = self.access_address(value.address)
         mask = self.optional(value.mask)
         stride = None if value.stride is None else self.terms.compile(value.stride)
         access = self.access(value.type, value.address.alignment, strided=stride is not None)
-        steps = lane_steps(access, stride)
-        make = _truth if numeric(value.type).dtype.kind == "bool" else None
+        offsets = lane_offsets(access, stride)
+        is_bool = numeric(value.type).dtype.kind == "bool"
 
         def run(frame: Frame) -> Any:
             at, bits = address(frame), None if mask is None else mask(frame)
-            found = load(Request(frame, access, "read", steps(frame), bits), at)
-            return found if make is None else make(found)
+            found = load(AccessRequest(frame, access, "read", offsets(frame), bits), at)
+            return _truth(found) if is_bool else found
 
         return run
 
@@ -213,30 +212,28 @@ class Values:
         def run(frame: Frame) -> Any:
             bits = None if mask is None else mask(frame)
             if access.vector:
-                return load(Request(frame, access, "read", offsets(frame), bits), base(frame))
+                return load(AccessRequest(frame, access, "read", offsets(frame), bits), base(frame))
             at = base(frame) + offsets(frame)
-            return load(Request(frame, access, "read", 0, bits), at)
+            return load(AccessRequest(frame, access, "read", 0, bits), at)
 
         return run
-
-    # ------------------------------------------------------------ arithmetic
 
     def _computed(self, value: Value) -> Run:
         match value:
             case Unary(op=op, operand=x):
-                return _one(elements.UNARY[op], self.compile(x))
+                return _one(element_operations.UNARY[op], self.compile(x))
             case Binary(op=op, left=x, right=y):
-                combine = elements.binary(op, numeric(x.type).dtype)
+                combine = element_operations.binary(op, numeric(x.type).dtype)
                 return _two(combine, self.compile(x), self.compile(y))
             case Compare(op=op, left=x, right=y):
-                return _two(elements.COMPARE[op], self.compile(x), self.compile(y))
+                return _two(element_operations.COMPARE[op], self.compile(x), self.compile(y))
             case Fma(a=a, b=b, c=c):
                 x, y, z = self.compile(a), self.compile(b), self.compile(c)
-                return lambda frame: elements.fma(x(frame), y(frame), z(frame))
+                return lambda frame: element_operations.fma(x(frame), y(frame), z(frame))
             case Select(condition=bit, then=x, otherwise=y):
                 return _choice(self.compile(bit), self.compile(x), self.compile(y))
             case Cast(type=of, operand=x):
-                change = elements.convert(of.dtype, numeric(x.type).dtype)
+                change = element_operations.convert(of.dtype, numeric(x.type).dtype)
                 return _one(change, self.compile(x))
             case Bitcast(type=of, operand=x):
                 return self._bitcast(of, x)
@@ -256,9 +253,11 @@ class Values:
                 vector, of = self.compile(x), numeric(x.type)
                 if of.lanes == 1:
                     return vector
-                return lambda frame: elements.reduce_lanes(op, vector(frame), of.dtype)
+                return lambda frame: element_operations.reduce_lanes(op, vector(frame), of.dtype)
             case _:
-                raise MalformedProgramError(f"a kernel has a {type(value).__name__}")
+                raise MalformedProgramError(
+                    f"a GPU kernel contains the unsupported value {type(value).__name__}"
+                )
 
     def _bitcast(self, of: Type, operand: Value) -> Run:
         x, source, target = self.compile(operand), numeric(operand.type), numeric(of)
@@ -275,17 +274,14 @@ class Values:
         return run
 
 
-# ---------------------------------------------------------------- pieces
-
-
-def lane_steps(access: Access, stride: Closure | None) -> Run:
-    """Give the byte offset of every lane from the first."""
+def lane_offsets(access: AccessSpec, stride: Closure | None) -> Run:
+    """Return the closure of the byte offset of every lane from the first."""
     if not access.vector:
         return lambda _: 0
     lanes = np.arange(access.lanes, dtype=np.int64)[:, None]
     if stride is None:
-        steps = lanes * access.width
-        return lambda _: steps
+        offsets = lanes * access.width
+        return lambda _: offsets
     return lambda frame: lanes * stride(frame.environment)
 
 
@@ -293,7 +289,7 @@ def _register(reg: Reg) -> Run:
     def run(frame: Frame) -> Any:
         found = frame.registers.get(reg)
         if found is None:
-            raise UnboundRegisterError(f"register {reg.name!r} is read but never assigned")
+            raise UnboundRegisterError(f"register {reg.name!r} is read before it is assigned")
         return found
 
     return run
@@ -316,7 +312,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _spread(value: Any, lanes: int) -> Any:
-    """Give a vector with the same scalar in every lane."""
+    """Return a vector with the same scalar in every lane."""
     width = value.shape[0] if value.ndim else 1
     return np.broadcast_to(value, (lanes, width))
 

@@ -3,11 +3,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useWatch } from "./observable";
 import { HistoryPanel } from "./panels/history";
 import { Inspector } from "./panels/inspector";
+import { MeasurementPanel } from "./panels/measurement";
 import { FunctionPane, GraphPane } from "./panels/panes";
 import { ProblemsPanel } from "./panels/problems";
 import { StatusBar } from "./panels/status";
 import { SymbolsPanel } from "./panels/symbols";
-import { TimingPanel } from "./panels/timing";
 import { Toolbar } from "./panels/toolbar";
 import { TracePanel } from "./panels/trace";
 import type { Store } from "./store";
@@ -17,7 +17,7 @@ import { Tabs } from "./ui/tabs";
 
 const NARROW = 900;
 
-/** The workbench: graph, loops and inspector side by side, the dock below. */
+/** The workbench: graph, function and inspector side by side, and the dock below. */
 export function Workbench({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
   const narrow = useNarrow(root);
@@ -34,7 +34,7 @@ export function Workbench({ store, idBase }: { store: Store; idBase: string }): 
     >
       {mismatch ? (
         <p class="tw-mismatch" role="alert">
-          This page was loaded by another version of Tilewright. Reload the page, then run the cell again.
+          The page was loaded by another version of Tilewright. Reload the page, then run the cell again.
         </p>
       ) : null}
       <Toolbar store={store} idBase={idBase} />
@@ -117,17 +117,17 @@ function Narrow({ store, idBase }: PartProps): JSX.Element {
 function Dock({ store, idBase }: PartProps): JSX.Element {
   const [tab, setTab] = useState("trace");
   const steps = useWatch(store.state, (state) => state.trace.length);
-  const reports = useWatch(store.state, (state) => state.reports.length);
-  const timed = useWatch(store.state, (state) => state.timing);
+  const problems = useWatch(store.state, (state) => state.problems.length);
+  const measurement = useWatch(store.state, (state) => state.measurement);
   useEffect(() => {
-    if (timed) setTab("timing");
-  }, [timed]);
+    if (measurement) setTab("kernels");
+  }, [measurement]);
   const tabs = [
     { key: "trace", label: "Trace", count: steps },
     { key: "history", label: "History" },
     { key: "symbols", label: "Symbols" },
-    { key: "timing", label: "Kernels" },
-    { key: "problems", label: "Problems", count: reports, tone: "bad" as const },
+    { key: "kernels", label: "Kernels" },
+    { key: "problems", label: "Problems", count: problems, tone: "bad" as const },
   ];
   return (
     <section class="tw-pane tw-dock" aria-label="Dock">
@@ -137,7 +137,7 @@ function Dock({ store, idBase }: PartProps): JSX.Element {
         {tab === "trace" ? <TracePanel store={store} /> : null}
         {tab === "history" ? <HistoryPanel store={store} /> : null}
         {tab === "symbols" ? <SymbolsPanel store={store} /> : null}
-        {tab === "timing" ? <TimingPanel store={store} /> : null}
+        {tab === "kernels" ? <MeasurementPanel store={store} /> : null}
         {tab === "problems" ? <ProblemsPanel store={store} /> : null}
         </Boundary>
       </div>
@@ -160,7 +160,7 @@ function useNarrow(root: { readonly current: HTMLElement | null }): boolean {
 function shortcuts(event: KeyboardEvent, store: Store): void {
   const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
   if (event.key === "Escape" && typing) event.target.blur();
-  // Notebook shortcuts (delete cell, run, ...) must not fire from keys meant for the workbench.
+  // Keys typed in the workbench must not trigger notebook shortcuts, such as deleting a cell.
   event.stopPropagation();
   if (typing || !(event.ctrlKey || event.metaKey)) return;
   const { can_undo: canUndo, can_redo: canRedo } = store.state.value.history;
@@ -168,13 +168,13 @@ function shortcuts(event: KeyboardEvent, store: Store): void {
   const redo = key === "y" || (key === "z" && event.shiftKey);
   if (redo ? canRedo : key === "z" && canUndo) {
     event.preventDefault();
-    store.travel(redo ? "redo" : "undo");
+    store.navigate(redo ? "redo" : "undo");
   }
 }
 
 let mounted = 0;
 
-/** Show a workbench in an element; gives back what takes it away again. */
+/** Mount a workbench in an element and return the function that unmounts it. */
 export function mount(store: Store, element: HTMLElement): () => void {
   render(<Workbench store={store} idBase={`tw${String(++mounted)}`} />, element);
   return () => render(null, element);

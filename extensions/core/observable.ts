@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
-/** A value that tells its listeners when it is replaced. */
+/** A value that notifies its listeners when it is replaced. */
 export class Observable<T> {
   private readonly listeners = new Set<() => void>();
 
@@ -26,7 +26,7 @@ export class Observable<T> {
   }
 }
 
-/** Read a part of an observable; the component renders again only when that part changes. */
+/** Return a part of an observable; the component renders again only if that part changes. */
 export function useWatch<T, P>(source: Observable<T>, select: (value: T) => P): P {
   const [, render] = useState(0);
   const latest = useRef({ select, part: select(source.value) });

@@ -1,8 +1,8 @@
-import { SPAN_FIELDS, SPAN_KINDS, type LoopNote, type Pane } from "./protocol";
+import { SPAN_FIELDS, SPAN_KINDS, type Header, type Pane } from "./protocol";
 
 export type SpanKind = (typeof SPAN_KINDS)[number];
 
-/** A stretch of text that belongs to one thing of the program; lines and columns from 0. */
+/** A range of text that belongs to one part of the program; lines and columns start at 0. */
 export interface Span {
   readonly kind: SpanKind;
   readonly uid: number;
@@ -13,15 +13,15 @@ export interface Span {
   readonly endColumn: number;
 }
 
-/** A loop or block as the gutter shows it: from its header to the last line of its body. */
+/** A loop or block in the gutter, from its header to the last line of its body. */
 export interface Scope {
   readonly span: Span;
   readonly depth: number;
   readonly parent: Scope | null;
-  readonly note: LoopNote | undefined;
+  readonly header: Header | undefined;
 }
 
-/** A pane prepared for showing: its lines, spans by line, and the tree of loops and blocks. */
+/** A decoded pane: its lines, spans by line, and the tree of loops and blocks. */
 export interface PaneModel {
   readonly hash: string;
   readonly name: string;
@@ -33,12 +33,12 @@ export interface PaneModel {
   readonly origins: ReadonlyMap<number, ReadonlySet<string>>;
 }
 
-const NOTHING: ReadonlySet<string> = new Set();
+const NO_ORIGINS: ReadonlySet<string> = new Set();
 
-/** Prepare a pane that arrived, with the binary buffer of its spans. */
+/** Decode a pane and the binary buffer of its spans. */
 export function readPane(pane: Pane, buffer: DataView): PaneModel {
   const spans = readSpans(buffer);
-  const notes = new Map(pane.notes.map((note) => [note.uid, note]));
+  const headers = new Map(pane.headers.map((header) => [header.uid, header]));
   return {
     hash: pane.hash,
     name: pane.function,
@@ -46,17 +46,17 @@ export function readPane(pane: Pane, buffer: DataView): PaneModel {
     lines: pane.text.replace(/\n$/, "").split("\n"),
     spans,
     byLine: indexByLine(spans),
-    scopes: nest(spans, notes),
+    scopes: nest(spans, headers),
     origins: readOrigins(pane),
   };
 }
 
-/** The operations of the source model that the thing of this uid computes a part of. */
+/** Return the operations of the source model that the part with this uid belongs to. */
 export function originsOf(pane: PaneModel, uid: number): ReadonlySet<string> {
-  return pane.origins.get(uid) ?? NOTHING;
+  return pane.origins.get(uid) ?? NO_ORIGINS;
 }
 
-/** The smallest span at a place, preferring those of a thing one can select. */
+/** Return the smallest span at a position, else the innermost enclosing scope. */
 export function spanAt(pane: PaneModel, line: number, column: number): Span | null {
   const here = pane.byLine.get(line) ?? [];
   const exact = here.filter((span) => contains(span, line, column));
@@ -64,7 +64,7 @@ export function spanAt(pane: PaneModel, line: number, column: number): Span | nu
   return smallest(exact) ?? smallest(byStart) ?? enclosing(pane, line)?.span ?? null;
 }
 
-/** The innermost loop or block around a line. */
+/** Return the innermost loop or block that encloses a line. */
 export function enclosing(pane: PaneModel, line: number): Scope | null {
   let best: Scope | null = null;
   for (const scope of pane.scopes)
@@ -72,8 +72,8 @@ export function enclosing(pane: PaneModel, line: number): Scope | null {
   return best;
 }
 
-/** The span at which a thing begins: its header. */
-export function headerOf(pane: PaneModel, uid: number): Span | null {
+/** Return the span where a part is defined. */
+export function definitionOf(pane: PaneModel, uid: number): Span | null {
   return pane.spans.find((span) => span.uid === uid && span.defined) ?? null;
 }
 
@@ -83,7 +83,7 @@ function readSpans(buffer: DataView): Span[] {
   for (let at = 0; at + step <= buffer.byteLength; at += step) {
     const number = (index: number): number => buffer.getInt32(at + index * 4, true);
     const kind = SPAN_KINDS[number(0)];
-    if (kind === undefined) throw new Error(`span kind ${number(0)} is not of this version`);
+    if (kind === undefined) throw new Error(`unknown span kind ${number(0)}`);
     spans.push({
       kind,
       uid: number(1),
@@ -112,7 +112,7 @@ function indexByLine(spans: readonly Span[]): Map<number, Span[]> {
   return index;
 }
 
-function nest(spans: readonly Span[], notes: ReadonlyMap<number, LoopNote>): Scope[] {
+function nest(spans: readonly Span[], headers: ReadonlyMap<number, Header>): Scope[] {
   const open: Scope[] = [];
   const scopes: Scope[] = [];
   const trees = spans
@@ -120,7 +120,7 @@ function nest(spans: readonly Span[], notes: ReadonlyMap<number, LoopNote>): Sco
     .sort((a, b) => a.line - b.line || b.endLine - a.endLine || a.column - b.column);
   for (const span of trees) {
     while (open.length > 0 && (open.at(-1)?.span.endLine ?? -1) < span.line) open.pop();
-    const scope = { span, depth: open.length, parent: open.at(-1) ?? null, note: notes.get(span.uid) };
+    const scope = { span, depth: open.length, parent: open.at(-1) ?? null, header: headers.get(span.uid) };
     scopes.push(scope);
     open.push(scope);
   }

@@ -1,16 +1,16 @@
 // Generated from workbench/protocol.py by `python -m tilewright.workbench.typescript`.
-// Do not edit: tests/workbench/test_protocol.py compares the two.
+// Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 export const SPAN_FIELDS = 7;
 
 export const SPAN_KINDS = ["loop", "block", "buffer", "binding"] as const;
 
 /**
- * Something one can select, with the name it is printed by.
+ * A handle of a selectable part of the program, with its printed name.
  */
-export interface Ref {
+export interface Handle {
   readonly kind: "function" | "loop" | "block" | "buffer" | "binding";
   readonly function: string;
   readonly uid: number;
@@ -18,7 +18,7 @@ export interface Ref {
 }
 
 /**
- * One line of the list of functions. `hash` is that of its pane; `calls` counts uses.
+ * An entry of the function list. `hash` identifies its pane; `calls` counts call sites.
  */
 export interface FunctionItem {
   readonly name: string;
@@ -29,21 +29,23 @@ export interface FunctionItem {
 }
 
 /**
- * What is told at the end of a loop's or block's header line.
+ * The header of a loop or block, with the label displayed after its line.
+ *
+ * `value` is the extent at the samples, null where a symbol has no sample.
  */
-export interface LoopNote {
+export interface Header {
   readonly uid: number;
   readonly kind: string;
   readonly name: string;
   readonly extent: string;
-  readonly size: number | null;
-  readonly note: string;
+  readonly value: number | null;
+  readonly label: string;
 }
 
 /**
- * The text of one function. Its spans are in the binary buffer of number `buffer`.
+ * The text of one function. Its spans are in the binary buffer with index `buffer`.
  *
- * `origins` maps a uid to positions in `origin_names`: the operations it computes a part of.
+ * `origins` maps a uid to positions in `origin_names`: the operations that the part computes.
  */
 export interface Pane {
   readonly hash: string;
@@ -53,11 +55,11 @@ export interface Pane {
   readonly buffer: number;
   readonly origin_names: readonly string[];
   readonly origins: Readonly<Record<string, readonly number[]>>;
-  readonly notes: readonly LoopNote[];
+  readonly headers: readonly Header[];
 }
 
 /**
- * One value of a graph-level function. `path` is the namespace it folds into.
+ * A value of a graph-level function. `path` is its namespace, outermost first.
  */
 export interface GraphNode {
   readonly uid: number;
@@ -81,7 +83,7 @@ export interface GraphView {
 }
 
 /**
- * One parameter of a step, for its form. `value` is Python text.
+ * A field of a step's form: one parameter. `value` is Python text.
  */
 export interface Field {
   readonly name: string;
@@ -101,19 +103,29 @@ export interface Fix {
 }
 
 /**
- * Why a step does not apply: the numbered requirement, the numbers, and what mends it.
+ * A violated requirement of a step, or an error listed in the Problems panel.
+ *
+ * `requirement` is the number of the violated requirement, 0 for an error. `where` lists the
+ * parts of the program at fault, `location` describes the location of an error. Errors have a
+ * `title` and a `traceback`, which is displayed on request.
  */
-export interface Issue {
-  readonly requirement: number;
+export interface Problem {
+  readonly key: string;
+  readonly tone: "info" | "good" | "warn" | "bad";
+  readonly title: string;
   readonly message: string;
+  readonly location: string;
+  readonly hint: string;
+  readonly requirement: number;
   readonly numbers: Readonly<Record<string, string>>;
   readonly counterexample: Readonly<Record<string, string>>;
-  readonly where: readonly Ref[];
+  readonly where: readonly Handle[];
   readonly fixes: readonly Fix[];
+  readonly traceback: string;
 }
 
 /**
- * A line of a program beside the line of an instruction's semantics that it should be.
+ * A line of the program and the corresponding line of an intrinsic's semantics.
  *
  * `marks` are positions in :attr:`MatchView.mismatches`.
  */
@@ -124,9 +136,9 @@ export interface MatchRow {
 }
 
 /**
- * One difference: its kind, the two texts that differ, and what is wrong with them.
+ * A difference between program and intrinsic: its kind, the two texts, and a message.
  */
-export interface MatchMark {
+export interface Mismatch {
   readonly kind: "extent" | "dtype" | "layout" | "access" | "reduction" | "scope" | "target" | "predicate";
   readonly program: string;
   readonly pattern: string;
@@ -134,59 +146,59 @@ export interface MatchMark {
 }
 
 /**
- * A part of the program side by side with what a tensor instruction computes.
+ * A side-by-side view of a part of the program and the semantics of an intrinsic.
  */
 export interface MatchView {
   readonly intrinsic: string;
   readonly summary: string;
   readonly rows: readonly MatchRow[];
-  readonly mismatches: readonly MatchMark[];
+  readonly mismatches: readonly Mismatch[];
 }
 
 /**
- * A step filled in for the selection; legal if `issues` is empty.
+ * A filled-in step for the selection, legal if `problems` is empty.
  *
- * `applies` tells whether it was legal as it was offered, whatever its form says now.
- *
- * A step that puts an instruction in the place of loops comes with the `match` of the two.
+ * `applicable` is true if the step was legal with the suggested parameters; edits in the form
+ * do not change it. `more_problems` counts the problems that were left out. A step that
+ * replaces loops by an intrinsic has the `match` of the two.
  */
-export interface Candidate {
+export interface Suggestion {
   readonly key: string;
   readonly step: string;
   readonly family: string;
-  readonly applies: boolean;
+  readonly applicable: boolean;
   readonly label: string;
   readonly summary: string;
   readonly fields: readonly Field[];
-  readonly issues: readonly Issue[];
-  readonly more_issues: number;
+  readonly problems: readonly Problem[];
+  readonly more_problems: number;
   readonly match?: MatchView;
 }
 
 /**
- * The steps for what is selected, applicable ones first. `facts` describe the selection.
+ * The steps for the selection, legal ones first. `properties` describe the selection.
  */
 export interface Menu {
-  readonly selection: Ref | null;
-  readonly path: readonly Ref[];
-  readonly facts: Readonly<Record<string, string>>;
-  readonly candidates: readonly Candidate[];
+  readonly selection: Handle | null;
+  readonly path: readonly Handle[];
+  readonly properties: Readonly<Record<string, string>>;
+  readonly suggestions: readonly Suggestion[];
 }
 
 /**
- * One step of the trace, as Python.
+ * A step of the trace as Python text, with the decisions it recorded.
  */
 export interface TraceLine {
   readonly index: number;
   readonly text: string;
   readonly step: string;
   readonly status: "done" | "query" | "opaque" | "pending";
-  readonly note: string;
+  readonly decisions: string;
   readonly milliseconds: number | null;
 }
 
 /**
- * A state that was reached. `parent` is the one it was made from, empty at the root.
+ * A state of the history. `parent` is the key of the previous state, empty at the root.
  */
 export interface HistoryNode {
   readonly key: string;
@@ -198,7 +210,7 @@ export interface HistoryNode {
 }
 
 /**
- * The states reached so far as a tree, oldest first, and where the head stands.
+ * The tree of all states, oldest first, and the key of the head.
  */
 export interface History {
   readonly head: string;
@@ -208,16 +220,16 @@ export interface History {
 }
 
 /**
- * One thing known, or not known, of the symbols.
+ * A condition on the symbols, with its status and origin.
  */
 export interface FactRow {
   readonly text: string;
-  readonly knowledge: "proved" | "assumed" | "checked" | "unknown" | "likely";
+  readonly status: "proved" | "assumed" | "checked" | "unknown" | "likely";
   readonly origin: string;
 }
 
 /**
- * One symbol with its range, and the sample value that sizes are shown at.
+ * A symbol with its range, divisibility, sample value, and likely values (its hints).
  */
 export interface SymbolRow {
   readonly name: string;
@@ -238,7 +250,7 @@ export interface Derived {
 }
 
 /**
- * What is known of the symbols of the open function.
+ * The symbols of the open function, the facts about them, and derived expressions.
  */
 export interface Symbols {
   readonly rows: readonly SymbolRow[];
@@ -247,7 +259,7 @@ export interface Symbols {
 }
 
 /**
- * Time of one kernel, summed over its calls, in microseconds.
+ * The time of one kernel, summed over its calls, in microseconds.
  */
 export interface KernelTime {
   readonly function: string;
@@ -258,13 +270,14 @@ export interface KernelTime {
 }
 
 /**
- * One measurement: the whole call (all samples, microseconds) and its kernels, slowest first.
+ * The measured times of one call (all samples, microseconds) and of its kernels.
  *
- * `state` is the history node that was measured; `compile_ms` is apart from the time;
- * `conditions` says how it was taken, `alone` whether nothing else measured meanwhile;
- * `machine` are the facts of the machine that the times depend on.
+ * Kernels are sorted by time, slowest first. `state` is the history node that was measured.
+ * `compile_ms` is not part of the samples. `conditions` describes how the samples were taken.
+ * `alone` is false if another measurement ran at the same time. `machine` lists the facts
+ * about the machine that affect the times.
  */
-export interface Timing {
+export interface Measurement {
   readonly state: string;
   readonly function: string;
   readonly shapes: string;
@@ -280,10 +293,10 @@ export interface Timing {
 }
 
 /**
- * Compiled result against the interpreter's, at sample shapes.
+ * The comparison of compiled and interpreted results at the sample shapes.
  *
- * `error` and `bound` are seen and allowed at the element where the error takes most of what
- * is allowed; `message` says which one it is, `derivation` where the bound comes from.
+ * `error` and `bound` belong to the element with the largest ratio of the two; `message`
+ * identifies this element, `derivation` states how the bound was derived.
  */
 export interface Verdict {
   readonly state: string;
@@ -296,42 +309,31 @@ export interface Verdict {
 }
 
 /**
- * How the next measurement is taken. `threads` of 0 are all; `most` of them there are.
+ * The options of the next measurement.
+ *
+ * `threads` is at most `max_threads`; 0 means all of them. `budget` is in seconds.
  */
-export interface Conditions {
+export interface MeasureOptions {
   readonly caches: "hot" | "cold";
   readonly threads: number;
-  readonly most: number;
+  readonly max_threads: number;
   readonly pin: boolean;
   readonly budget: number;
 }
 
 /**
- * Work off the main thread. `progress` is in 0..1, or -1 where it is not known.
+ * Work on a background thread. `progress` is in 0..1, or -1 if it is unknown.
  */
 export interface Job {
   readonly key: string;
   readonly title: string;
-  readonly state: "running" | "cancelling" | "done" | "failed" | "cancelled";
+  readonly state: "running" | "canceling" | "done" | "failed" | "canceled";
   readonly progress: number;
   readonly message: string;
 }
 
 /**
- * An entry of the problems list; `trace` is the raw traceback, shown on request.
- */
-export interface Report {
-  readonly key: string;
-  readonly tone: "info" | "good" | "warn" | "bad";
-  readonly title: string;
-  readonly message: string;
-  readonly where: string;
-  readonly hint: string;
-  readonly trace: string;
-}
-
-/**
- * The text of a kernel below the loop level, at the state it was made of.
+ * The text of a kernel below the loop level, and the state it was compiled from.
  */
 export interface Lowered {
   readonly state: string;
@@ -341,7 +343,7 @@ export interface Lowered {
 }
 
 /**
- * A text the browser copies or saves: the trace as Python or JSON.
+ * A text that the browser copies or saves: the trace as Python or JSON.
  */
 export interface Document {
   readonly name: string;
@@ -350,7 +352,9 @@ export interface Document {
 }
 
 /**
- * What an edit did: said in the live region, and selected.
+ * The outcome of a request or job, announced in the status bar.
+ *
+ * `functions` are the functions that changed.
  */
 export interface Applied {
   readonly message: string;
@@ -359,7 +363,7 @@ export interface Applied {
 }
 
 /**
- * What changed. `server_ms` is the time that the request took in the session.
+ * The sections that changed. `server_ms` is the time the session spent on the request.
  */
 export interface Update {
   readonly version: number;
@@ -374,18 +378,18 @@ export interface Update {
   readonly trace?: readonly TraceLine[];
   readonly history?: History;
   readonly symbols?: Symbols;
-  readonly conditions?: Conditions;
-  readonly timing?: Timing;
+  readonly measure_options?: MeasureOptions;
+  readonly measurement?: Measurement;
   readonly verdict?: Verdict;
   readonly jobs?: readonly Job[];
-  readonly reports?: readonly Report[];
+  readonly problems?: readonly Problem[];
   readonly lowered?: Lowered;
   readonly document?: Document;
   readonly applied?: Applied;
 }
 
 /**
- * The first message of a page; it is answered with everything.
+ * The first request of a page; its answer contains all sections.
  */
 export interface Hello {
   readonly type: "hello";
@@ -393,7 +397,7 @@ export interface Hello {
 }
 
 /**
- * Show a function.
+ * A request to show a function.
  */
 export interface Open {
   readonly type: "open";
@@ -401,7 +405,7 @@ export interface Open {
 }
 
 /**
- * Select a thing, or nothing (`kind` empty); answered with a menu.
+ * A request to select a part of the program, or nothing (`kind` empty).
  */
 export interface Select {
   readonly type: "select";
@@ -411,7 +415,7 @@ export interface Select {
 }
 
 /**
- * Check a candidate with the values of its form; answered with a menu that has it so.
+ * A request to check a suggestion with the values of its form; the menu keeps them.
  */
 export interface Check {
   readonly type: "check";
@@ -420,7 +424,7 @@ export interface Check {
 }
 
 /**
- * Apply a candidate or a fix of the menu, with the values of its form, at `head`.
+ * A request to apply a suggestion or fix, rejected if the head is not `head`.
  */
 export interface Apply {
   readonly type: "apply";
@@ -430,17 +434,17 @@ export interface Apply {
 }
 
 /**
- * Move in the history: undo, redo, or jump to the node `to`.
+ * A request to move the head of the history: undo, redo, or jump to `node`.
  */
-export interface Travel {
-  readonly type: "travel";
-  readonly how: "undo" | "redo" | "jump";
-  readonly to: string;
+export interface Navigate {
+  readonly type: "navigate";
+  readonly action: "undo" | "redo" | "jump";
+  readonly node: string;
   readonly head: string;
 }
 
 /**
- * Give a symbol another sample value.
+ * A request to set the sample value of a symbol.
  */
 export interface Sample {
   readonly type: "sample";
@@ -449,21 +453,21 @@ export interface Sample {
 }
 
 /**
- * Start a job: compile and check, or compile and time.
+ * A request to start a job: compile and verify, or compile and measure.
  *
- * `function` is one kernel, timed by itself; empty means the whole program.
+ * `function` is a kernel to measure in isolation; empty means the entire program.
  */
 export interface Run {
   readonly type: "run";
-  readonly what: "compile" | "time";
+  readonly action: "compile" | "measure";
   readonly function: string;
 }
 
 /**
- * Choose how the next measurement is taken.
+ * A request to set the options of the next measurement.
  */
-export interface Condition {
-  readonly type: "condition";
+export interface SetMeasureOptions {
+  readonly type: "set_measure_options";
   readonly caches: "hot" | "cold";
   readonly threads: number;
   readonly pin: boolean;
@@ -471,7 +475,7 @@ export interface Condition {
 }
 
 /**
- * Cancel a job.
+ * A request to cancel a job.
  */
 export interface Cancel {
   readonly type: "cancel";
@@ -479,7 +483,7 @@ export interface Cancel {
 }
 
 /**
- * Show the lower text of the open function.
+ * A request for the LLVM or assembly text of the open function.
  */
 export interface Lower {
   readonly type: "lower";
@@ -487,7 +491,7 @@ export interface Lower {
 }
 
 /**
- * Ask for the trace as a document.
+ * A request for the trace as a document.
  */
 export interface SaveTrace {
   readonly type: "save";
@@ -495,7 +499,7 @@ export interface SaveTrace {
 }
 
 /**
- * Replay a trace, given as JSON, on the module the session began with.
+ * A request to replay a JSON trace on the initial module of the session.
  */
 export interface LoadTrace {
   readonly type: "load";
@@ -503,11 +507,11 @@ export interface LoadTrace {
 }
 
 /**
- * Drop an entry of the problems list.
+ * A request to remove an entry of the Problems panel.
  */
 export interface Dismiss {
   readonly type: "dismiss";
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Travel | Sample | Run | Condition | Cancel | Lower | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | SaveTrace | LoadTrace | Dismiss;

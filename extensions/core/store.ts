@@ -3,32 +3,32 @@ import { readPane, type PaneModel } from "./pane";
 import {
   VERSION,
   type Applied,
-  type Conditions,
   type Document,
   type FunctionItem,
   type GraphView,
+  type Handle,
   type History,
   type Job,
   type Lowered,
+  type MeasureOptions,
+  type Measurement,
   type Menu,
   type Pane,
-  type Ref,
-  type Report,
+  type Problem,
   type Request,
   type Symbols,
-  type Timing,
   type TraceLine,
   type Update,
   type Verdict,
 } from "./protocol";
 
-/** How messages travel: through a widget's comm, or to recorded data. */
+/** The channel for messages: a widget's comm, or recorded data in tests. */
 export interface Transport {
   send(message: Request & { readonly id: number }): void;
   receive(listener: (update: Update, buffers: readonly DataView[]) => void): void;
 }
 
-/** Everything the session has told. */
+/** The browser's copy of all sections of a session. */
 export interface State {
   readonly connected: boolean;
   readonly mismatch: boolean;
@@ -43,17 +43,17 @@ export interface State {
   readonly trace: readonly TraceLine[];
   readonly history: History;
   readonly symbols: Symbols;
-  readonly conditions: Conditions | null;
-  readonly timing: Timing | null;
+  readonly measure_options: MeasureOptions | null;
+  readonly measurement: Measurement | null;
   readonly verdict: Verdict | null;
   readonly jobs: readonly Job[];
-  readonly reports: readonly Report[];
+  readonly problems: readonly Problem[];
   readonly lowered: Lowered | null;
   readonly document: Document | null;
   readonly applied: Applied | null;
 }
 
-/** What the pointer or the keyboard points at: the things, and the operations they come from. */
+/** The part under the pointer or the keyboard focus, and the operations it originates from. */
 export interface Pointer {
   readonly function: string;
   readonly uid: number;
@@ -70,23 +70,23 @@ const EMPTY: State = {
   functions: [],
   panes: new Map(),
   graph: null,
-  menu: { selection: null, path: [], facts: {}, candidates: [] },
+  menu: { selection: null, path: [], properties: {}, suggestions: [] },
   trace: [],
   history: { head: "", nodes: [], can_undo: false, can_redo: false },
   symbols: { rows: [], facts: [], derived: [] },
-  conditions: null,
-  timing: null,
+  measure_options: null,
+  measurement: null,
   verdict: null,
   jobs: [],
-  reports: [],
+  problems: [],
   lowered: null,
   document: null,
   applied: null,
 };
 
-const KEPT_PANES = 64;
+const MAX_PANES = 64;
 
-/** The browser's copy of a session: sends requests, folds updates into the state. */
+/** The client of a session, which sends requests and merges updates into the state. */
 export class Store {
   readonly state = new Observable<State>(EMPTY);
   readonly hover = new Observable<Pointer | null>(null);
@@ -95,7 +95,7 @@ export class Store {
   private readonly sentAt = new Map<number, number>();
 
   constructor(private readonly transport: Transport) {
-    transport.receive((update, buffers) => this.fold(update, buffers));
+    transport.receive((update, buffers) => this.receive(update, buffers));
     this.send({ type: "hello", version: VERSION });
   }
 
@@ -108,26 +108,26 @@ export class Store {
     return id;
   }
 
-  select(ref: Pick<Ref, "kind" | "function" | "uid"> | null): void {
+  select(handle: Pick<Handle, "kind" | "function" | "uid"> | null): void {
     this.send({
       type: "select",
-      kind: ref?.kind ?? "",
-      function: ref?.function ?? "",
-      uid: ref?.uid ?? 0,
+      kind: handle?.kind ?? "",
+      function: handle?.function ?? "",
+      uid: handle?.uid ?? 0,
     });
   }
 
-  /** Apply a step; the second click of two is not a second step. */
+  /** Apply a step, unless the answer to the last application is still pending. */
   apply(key: string, values: Readonly<Record<string, string>> = {}): void {
     if (this.sentAt.has(this.applying)) return;
     this.applying = this.send({ type: "apply", key, values, head: this.state.value.history.head });
   }
 
-  travel(how: "undo" | "redo" | "jump", to = ""): void {
-    this.send({ type: "travel", how, to, head: this.state.value.history.head });
+  navigate(action: "undo" | "redo" | "jump", node = ""): void {
+    this.send({ type: "navigate", action, node, head: this.state.value.history.head });
   }
 
-  private fold(update: Update, buffers: readonly DataView[]): void {
+  private receive(update: Update, buffers: readonly DataView[]): void {
     if (update.version !== VERSION) {
       this.state.update((state) => ({ ...state, mismatch: true }));
       return;
@@ -144,37 +144,37 @@ export class Store {
   }
 }
 
-/** The pane of a function, if its text has arrived. */
+/** Return the pane of a function, null if its text was not received yet. */
 export function paneOf(state: State, name: string): PaneModel | null {
-  const item = state.functions.find((candidate) => candidate.name === name);
+  const item = state.functions.find((other) => other.name === name);
   return (item && state.panes.get(item.hash)) ?? null;
 }
 
-/** Fold an update into a state: sections replace, panes gather by hash. */
+/** Return a state with an update: sections are replaced, panes are added by hash. */
 export function merge(state: State, update: Update, buffers: readonly DataView[]): State {
   const { panes, ...sections } = update;
-  const known = panes ? gather(state.panes, panes, buffers) : state.panes;
-  return { ...state, ...sections, panes: known, connected: true };
+  const cached = panes ? addPanes(state.panes, panes, buffers) : state.panes;
+  return { ...state, ...sections, panes: cached, connected: true };
 }
 
-function gather(
-  known: ReadonlyMap<string, PaneModel>,
-  arrived: readonly Pane[],
+function addPanes(
+  cached: ReadonlyMap<string, PaneModel>,
+  received: readonly Pane[],
   buffers: readonly DataView[],
 ): ReadonlyMap<string, PaneModel> {
-  const panes = new Map(known);
-  for (const pane of arrived) {
+  const panes = new Map(cached);
+  for (const pane of received) {
     panes.delete(pane.hash);
     panes.set(pane.hash, readPane(pane, buffers[pane.buffer] ?? new DataView(new ArrayBuffer(0))));
   }
   for (const hash of panes.keys()) {
-    if (panes.size <= KEPT_PANES) break;
+    if (panes.size <= MAX_PANES) break;
     panes.delete(hash);
   }
   return panes;
 }
 
-/** Run after the browser has painted what was just rendered. */
+/** Run an action after the next paint. */
 function afterPaint(action: () => void): void {
   requestAnimationFrame(() => {
     const channel = new MessageChannel();

@@ -1,5 +1,5 @@
-// A session as it might be: what the development page and the tests show without a kernel.
-import type { Candidate, GraphNode, Menu, Pane, Ref, Update } from "../core/protocol";
+// Example data of a session for the development page and the tests.
+import type { GraphNode, Handle, Header, Menu, Pane, Problem, Suggestion, Update } from "../core/protocol";
 import { SPAN_KINDS } from "../core/protocol";
 
 export const LOOPS = `\
@@ -52,16 +52,16 @@ def main(ids: Tensor[(b, s), i64], mask: Tensor[(b, s), i64]):
     return pooled
 `;
 
-interface Made {
+interface PaneData {
   readonly pane: Pane;
   readonly buffer: DataView;
 }
 
-/** Make a pane from text: loops, blocks and buffers found by their headers and names. */
-export function makePane(name: string, text: string, level: Pane["level"], buffer: number): Made {
+/** Return a pane for a text; loops, blocks and bindings are found by regular expressions. */
+export function makePane(name: string, text: string, level: Pane["level"], buffer: number): PaneData {
   const lines = text.replace(/\n$/, "").split("\n");
   const spans: number[] = [];
-  const notes: { uid: number; kind: string; name: string; extent: string; size: number | null; note: string }[] = [];
+  const headers: Header[] = [];
   const origins: Record<string, number[]> = {};
   lines.forEach((line, index) => {
     const uid = index + 1;
@@ -76,11 +76,11 @@ export function makePane(name: string, text: string, level: Pane["level"], buffe
       span("loop", suiteEnd(lines, index, indent));
       const kind = loop[2] === "range" ? "serial" : (loop[2] ?? "serial");
       const extent = loop[3] ?? "";
-      const size = /^\d+$/.test(extent) ? Number(extent) : 22;
-      notes.push({ uid, kind, name: loop[1] ?? "", extent, size, note: /^\d+$/.test(extent) ? "" : "22 at b = 1, s = 128" });
+      const value = /^\d+$/.test(extent) ? Number(extent) : 22;
+      headers.push({ uid, kind, name: loop[1] ?? "", extent, value, label: /^\d+$/.test(extent) ? "" : "22 at b = 1, s = 128" });
     } else if (block) {
       span("block", suiteEnd(lines, index, indent));
-      notes.push({ uid, kind: "block", name: block[1] ?? "", extent: "", size: null, note: "" });
+      headers.push({ uid, kind: "block", name: block[1] ?? "", extent: "", value: null, label: "" });
       origins[String(uid)] = block[1] === "matmul" ? [0] : [1];
     } else if (binding) {
       span("binding", index);
@@ -89,7 +89,7 @@ export function makePane(name: string, text: string, level: Pane["level"], buffe
   });
   const data = new DataView(Int32Array.from(spans).buffer);
   const origin_names = ["encoder.layer.0.intermediate.dense", "encoder.layer.0.intermediate.act", "elsewhere"];
-  return { pane: { hash: `hash-${name}-${String(text.length)}`, function: name, level, text, buffer, origin_names, origins, notes }, buffer: data };
+  return { pane: { hash: `hash-${name}-${String(text.length)}`, function: name, level, text, buffer, origin_names, origins, headers }, buffer: data };
 }
 
 function suiteEnd(lines: readonly string[], start: number, indent: number): number {
@@ -140,42 +140,48 @@ function graphNodes(): GraphNode[] {
   return nodes;
 }
 
-function candidate(step: string, label: string, extra: Partial<Candidate> = {}): Candidate {
+function suggestion(step: string, label: string, extra: Partial<Suggestion> = {}): Suggestion {
   return {
     key: `${step}:${label}`,
     step,
     family: "loops",
-    applies: !extra.issues,
+    applicable: !extra.problems,
     label,
     summary: SUMMARIES[step] ?? "",
     fields: [],
-    issues: [],
-    more_issues: 0,
+    problems: [],
+    more_problems: 0,
     ...extra,
   };
 }
 
+/** Return a violated requirement. */
+export function makeProblem(extra: Partial<Problem>): Problem {
+  const text = { key: "", tone: "warn", title: "", message: "", location: "", hint: "", traceback: "" } as const;
+  return { ...text, requirement: 0, numbers: {}, counterexample: {}, where: [], fixes: [], ...extra };
+}
+
 const SUMMARIES: Readonly<Record<string, string>> = {
-  split: "Cut one loop into nested loops whose extents multiply to at least the old one.",
-  reorder: "Put nested loops into another order.",
-  unroll: "Repeat the body of a loop instead of looping.",
-  fuse: "Make one loop of two nested ones.",
-  vectorize: "Run the iterations of a loop as lanes of one vector.",
-  parallel: "Run the iterations of a loop on several threads.",
+  split: "Split a loop into nested loops whose extents multiply to at least the old extent.",
+  reorder: "Change the order of nested loops.",
+  unroll: "Replace a loop by copies of its body.",
+  fuse: "Fuse two nested loops into one.",
+  vectorize: "Execute the iterations of a loop as lanes of a vector.",
+  parallel: "Execute the iterations of a loop on several threads.",
 };
 
-/** The menu for a loop of the function above. */
-export function makeMenu(selection: Ref): Menu {
+/** Return the menu of a loop. */
+export function makeMenu(selection: Handle): Menu {
   const factors = {
     name: "factors",
     type: "tuple of int or None",
-    doc: "Extents of the new loops, outermost first. One may be None: it is derived, rounding up.",
+    doc: "Extents of the new loops, outermost first. One may be None, which is derived by rounding up.",
     value: "(None, 8)",
     choices: ["(None, 4)", "(None, 8)", "(None, 16)"],
     required: true,
   };
   const splits = ["(None, 4)", "(None, 8)", "(None, 16)", "(None, 32)"].map((value) =>
-    candidate("split", `factors=${value}`, { fields: [{ ...factors, value }] }),
+    suggestion("split", `factors=${value}`, { fields: [{ ...factors, value }] }),
   );
   return {
     selection,
@@ -184,52 +190,49 @@ export function makeMenu(selection: Ref): Menu {
       { kind: "loop", function: "fused_matmul_add_gelu", uid: 12, name: "i_0" },
       { kind: "loop", function: "fused_matmul_add_gelu", uid: 13, name: "j_0" },
     ],
-    facts: { extent: "96", kind: "serial", iterates: "reduce k", inside: "48 × ceildiv(b*s, 6)" },
-    candidates: [
+    properties: { extent: "96", kind: "serial", binds: "reduce k of matmul" },
+    suggestions: [
       ...splits,
-      candidate("reorder", "loops=(k_0, j_0)"),
-      candidate("unroll", "loop=k_0"),
-      candidate("fuse", "loops=(k_0, k_1)", {
-        issues: [
-          {
+      suggestion("reorder", "loops=(k_0, j_0)"),
+      suggestion("unroll", "loop=k_0"),
+      suggestion("fuse", "loops=(k_0, k_1)", {
+        problems: [
+          makeProblem({
             requirement: 2,
-            message: "loop 'k_1' is unrolled; loops that are fused have to be serial.",
-            numbers: {},
+            message: "loop 'k_1' is unrolled; expected a serial loop",
             counterexample: {},
             where: [{ kind: "loop", function: "fused_matmul_add_gelu", uid: 15, name: "k_1" }],
             fixes: [],
-          },
+          }),
         ],
       }),
-      candidate("vectorize", "loop=k_0", {
-        issues: [
-          {
+      suggestion("vectorize", "loop=k_0", {
+        problems: [
+          makeProblem({
             requirement: 3,
-            message: "loop 'k_0' carries the reduction variable k of block 'matmul': lanes would write one element together.",
-            numbers: {},
+            message: "loop 'k_0' is bound to reduction variable 'k' of block 'matmul': lanes would write the same element",
             counterexample: { "k_0": "0", "k_0'": "1" },
             where: [{ kind: "block", function: "fused_matmul_add_gelu", uid: 18, name: "matmul" }],
             fixes: [{ key: "fix:1", label: "decompose_reduction(block=matmul, loop=k_0)" }],
-          },
+          }),
         ],
       }),
-      candidate("parallel", "loop=k_0", {
-        issues: [
-          {
+      suggestion("parallel", "loop=k_0", {
+        problems: [
+          makeProblem({
             requirement: 2,
-            message: "loop 'i_0' around it is parallel already.",
-            numbers: {},
+            message: "the enclosing loop 'i_0' is already parallel",
             counterexample: {},
             where: [],
             fixes: [],
-          },
+          }),
         ],
       }),
     ],
   };
 }
 
-/** Everything of a session, as the answer to `hello`. */
+/** Return the answer to `hello`, which contains all sections. */
 export function makeUpdate(): { update: Update; buffers: DataView[] } {
   const main = makePane("main", GRAPH_TEXT, "graph", 0);
   const loops = makePane("fused_matmul_add_gelu", LOOPS, "loop", 1);
@@ -260,7 +263,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     verified: index === 4 ? true : null,
   }));
   const update: Update = {
-    version: 1,
+    version: 2,
     reply: 1,
     server_ms: 3,
     target: "cpu · avx512 · 2 threads",
@@ -283,7 +286,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       text,
       step: /sch\.(\w+)/.exec(text)?.[1] ?? "",
       status: index < 2 ? "query" : "done",
-      note: index === 2 ? "guard: predicate" : index === 3 ? "guard: none" : "",
+      decisions: index === 2 ? "guard: predicate" : index === 3 ? "guard: none" : "",
       milliseconds: index < 2 ? null : 1.2 + index * 0.3,
     })),
     history: { head: history[5]?.key ?? "", nodes: history, can_undo: true, can_redo: false },
@@ -293,17 +296,17 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
         { name: "s", lower: 1, upper: 256, multiple_of: 1, sample: 128, likely: [8, 32, 128] },
       ],
       facts: [
-        { text: "b * s <= 16384", knowledge: "checked", origin: "range of the exported program" },
-        { text: "(b*s) // s == b", knowledge: "proved", origin: "shape of x" },
-        { text: "(b*s) % 6 == 0", knowledge: "unknown", origin: "split of i keeps a guard" },
+        { text: "b * s <= 16384", status: "checked", origin: "range of the exported program" },
+        { text: "(b*s) // s == b", status: "proved", origin: "shape of x" },
+        { text: "(b*s) % 6 == 0", status: "unknown", origin: "guard of block matmul" },
       ],
       derived: [
         { label: "loop i_0", text: "ceildiv(b*s, 6)", value: "22" },
         { label: "buffer acc", text: "b*s * 1536 * 4", value: "768 KiB" },
       ],
     },
-    conditions: { caches: "hot", threads: 0, most: 2, pin: false, budget: 1.5 },
-    timing: {
+    measure_options: { caches: "hot", threads: 0, max_threads: 2, pin: false, budget: 1.5 },
+    measurement: {
       state: history[5]?.key ?? "",
       function: "main",
       shapes: "b = 1, s = 128",
@@ -311,13 +314,13 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       median: 6180,
       low: 6120,
       high: 6260,
-      conditions: "hot caches, 2 threads, not pinned, 3 calls to warm up, at most 1.5 s", alone: true, compile_ms: 412,
+      conditions: "hot caches, 2 threads, not pinned, 3 warm-up calls, at most 1.5 s", alone: true, compile_ms: 412,
       kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, label: name, calls, microseconds, share: microseconds / total })),
     },
-    verdict: { state: history[5]?.key ?? "", agrees: true, error: 3.1e-7, bound: 2e-5, shapes: "b = 1, s = 128", message: "result 0[0, 7] is 0.5, exactly 0.5: off by 3.1e-07, 2.0e-05 allowed", derivation: "16 times the spread of 4 runs" },
+    verdict: { state: history[5]?.key ?? "", agrees: true, error: 3.1e-7, bound: 2e-5, shapes: "b = 1, s = 128", message: "result 0[0, 7] is 0.5, exact value 0.5: error 3.10e-07, allowed 2.00e-05", derivation: "16 standard deviations of 4 runs" },
     jobs: [],
-    reports: [],
-    applied: { message: "split(k): loops k_0 and k_1, no tail guard", tone: "good", functions: [] },
+    problems: [],
+    applied: { message: "split(loop=k, factors=(None, 4)) applied (guard: none)", tone: "good", functions: [] },
   };
   return { update, buffers: [main.buffer, loops.buffer] };
 }

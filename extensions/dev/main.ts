@@ -1,4 +1,4 @@
-// The development page: the interface on a recorded session, without a kernel.
+// The development page: the interface with recorded data, without a kernel.
 import "../core/style/index.css";
 import { mount } from "../core/app";
 import type { Update } from "../core/protocol";

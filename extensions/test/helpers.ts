@@ -1,10 +1,11 @@
-import type { Request, Update } from "../core/protocol";
+import { vi } from "vitest";
+import { VERSION, type Request, type Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
-import { makeMenu, makeUpdate } from "../dev/fixture";
+import { makeMenu, makeProblem, makeUpdate } from "../dev/fixture";
 
 type Sent = Request & { readonly id: number };
 
-/** A kernel made of recorded data: it keeps what it is sent, and answers when told to. */
+/** A fake kernel that stores the requests and sends the answers that a test provides. */
 export class FakeKernel implements Transport {
   readonly sent: Sent[] = [];
   private listener: (update: Update, buffers: readonly DataView[]) => void = () => undefined;
@@ -19,7 +20,7 @@ export class FakeKernel implements Transport {
 
   answer(sections: Partial<Update>, buffers: readonly DataView[] = []): void {
     const reply = this.sent.at(-1)?.id ?? 0;
-    this.listener({ version: 1, reply, server_ms: 0, ...sections }, buffers);
+    this.listener({ version: VERSION, reply, server_ms: 0, ...sections }, buffers);
   }
 
   last(): Sent {
@@ -29,7 +30,7 @@ export class FakeKernel implements Transport {
   }
 }
 
-/** A store that has been told the whole recorded session. */
+/** Return a store that received the example data. */
 export function connected(): { kernel: FakeKernel; store: Store } {
   const kernel = new FakeKernel();
   const store = new Store(kernel);
@@ -38,9 +39,14 @@ export function connected(): { kernel: FakeKernel; store: Store } {
   return { kernel, store };
 }
 
-export { makeMenu };
+export { makeMenu, makeProblem };
 
-/** Let the interface render what changed, and run its effects. */
-export async function settled(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 120));
+/** Replace the timers by fake ones, which advance only in `flush`. */
+export function useFakeTimers(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame"] });
+}
+
+/** Advance the fake timers, so that the interface renders and runs its effects and debounced actions. */
+export async function flush(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(150);
 }

@@ -20,14 +20,14 @@ function randomGraph(count: number, seed: number): { boxes: Box[]; edges: Edge[]
   return { boxes, edges };
 }
 
-test.each([1, 2, 3, 4, 5])("no two cards overlap and every edge goes down (seed %i)", (seed) => {
+test.each([1, 2, 3, 4, 5])("cards do not overlap and edges point down (seed %i)", (seed) => {
   const { boxes, edges } = randomGraph(60, seed);
   const layout = layOut(boxes, edges);
   const placed = [...layout.boxes.values()];
   for (const [index, a] of placed.entries())
     for (const b of placed.slice(index + 1)) {
-      const apart = a.x + a.width <= b.x + 1e-6 || b.x + b.width <= a.x + 1e-6 || a.y + a.height <= b.y || b.y + b.height <= a.y;
-      expect(apart).toBe(true);
+      const disjoint = a.x + a.width <= b.x + 1e-6 || b.x + b.width <= a.x + 1e-6 || a.y + a.height <= b.y || b.y + b.height <= a.y;
+      expect(disjoint).toBe(true);
     }
   for (const { from, to } of edges) {
     const above = layout.boxes.get(from);
@@ -36,7 +36,7 @@ test.each([1, 2, 3, 4, 5])("no two cards overlap and every edge goes down (seed 
   }
 });
 
-test("everything lies inside of the page", () => {
+test("keeps all cards within the page", () => {
   const { boxes, edges } = randomGraph(40, 9);
   const layout = layOut(boxes, edges);
   for (const { x, y, width, height } of layout.boxes.values()) {
@@ -47,7 +47,7 @@ test("everything lies inside of the page", () => {
   }
 });
 
-test("the same graph is laid out the same, and a cycle of folded groups does no harm", () => {
+test("is deterministic and supports cycles of folded groups", () => {
   const { boxes, edges } = randomGraph(30, 3);
   expect(layOut(boxes, edges)).toEqual(layOut(boxes, edges));
   const cyclic = [...edges, { from: "n9", to: "n2" }];
@@ -55,7 +55,7 @@ test("the same graph is laid out the same, and a cycle of folded groups does no 
   expect(layOut([], []).boxes.size).toBe(0);
 });
 
-test("300 cards are laid out well within a frame budget of a quarter second", () => {
+test("lays out 300 cards in less than 250 ms", () => {
   const { boxes, edges } = randomGraph(300, 4);
   layOut(boxes, edges);
   const started = performance.now();
@@ -63,7 +63,7 @@ test("300 cards are laid out well within a frame budget of a quarter second", ()
   expect(performance.now() - started).toBeLessThan(250);
 });
 
-test("a route begins at its first point", () => {
+test("starts a path at its first point", () => {
   expect(routePath([])).toBe("");
   expect(routePath([{ x: 1, y: 2 }, { x: 3, y: 4 }])).toMatch(/^M1.0 2.0C/);
 });
@@ -80,7 +80,7 @@ function layers(count: number): GraphView {
   return { hash: "", function: "main", nodes };
 }
 
-test("a big graph starts folded to what fits a page, a small one does not", () => {
+test("folds a large graph initially to fit a page, and not a small one", () => {
   const big = layers(16);
   const shown = fold(big, foldedAtFirst(big));
   expect(shown.cards.length).toBeLessThanOrEqual(28);
@@ -88,7 +88,7 @@ test("a big graph starts folded to what fits a page, a small one does not", () =
   expect(foldedAtFirst({ hash: "", function: "main", nodes: [node(0, [], []), node(1, ["a"], [0])] }).size).toBe(0);
 });
 
-test("folding keeps each value in exactly one card, and no edge from a card to itself", () => {
+test("keeps each value in exactly one card, without edges from a card to itself", () => {
   const view = layers(3);
   const shown = fold(view, new Set(["encoder/layer.1", "encoder/layer.2/mlp"]));
   const members = shown.cards.flatMap((card) => card.members.map((member) => member.uid));

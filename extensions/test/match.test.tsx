@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Matching, places } from "../core/panels/match";
+import { Matching, occurrences } from "../core/panels/match";
 import type { MatchView } from "../core/protocol";
 
 const MATCH: MatchView = {
@@ -12,8 +12,8 @@ const MATCH: MatchView = {
     { program: "    C[i1, j1] = C[i1, j1] + A[i1, 0] * B[j1, 0]", pattern: "    C[i, j] = C[i, j] + A[i, 0] * B[0, j]", marks: [1] },
   ],
   mismatches: [
-    { kind: "extent", program: "24", pattern: "32", message: "loop 'j1' has 24 iterations, 32 are needed" },
-    { kind: "access", program: "B[j1, 0]", pattern: "B[0, j]", message: "B is read down its columns" },
+    { kind: "extent", program: "24", pattern: "32", message: "loop 'j1' has extent 24; expected 32" },
+    { kind: "access", program: "B[j1, 0]", pattern: "B[0, j]", message: "B is read in column-major order" },
   ],
 };
 
@@ -29,27 +29,27 @@ afterEach(() => {
   page.remove();
 });
 
-test("every difference is marked on both sides and numbered", () => {
+test("marks and numbers every mismatch on both sides", () => {
   render(<Matching match={MATCH} />, page);
   expect([...page.querySelectorAll("mark")].map((mark) => mark.textContent)).toEqual(["24", "32", "B[j1, 0]", "B[0, j]"]);
   expect([...page.querySelectorAll("sup")].map((mark) => mark.textContent)).toEqual(["1", "2"]);
   expect([...page.querySelectorAll(".tw-match-list li")].map((item) => item.textContent)).toEqual([
-    "extent loop 'j1' has 24 iterations, 32 are needed",
-    "access B is read down its columns",
+    "extent loop 'j1' has extent 24; expected 32",
+    "access B is read in column-major order",
   ]);
-  expect(page.textContent).toContain("2 differences keep it from matching.");
+  expect(page.textContent).toContain("2 mismatches between the loops and the intrinsic.");
 });
 
-test("a match without differences says so", () => {
+test("reports a match without mismatches", () => {
   render(<Matching match={{ ...MATCH, mismatches: [], rows: MATCH.rows.map((row) => ({ ...row, marks: [] })) }} />, page);
-  expect(page.textContent).toContain("The loops are what the instruction computes.");
+  expect(page.textContent).toContain("The loops match the intrinsic.");
   expect(page.querySelector("mark")).toBeNull();
 });
 
-test("marked places never overlap", () => {
-  expect(places("A[i, k] * A[i, k]", ["A[i, k]", "i, k"])).toEqual([[0, 7]]);
-  expect(places("no such", ["part", ""])).toEqual([]);
-  expect(places("a b c", ["c", "a"])).toEqual([
+test("finds occurrences without overlap", () => {
+  expect(occurrences("A[i, k] * A[i, k]", ["A[i, k]", "i, k"])).toEqual([[0, 7]]);
+  expect(occurrences("none", ["part", ""])).toEqual([]);
+  expect(occurrences("a b c", ["c", "a"])).toEqual([
     [0, 1],
     [4, 5],
   ]);

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { enclosing, headerOf, readPane, spanAt } from "../core/pane";
+import { definitionOf, enclosing, readPane, spanAt } from "../core/pane";
 import { LOOPS, makePane } from "../dev/fixture";
 
 const { pane, buffer } = makePane("f", LOOPS, "loop", 0);
 const model = readPane(pane, buffer);
 const lineOf = (text: string): number => model.lines.findIndex((line) => line.includes(text));
 
-test("loops nest as they are indented", () => {
-  const names = model.scopes.map((scope) => `${"  ".repeat(scope.depth)}${scope.note?.name ?? ""}`);
+test("nests scopes by indentation", () => {
+  const names = model.scopes.map((scope) => `${"  ".repeat(scope.depth)}${scope.header?.name ?? ""}`);
   expect(names.slice(0, 7)).toEqual([
     "i_0",
     "  j_0",
@@ -20,25 +20,25 @@ test("loops nest as they are indented", () => {
   expect(names[7]).toBe("    i_1");
 });
 
-test("a click on a header selects its loop, one on the body the block", () => {
+test("finds the loop at its header and the block in its body", () => {
   const header = lineOf("for k_0");
   expect(spanAt(model, header, 20)?.uid).toBe(header + 1);
   expect(spanAt(model, header, 2)?.uid).toBe(header + 1);
   expect(spanAt(model, lineOf("acc[i, j] = acc"), 60)?.kind).toBe("block");
 });
 
-test("outside of everything there is nothing", () => {
+test("finds no span outside of all scopes", () => {
   expect(spanAt(model, 0, 0)).toBeNull();
   expect(enclosing(model, lineOf("def fused"))).toBeNull();
 });
 
-test("the header of a thing is where it is defined", () => {
+test("finds the definition of a part", () => {
   const line = lineOf("for j_0");
-  expect(headerOf(model, line + 1)?.line).toBe(line);
-  expect(headerOf(model, 99_999)).toBeNull();
+  expect(definitionOf(model, line + 1)?.line).toBe(line);
+  expect(definitionOf(model, 99_999)).toBeNull();
 });
 
-test("a span of an unknown kind is an error, not a guess", () => {
+test("rejects a span of unknown kind", () => {
   const data = new DataView(Int32Array.from([17, 1, 1, 0, 0, 0, 1]).buffer);
-  expect(() => readPane(pane, data)).toThrow("span kind 17");
+  expect(() => readPane(pane, data)).toThrow("unknown span kind 17");
 });

@@ -3,14 +3,14 @@ import { paneOf } from "../core/store";
 import { connected, FakeKernel } from "./helpers";
 import { Store } from "../core/store";
 
-test("a page begins with hello", () => {
+test("sends hello first", () => {
   const kernel = new FakeKernel();
   const store = new Store(kernel);
-  expect(kernel.sent).toEqual([{ type: "hello", version: 1, id: 1 }]);
+  expect(kernel.sent).toEqual([{ type: "hello", version: 2, id: 1 }]);
   expect(store.state.value.connected).toBe(false);
 });
 
-test("sections that do not come stay as they are", () => {
+test("keeps the sections that an update omits", () => {
   const { kernel, store } = connected();
   const before = store.state.value;
   store.select({ kind: "loop", function: "fused_matmul_add_gelu", uid: 12 });
@@ -22,28 +22,28 @@ test("sections that do not come stay as they are", () => {
   expect(after.waiting).toBe(0);
 });
 
-test("panes gather by hash, so that an undo needs no text", () => {
+test("caches panes by hash, so that an undo needs no text", () => {
   const { kernel, store } = connected();
   const old = paneOf(store.state.value, "main");
   const items = store.state.value.functions;
-  kernel.answer({ functions: items.map((item) => ({ ...item, hash: "none yet" })) });
+  kernel.answer({ functions: items.map((item) => ({ ...item, hash: "missing" })) });
   expect(paneOf(store.state.value, "main")).toBeNull();
   kernel.answer({ functions: items });
   expect(paneOf(store.state.value, "main")).toBe(old);
 });
 
-test("an edit is sent with the head that was seen", () => {
+test("sends an edit with the displayed head", () => {
   const { kernel, store } = connected();
   store.apply("c1", { factors: "(None, 4)" });
   expect(kernel.last()).toMatchObject({ type: "apply", key: "c1", head: store.state.value.history.head });
-  store.travel("undo");
-  expect(kernel.last()).toMatchObject({ type: "travel", how: "undo", head: store.state.value.history.head });
+  store.navigate("undo");
+  expect(kernel.last()).toMatchObject({ type: "navigate", action: "undo", head: store.state.value.history.head });
 });
 
-test("another version of the protocol is told, not guessed at", () => {
+test("rejects updates of another protocol version", () => {
   const { kernel, store } = connected();
   const before = store.state.value.trace;
-  kernel.answer({ version: 2, trace: [] });
+  kernel.answer({ version: 1, trace: [] });
   expect(store.state.value.mismatch).toBe(true);
   expect(store.state.value.trace).toBe(before);
 });

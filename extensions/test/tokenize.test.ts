@@ -6,7 +6,7 @@ test("tokens join to the line", () => {
     expect(tokenize(line).map((token) => token.text).join("")).toBe(line);
 });
 
-test("loops, numbers, types and strings are told apart", () => {
+test("distinguishes loops, numbers, types and strings", () => {
   const kinds = new Map(tokenize('for i in vectorized(16): f32("s")').map((token) => [token.text, token.kind]));
   expect(kinds.get("for")).toBe("keyword");
   expect(kinds.get("vectorized")).toBe("loop");
@@ -20,20 +20,20 @@ test("a name that contains a keyword is a name", () => {
   expect(tokenize("x1").map((token) => token.text)).toEqual(["x1"]);
 });
 
-test("assembly colours opcodes and registers", () => {
+test("highlights opcodes and registers in assembly", () => {
   const kinds = tokenize("\tvfmadd231ps\t(%rax), %zmm1, %zmm0", "assembly");
   expect(kinds.find((token) => token.text === "vfmadd231ps")?.kind).toBe("keyword");
   expect(kinds.find((token) => token.text === "%zmm1")?.kind).toBe("type");
 });
 
-test("LLVM colours values, types and functions", () => {
+test("highlights values, types and functions in LLVM", () => {
   const kinds = new Map(tokenize("%3 = call <8 x float> @f(ptr %p)", "llvm").map((token) => [token.text, token.kind]));
   expect(kinds.get("%3")).toBe("name");
   expect(kinds.get("<8 x float>")).toBe("type");
   expect(kinds.get("@f")).toBe("call");
 });
 
-test("PTX: comments begin with slashes, instructions have dots, a semicolon ends nothing but them", () => {
+test("supports the comments, dotted opcodes and semicolons of PTX", () => {
   const kinds = (line: string): string[] => tokenize(line, "assembly").map((token) => `${token.kind}:${token.text}`);
   expect(kinds("// a comment; all of it")).toEqual(["comment:// a comment; all of it"]);
   expect(kinds("\t@%p1 bra.uni $L1;")).toContain("keyword:bra.uni");

@@ -1,10 +1,10 @@
-// The notebook's shell (anywidget): a model's comm as the transport, one store for all its views.
+// The notebook widget (anywidget): the comm of a model is the transport, and its views share one store.
 import "../core/style/index.css";
 import { mount } from "../core/app";
 import type { Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
 
-/** What is used of an anywidget model. */
+/** The part of an anywidget model that is used here. */
 interface Model {
   get(name: "_height"): number;
   send(content: unknown): void;
@@ -21,8 +21,8 @@ function transport(model: Model): Transport {
 }
 
 function storeOf(model: Model): Store {
-  const known = stores.get(model);
-  if (known) return known;
+  const existing = stores.get(model);
+  if (existing) return existing;
   const store = new Store(transport(model));
   stores.set(model, store);
   return store;

@@ -1,4 +1,4 @@
-"""Read-only questions about loop-level programs."""
+"""Read-only analyses of loop-level programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .dataflow import consumers, producers, read_buffers, written_buffers
 from .dependences import (
     OWN,
     Conflict,
-    access_spans,
+    access_intervals,
+    bound_kinds,
     conflicts,
     covered_inside,
     feeds,
-    feeds_kind,
     finished_inside,
     implied_by_domain,
     is_private,
@@ -20,40 +20,40 @@ from .dependences import (
     loops_inside,
     reduction_update,
     region_at,
-    writes_apart,
+    writes_disjoint,
     written_at,
 )
-from .digits import determined
+from .facts_at import assuming, within_loop, within_loops
+from .intervals import Interval, covers, interval_of, union, within_dimension
+from .iter_map import injective_in
 from .pattern import PatternKind, pattern_kind
-from .places import assuming, conjuncts, within_loop, within_loops
 from .regions import with_regions
-from .spans import Span, covers, span_of, union, within_dimension
 from .tree import Tree, block_stores, tree_of
 
 __all__ = [
     "OWN",
     "Access",
     "Conflict",
+    "Interval",
     "PatternKind",
-    "Span",
     "Tree",
-    "access_spans",
+    "access_intervals",
     "accesses",
     "assuming",
     "bindings_of",
     "block_stores",
+    "bound_kinds",
     "conflicts",
-    "conjuncts",
     "consumers",
     "covered_inside",
     "covers",
-    "determined",
     "feeds",
-    "feeds_kind",
     "finished_inside",
     "flops",
     "footprint",
     "implied_by_domain",
+    "injective_in",
+    "interval_of",
     "is_plain",
     "is_private",
     "is_reduction",
@@ -67,7 +67,6 @@ __all__ = [
     "reduction_update",
     "region_at",
     "size_in_bytes",
-    "span_of",
     "tree_of",
     "union",
     "with_regions",
@@ -75,7 +74,7 @@ __all__ = [
     "within_loop",
     "within_loops",
     "writes",
-    "writes_apart",
+    "writes_disjoint",
     "written_at",
     "written_buffers",
 ]

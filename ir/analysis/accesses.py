@@ -1,4 +1,4 @@
-"""What a block reads and writes, in terms of its own iterations or of the loops around it."""
+"""Reads and writes of blocks, over iteration variables or over the enclosing loop variables."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..symbolic import Expr, Var, substitute
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """One load or store.
+    """A load or store.
 
     Parameters
     ----------
     block : Block
-        The block it is in.
+        The block that contains the access.
     buffer : Buffer
-        The buffer.
+        The accessed buffer.
     indices : tuple of Expr
-        Its indices, over iteration variables and variables bound inside the block's body; those of
-        blocks inside it are replaced by their bindings.
+        The indices, over the iteration variables of the block and variables bound in its body.
+        Iteration variables of nested blocks are replaced by their bindings.
     inner : Mapping[Var, Expr]
-        The variables bound inside the body, with their extents.
+        The variables bound in the body, with their extents.
     writes : bool
-        Whether it is a store.
+        Whether the access is a store.
     """
 
     block: Block
@@ -36,24 +36,24 @@ class Access:
     writes: bool
 
     def bound(self) -> tuple[Expr, ...]:
-        """The indices over the variables of the loops around the block."""
+        """Return the indices over the variables of the loops around the block."""
         bindings = bindings_of(self.block)
         return tuple(substitute(i, bindings) for i in self.indices)
 
 
 def bindings_of(block: Block) -> dict[Var, Expr]:
-    """Give the bindings of a block's iteration variables."""
+    """Return the bindings of a block's iteration variables."""
     return {v.var: v.binding for v in block.iters}
 
 
 def accesses(block: Block) -> tuple[Access, ...]:
-    """Give the loads and stores of a block, its initialisation included, in program order."""
+    """Return the loads and stores of a block, including its init, in program order."""
     parts = () if block.init is None else (block.init,)
     return tuple(a for part in (*parts, block.body) for a in _in(part, block, {}, {}))
 
 
 def reads(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
-    """Give the loads of a block, of one buffer or of all, that are not of its own accumulator."""
+    """Return the loads of a block from one or all buffers, except loads of its accumulator."""
     own = {(a.buffer, a.indices) for a in accesses(block) if a.writes}
     return tuple(
         a
@@ -65,7 +65,7 @@ def reads(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
 
 
 def writes(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
-    """Give the stores of a block, to one buffer or to all, one for each place."""
+    """Return the stores of a block to one or all buffers, without repeated indices."""
     found = {
         (a.buffer, a.indices): a
         for a in accesses(block)
@@ -77,7 +77,7 @@ def writes(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
 def _in(
     statement: Stmt, block: Block, inner: Mapping[Var, Expr], bound: Mapping[Var, Expr]
 ) -> Iterator[Access]:
-    """Iterate accesses; ``bound`` are the iteration variables of the blocks between."""
+    """Yield accesses; ``bound`` maps the iteration variables of nested blocks to bindings."""
 
     def access(buffer: Buffer, indices: tuple[Expr, ...], *, writes: bool) -> Access:
         at = tuple(substitute(i, bound) for i in indices) if bound else indices
@@ -103,7 +103,7 @@ def _in(
 
 
 def is_plain(block: Block) -> bool:
-    """Whether the body is straight-line code: stores, without loops, branches or lets."""
+    """Return whether a block is straight-line code: no loops, branches, lets, or blocks."""
     parts = [block.body] if block.init is None else [block.init, block.body]
     return all(
         not isinstance(s, For | If | Let | Block) for part in parts for s in _statements(part)

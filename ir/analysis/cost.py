@@ -1,4 +1,4 @@
-"""What a function does and touches, as symbolic counts."""
+"""Symbolic costs of functions: operations, accessed bytes, and memory of temporaries."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ..loop.nodes import (
 from ..loop.visit import walk, walk_element
 from ..symbolic import Expr, Var, as_expr, ceildiv, maximum, product, substitute, total
 from .accesses import accesses, bindings_of
-from .digits import determined
-from .places import within_loop
+from .facts_at import within_loop
+from .iter_map import injective_in
 from .tree import Tree, tree_of
 
 _ZERO = as_expr(0)
 
 
 def flops(function: PrimFunc) -> Expr:
-    """Count the arithmetic operations on elements: one for each operator that runs.
+    """Return the number of executed arithmetic operations on elements.
 
-    Iterations that guards cut off do not count; iterations that run twice, as where tiles of a
-    producer overlap, count twice. A function such as ``exp`` counts one.
+    Iterations masked by guards do not count. Repeated iterations, such as overlapping tiles of a
+    producer, count repeatedly. A function such as ``exp`` counts as one operation.
 
     Examples
     --------
@@ -44,11 +44,11 @@ def flops(function: PrimFunc) -> Expr:
     n * 16
     """
     tree = tree_of(function)
-    return total(tuple(_iterations(tree, b) * _operations(b) for b in tree.inner_blocks()))
+    return total(tuple(_iterations(tree, b) * _operations(b) for b in tree.leaf_blocks()))
 
 
 def _iterations(tree: Tree, block: Block) -> Expr:
-    """How often a block's body runs, by the loops around it and around the blocks it is in."""
+    """Return the number of executions of a block, from all loops and blocks around it."""
     bindings = [v.binding for v in block.iters]
     ranges: dict[Var, Expr] = {}
     for above in tree.ancestors(block):
@@ -61,7 +61,7 @@ def _iterations(tree: Tree, block: Block) -> Expr:
     facts = tree.function.facts
     for variable, extent in ranges.items():
         facts = within_loop(facts, variable, extent)
-    once = len(determined(bindings, ranges, facts)) == len(ranges)
+    once = len(injective_in(bindings, ranges, facts)) == len(ranges)
     if once and not any(isinstance(s, If) for s in tree.ancestors(block)):
         return product(tuple(v.extent for v in block.iters))
     return product(tuple(ranges.values()))
@@ -77,12 +77,12 @@ def _element(element: Element) -> int:
 
 
 def size_in_bytes(buffer: Buffer) -> Expr:
-    """Give the bytes of a buffer's elements, rounded up to whole bytes."""
+    """Return the size of a buffer, rounded up to whole bytes."""
     return ceildiv(product(buffer.shape) * buffer.dtype.bits, 8)
 
 
 def footprint(function: PrimFunc) -> Expr:
-    """Give the bytes of all parameters that a function touches: what it has to move at least.
+    """Return the size in bytes of all accessed parameters, a lower bound of the memory traffic.
 
     Examples
     --------
@@ -94,15 +94,15 @@ def footprint(function: PrimFunc) -> Expr:
     >>> footprint(b.finish())
     64
     """
-    touched = {a.buffer for b in tree_of(function).leaf_blocks() for a in accesses(b)}
+    accessed = {a.buffer for b in tree_of(function).outermost_blocks() for a in accesses(b)}
     buffers = (p.buffer for p in function.params if isinstance(p, BufferParam))
-    return total(tuple(size_in_bytes(b) for b in buffers if b in touched))
+    return total(tuple(size_in_bytes(b) for b in buffers if b in accessed))
 
 
 def live_ranges(function: PrimFunc) -> dict[Buffer, tuple[int, int]]:
-    """Give the first and last block, by number in program order, that touches each temporary."""
+    """Return the first and last block that access each temporary, as positions of the blocks."""
     tree = tree_of(function)
-    numbers = {block: k for k, block in enumerate(tree.leaf_blocks())}
+    numbers = {block: k for k, block in enumerate(tree.outermost_blocks())}
     found: dict[Buffer, tuple[int, int]] = {}
     for buffer in function.buffers:
         users = [b for b in numbers if any(a.buffer is buffer for a in accesses(b))]
@@ -113,9 +113,9 @@ def live_ranges(function: PrimFunc) -> dict[Buffer, tuple[int, int]]:
 
 
 def peak_bytes(function: PrimFunc) -> Expr:
-    """Give the most bytes that temporaries need at one time, at their full shapes."""
+    """Return the maximal number of bytes of temporaries live at one time, at their full shapes."""
     ranges = live_ranges(function)
-    count = len(tree_of(function).leaf_blocks())
+    count = len(tree_of(function).outermost_blocks())
     at_once = [
         total(tuple(size_in_bytes(b) for b, (first, last) in ranges.items() if first <= k <= last))
         for k in range(count)

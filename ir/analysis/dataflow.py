@@ -1,4 +1,4 @@
-"""Which blocks feed which."""
+"""Producers and consumers of blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .tree import Tree, block_stores
 
 
 def read_buffers(block: Block) -> frozenset[Buffer]:
-    """Give the buffers that a block loads from, its own accumulator included."""
+    """Return the buffers that a block loads from, including its accumulator."""
     found = {load.buffer for load in loads(block.body)}
     if block.init is not None:
         found |= {load.buffer for load in loads(block.init)}
@@ -16,21 +16,25 @@ def read_buffers(block: Block) -> frozenset[Buffer]:
 
 
 def written_buffers(block: Block) -> frozenset[Buffer]:
-    """Give the buffers that a block stores to."""
+    """Return the buffers that a block stores to."""
     return frozenset(store.buffer for store in block_stores(block))
 
 
 def producers(tree: Tree, block: Block) -> tuple[Block, ...]:
-    """Give the other blocks that write what a block reads, in program order."""
+    """Return the other blocks that write buffers which a block reads, in program order."""
     read = read_buffers(block)
     return tuple(
-        b for b in tree.leaf_blocks() if b is not block and not read.isdisjoint(written_buffers(b))
+        b
+        for b in tree.outermost_blocks()
+        if b is not block and not read.isdisjoint(written_buffers(b))
     )
 
 
 def consumers(tree: Tree, block: Block) -> tuple[Block, ...]:
-    """Give the other blocks that read what a block writes, in program order."""
+    """Return the other blocks that read buffers which a block writes, in program order."""
     written = written_buffers(block)
     return tuple(
-        b for b in tree.leaf_blocks() if b is not block and not written.isdisjoint(read_buffers(b))
+        b
+        for b in tree.outermost_blocks()
+        if b is not block and not written.isdisjoint(read_buffers(b))
     )

@@ -1,8 +1,8 @@
-"""Whether the iterations of a loop may run in any order, or at the same time.
+"""Dependences between the iterations of a loop.
 
-A block instance is a function of its iteration variables: running it again does no harm. What can
-go wrong is told here, as data: two iterations that write one element, or an iteration that reads
-what another one writes.
+The iterations of a loop may run in any order, or in parallel, unless two iterations write the same
+element or an iteration reads an element that another one writes. These conflicts are reported as
+data. An instance of a block is determined by its iteration variables, so repeating it is legal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..symbolic import (
     Facts,
     Var,
     any_of,
+    conjuncts,
     const_value,
     eq,
     free_vars,
@@ -28,24 +29,24 @@ from ..symbolic import (
     var,
 )
 from .accesses import Access, accesses, reads, writes
-from .digits import determined
-from .places import assuming, conjuncts, within_loops
-from .spans import Span, covers, span_of, union
+from .facts_at import assuming, within_loops
+from .intervals import Interval, covers, interval_of, union
+from .iter_map import injective_in
 from .tree import Tree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conflict:
-    """Why iterations of a loop are not independent.
+    """A dependence between iterations of a loop.
 
     Parameters
     ----------
     reason : str
-        In words, with names.
+        The description, with the names of loop, block, and buffer.
     block : Block
-        The block at fault.
+        The block with the conflicting access.
     buffer : Buffer
-        The buffer through which the iterations meet.
+        The buffer that carries the dependence.
     """
 
     reason: str
@@ -54,22 +55,21 @@ class Conflict:
 
 
 def feeds(loop: For, block: Block) -> tuple[Var, ...]:
-    """Give the iteration variables of a block whose bindings depend on a loop."""
+    """Return the iteration variables of a block whose bindings depend on a loop."""
     return tuple(v.var for v in block.iters if loop.var in free_vars(v.binding))
 
 
-def feeds_kind(loop: For, block: Block) -> frozenset[str]:
-    """Give the kinds of the iteration variables that depend on a loop.
+def bound_kinds(loop: For, block: Block) -> frozenset[str]:
+    """Return the kinds of the iteration variables whose bindings depend on a loop.
 
-    Examples
-    --------
-    A loop over the rows of a matmul feeds a spatial iteration, one over its depth a reduction.
+    For a matmul, a loop over rows binds a spatial variable, and a loop over the depth binds a
+    reduce variable.
     """
     return frozenset(v.kind for v in block.iters if loop.var in free_vars(v.binding))
 
 
 def is_reduction(block: Block) -> bool:
-    """Whether a block has reduction iterations."""
+    """Return whether a block has reduce variables."""
     return any(v.kind == "reduce" for v in block.iters)
 
 
@@ -77,9 +77,9 @@ _COMMUTATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
 def reduction_update(block: Block) -> tuple[Store, Binary] | None:
-    """Give the update of a reduction block: ``C[idx] = C[idx] op value``.
+    """Return the update ``C[idx] = C[idx] op value`` of a reduction block and its value.
 
-    None if the body is anything else, such as an update that does not commute.
+    Return None for any other body, such as an update with a non-commutative operator.
     """
     body = block.body
     if not isinstance(body, Store) or not isinstance(body.value, Binary):
@@ -94,7 +94,7 @@ def reduction_update(block: Block) -> tuple[Store, Binary] | None:
 
 
 def implied_by_domain(block: Block, facts: Facts) -> bool:
-    """Whether a block's predicate only keeps its iterations inside their extents."""
+    """Return whether the predicate of a block follows from the domain of its variables."""
     inside = {v.binding < v.extent for v in block.iters} | {v.binding >= 0 for v in block.iters}
     rest = [part for part in conjuncts(block.predicate) if part not in inside]
     if not rest:
@@ -103,41 +103,40 @@ def implied_by_domain(block: Block, facts: Facts) -> bool:
     return all(is_proved(part, known) for part in rest)
 
 
-# ---------------------------------------------------------------- covering
-
-
 def loops_inside(tree: Tree, outer: For, block: Block) -> tuple[For, ...]:
-    """Give the loops around a block that are inside another loop, outermost first."""
+    """Return the loops around a block and inside of ``outer``, outermost first."""
     above = tree.loops_above(block)
     return above[above.index(outer) + 1 :]
 
 
-def access_spans(access: Access, inner: tuple[For, ...], facts: Facts) -> tuple[Span | None, ...]:
-    """Bound an access over some loops around its block."""
+def access_intervals(
+    access: Access, inner: tuple[For, ...], facts: Facts
+) -> tuple[Interval | None, ...]:
+    """Return the interval of each index of an access over some loops around its block."""
     ranges = {loop.var: loop.extent for loop in inner} | dict(access.inner)
     known = within_loops(facts, inner)
-    return tuple(span_of(index, ranges, known) for index in access.bound())
+    return tuple(interval_of(index, ranges, known) for index in access.bound())
 
 
 def region_at(
     tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
-) -> tuple[Span, ...] | None:
-    """Bound several accesses to one buffer over one iteration of a loop; None if unbounded."""
-    each = [access_spans(a, loops_inside(tree, loop, a.block), facts) for a in found]
-    joined: list[Span] = []
+) -> tuple[Interval, ...] | None:
+    """Return the region of accesses to one buffer in an iteration of a loop; None if unbounded."""
+    each = [access_intervals(a, loops_inside(tree, loop, a.block), facts) for a in found]
+    joined: list[Interval] = []
     for dimension in zip(*each, strict=True):
         known = [s for s in dimension if s is not None]
-        span = union(known, facts) if len(known) == len(dimension) else None
-        if span is None:
+        interval = union(known, facts) if len(known) == len(dimension) else None
+        if interval is None:
             return None
-        joined.append(span)
+        joined.append(interval)
     return tuple(joined)
 
 
 def covered_inside(tree: Tree, loop: For, reader: Block, buffer: Buffer) -> bool:
-    """Whether what a block reads of a buffer is written before it in the same iteration.
+    """Return whether a block reads only elements written earlier in the same loop iteration.
 
-    Reductions that write it have to be finished in the iteration.
+    Reductions that write the buffer must start and end within the iteration.
     """
     facts = tree.facts(loop.body)
     writers = [
@@ -153,17 +152,17 @@ def covered_inside(tree: Tree, loop: For, reader: Block, buffer: Buffer) -> bool
 
 
 def finished_inside(tree: Tree, loop: For, writer: Block) -> bool:
-    """Whether every reduction of a block starts and ends within one iteration of a loop."""
+    """Return whether the reduction of a block starts and ends within one iteration of a loop."""
     inside = loops_inside(tree, loop, writer)
     outside = [x for x in tree.loops_above(writer) if x not in inside]
-    return not any("reduce" in feeds_kind(x, writer) for x in outside)
+    return not any("reduce" in bound_kinds(x, writer) for x in outside)
 
 
-def written_at(tree: Tree, loop: For, writer: Block, buffer: Buffer) -> tuple[Span, ...] | None:
-    """Give the box of a buffer that a block writes completely in one iteration of a loop.
+def written_at(tree: Tree, loop: For, writer: Block, buffer: Buffer) -> tuple[Interval, ...] | None:
+    """Return the region that a block writes completely in one iteration of a loop.
 
-    None where the box has holes, or the block runs only under a condition. The box may hang over
-    the block's own extents, where nothing is written.
+    Return None if the region has gaps or the block is conditional. The region may extend past the
+    domain of the block, where nothing is written.
     """
     facts = tree.facts(loop.body)
     inside = loops_inside(tree, loop, writer)
@@ -172,15 +171,15 @@ def written_at(tree: Tree, loop: For, writer: Block, buffer: Buffer) -> tuple[Sp
         return None
     if not implied_by_domain(writer, within_loops(facts, inside)) or not _always(tree, writer):
         return None
-    moving = frozenset(x.var for x in inside) | frozenset(found[0].inner)
-    used = [v for index in found[0].bound() for v in free_vars(index) & moving]
+    varying = frozenset(x.var for x in inside) | frozenset(found[0].inner)
+    used = [v for index in found[0].bound() for v in free_vars(index) & varying]
     if len(used) > len(set(used)):
         return None
     return region_at(tree, loop, found, facts)
 
 
 def _always(tree: Tree, block: Block) -> bool:
-    """Whether all that a block holds runs: no branches, and only guards against overhang."""
+    """Return whether a block has no branches, and nested blocks only predicates of their domain."""
     return not any(
         isinstance(s, If)
         or (isinstance(s, Block) and s is not block and not implied_by_domain(s, tree.facts(s)))
@@ -194,17 +193,14 @@ def _is_conditional(tree: Tree, loop: For, block: Block) -> bool:
 
 
 def _covers_all(
-    given: tuple[Span, ...], needed: tuple[Span, ...], buffer: Buffer, facts: Facts
+    given: tuple[Interval, ...], needed: tuple[Interval, ...], buffer: Buffer, facts: Facts
 ) -> bool:
     sides = zip(given, needed, buffer.shape, strict=True)
     return all(covers(g, n, facts, size) for g, n, size in sides)
 
 
-# ---------------------------------------------------------------- conflicts
-
-
 OWN: Final = frozenset({"local", "fragment"})
-"""Scopes of which every thread has its own memory."""
+"""The memory scopes that are private to each thread."""
 
 
 def conflicts(
@@ -215,21 +211,32 @@ def conflicts(
     own: frozenset[Scope] = OWN,
     common: frozenset[Scope] = frozenset(),
 ) -> Iterator[Conflict]:
-    """Find what keeps the iterations of a loop from running in any order or at once.
+    """Yield the conflicts that prevent reordering or parallel execution of a loop.
 
-    Iterations are independent where no two write one element of a buffer that outlives an
-    iteration, and none reads what another one writes. A temporary all of whose uses are inside
-    the loop, each read written before in the same iteration, is private to the iteration; with
-    ``lanes``, where iterations become lanes of a vector, nothing is. Every iteration has its own
-    memory of the scopes ``own``, however much, and none of the scopes ``common``.
+    Iterations are independent if no two of them write the same element of a shared buffer, and
+    none reads an element that another one writes. A temporary is private to an iteration if all
+    its uses are inside the loop and every read follows a write in the same iteration.
+
+    Parameters
+    ----------
+    tree : Tree
+        The index of the function.
+    loop : For
+        The loop.
+    lanes : bool
+        Whether iterations become lanes of a vector; then no temporary is private.
+    own : frozenset of Scope
+        The memory scopes that are private to each iteration, for temporaries of any size.
+    common : frozenset of Scope
+        The memory scopes that are shared by all iterations.
     """
     blocks = list(tree.blocks_in(loop.body))
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
             shared = lanes or buffer.scope in common or not is_private(tree, loop, buffer, own)
-            if shared and not writes_apart(tree, loop, block, buffer):
+            if shared and not writes_disjoint(tree, loop, block, buffer):
                 yield Conflict(
-                    f"iterations of {loop.var.name!r} write the same elements of "
+                    f"iterations of loop {loop.var.name!r} may write the same elements of "
                     f"{buffer.name!r} in block {block.name!r}",
                     block,
                     buffer,
@@ -243,14 +250,14 @@ def _foreign_reads(tree: Tree, loop: For, block: Block, blocks: list[Block]) -> 
         if buffer in written and not covered_inside(tree, loop, block, buffer):
             yield Conflict(
                 f"block {block.name!r} reads elements of {buffer.name!r} that other iterations of "
-                f"{loop.var.name!r} may write",
+                f"loop {loop.var.name!r} may write",
                 block,
                 buffer,
             )
 
 
-def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
-    """Whether iterations of a loop write different elements in a block."""
+def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
+    """Return whether different iterations of a loop write disjoint elements in a block."""
     inside = (loop, *loops_inside(tree, loop, block))
     facts = within_loops(tree.facts(loop.body), inside[1:])
     found = writes(block, buffer)
@@ -258,11 +265,13 @@ def writes_apart(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     if len(found) != 1:
         return False
     indices = found[0].bound()
-    return loop.var in determined(indices, ranges, facts) or _proved_apart(loop, indices, ranges)
+    return loop.var in injective_in(indices, ranges, facts) or _proved_disjoint(
+        loop, indices, ranges
+    )
 
 
-def _proved_apart(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Expr]) -> bool:
-    """Ask the prover whether equal indices mean equal iterations, where all extents are known."""
+def _proved_disjoint(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Expr]) -> bool:
+    """Prove that equal indices imply equal iterations; all extents must be constants."""
     sizes = {v: const_value(extent) for v, extent in ranges.items()}
     used = {v for index in indices for v in index.free}
     if loop.var not in used or any(sizes.get(v, 0) is None for v in used):
@@ -277,23 +286,23 @@ def _proved_apart(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Exp
 
 
 def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN) -> bool:
-    """Whether a temporary is used only inside a loop, and written before every read.
+    """Return whether a temporary is used only inside a loop and written before every read.
 
-    What an iteration writes has to be of constant size, or the scope one of ``own``: else lowering
-    would leave the iterations one place for it.
+    The region written by an iteration must have a constant size, or the scope must be in ``own``;
+    otherwise lowering allocates the temporary once for all iterations.
     """
     if buffer not in tree.function.buffers:
         return False
-    users = [b for b in tree.leaf_blocks() if any(a.buffer is buffer for a in accesses(b))]
+    users = [b for b in tree.outermost_blocks() if any(a.buffer is buffer for a in accesses(b))]
     if not all(tree.contains(loop, b) for b in users):
         return False
-    if buffer.scope not in own and not _is_constant_box(tree, loop, users, buffer):
+    if buffer.scope not in own and not _has_constant_size(tree, loop, users, buffer):
         return False
     readers = [b for b in users if reads(b, buffer)]
     return all(covered_inside(tree, loop, b, buffer) for b in readers)
 
 
-def _is_constant_box(tree: Tree, loop: For, users: list[Block], buffer: Buffer) -> bool:
+def _has_constant_size(tree: Tree, loop: For, users: list[Block], buffer: Buffer) -> bool:
     found = tuple(a for b in users for a in writes(b, buffer))
-    box = region_at(tree, loop, found, tree.facts(loop.body))
-    return box is not None and all(const_value(span.extent) is not None for span in box)
+    region = region_at(tree, loop, found, tree.facts(loop.body))
+    return region is not None and all(const_value(i.extent) is not None for i in region)

@@ -1,4 +1,4 @@
-"""What fusion may do with a function, read off its loops (Relax §4.2, TVM's pattern kinds)."""
+"""Fusion patterns of functions, derived from their loops (Relax §4.2, TVM's OpPatternKind)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from .tree import tree_of
 
 
 class PatternKind(IntEnum):
-    """How a function relates elements of its output to elements of its inputs.
+    """The relation between output elements and input elements of a function.
 
-    The order is the one fusion compares by: a kind absorbs those below it.
+    Fusion compares kinds by their order: a function of one kind can absorb functions of lower
+    kinds.
     """
 
     ELEMENTWISE = 0
-    """Every output element depends on the input elements at the same place."""
+    """Each output element depends on input elements of the same index."""
     BROADCAST = 1
-    """As element-wise, but some inputs lack dimensions, in order."""
+    """Element-wise, with inputs that lack some dimensions but keep the order of the others."""
     INJECTIVE = 2
-    """Every output element is computed from single elements, anywhere: transpose, slice, gather."""
+    """Each output element depends on single elements of any index: transpose, slice, gather."""
     REDUCTION = 3
-    """Outputs combine many elements: sums, softmax, norms."""
+    """Each output element combines many input elements: sums, softmax, norms."""
     OUT_FUSABLE = 4
-    """A contraction of two operands, such as matmul: element-wise steps may follow in its loops."""
+    """A contraction of two operands, such as matmul; element-wise consumers can be fused."""
     OPAQUE = 5
-    """Anything else: ordered iterations, updates in place, blocks in blocks."""
+    """Any other function: ordered iterations, in-place updates, nested blocks."""
 
 
 def pattern_kind(function: PrimFunc) -> PatternKind:
-    """Classify a function for fusion.
+    """Return the fusion pattern of a function.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def pattern_kind(function: PrimFunc) -> PatternKind:
     'INJECTIVE'
     """
     tree = tree_of(function)
-    blocks = tree.leaf_blocks()
+    blocks = tree.outermost_blocks()
     in_place = any(getattr(p, "access", "in") in ("inout", "state") for p in function.params)
     if not blocks or in_place or len(blocks) < len(tree.blocks):
         return PatternKind.OPAQUE
@@ -80,8 +81,8 @@ def _spatial_only(found: tuple[Access, ...]) -> bool:
 
 
 def _plain(indices: tuple[Expr, ...]) -> bool:
-    moving = [i for i in indices if not isinstance(i, Const)]
-    return all(isinstance(i, Var) for i in moving) and len(set(moving)) == len(moving)
+    varying = [i for i in indices if not isinstance(i, Const)]
+    return all(isinstance(i, Var) for i in varying) and len(set(varying)) == len(varying)
 
 
 def _load_kind(load: Access, store: Access) -> PatternKind:
@@ -89,11 +90,11 @@ def _load_kind(load: Access, store: Access) -> PatternKind:
         return PatternKind.ELEMENTWISE
     if not _plain(load.indices):
         return PatternKind.INJECTIVE
-    places = [
+    positions = [
         store.indices.index(i) for i in load.indices if i in store.indices and isinstance(i, Var)
     ]
     known = all(i in store.indices or isinstance(i, Const) for i in load.indices)
-    in_order = known and places == sorted(places)
+    in_order = known and positions == sorted(positions)
     return PatternKind.BROADCAST if in_order else PatternKind.INJECTIVE
 
 

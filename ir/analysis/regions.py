@@ -1,4 +1,4 @@
-"""The regions a block declares, found again from its body."""
+"""Recomputation of the regions that blocks declare, from their bodies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ..loop.nodes import Block, Buffer, Range, Region, Stmt
 from ..loop.visit import transform
 from ..symbolic import Expr, Facts, as_expr
 from .accesses import Access, reads, writes
-from .spans import Span, span_of, union, within_dimension
+from .intervals import Interval, interval_of, union, within_dimension
 
 _ONE = as_expr(1)
 
 
 def with_regions(block: Block) -> Block:
-    """Give a block the regions its body reads and writes; the accumulator is no read.
+    """Return a block with recomputed read and write regions, including nested blocks.
 
-    So get the blocks inside it.
+    Reads of the accumulator do not count as reads.
     """
     init = None if block.init is None else transform(block.init, _refreshed)
     block = replace(block, init=init, body=transform(block.body, _refreshed))
@@ -41,20 +41,20 @@ def _regions(found: Iterable[Access]) -> tuple[Region, ...]:
         else:
             ranges = tuple(Range(i, _ONE) for i in access.indices)
             points.setdefault((access.buffer, access.indices), Region(access.buffer, ranges))
-    return (*points.values(), *(_box(b, accesses) for b, accesses in widened.items()))
+    return (*points.values(), *(_bounding_region(b, found) for b, found in widened.items()))
 
 
-def _box(buffer: Buffer, found: list[Access]) -> Region:
+def _bounding_region(buffer: Buffer, found: list[Access]) -> Region:
     facts = Facts()
-    each = [tuple(span_of(i, a.inner, facts) for i in a.indices) for a in found]
-    spans = (
+    each = [tuple(interval_of(i, a.inner, facts) for i in a.indices) for a in found]
+    intervals = (
         _joined(dimension, size, facts)
         for dimension, size in zip(zip(*each, strict=True), buffer.shape, strict=True)
     )
-    return Region(buffer, tuple(Range(s.start, s.extent) for s in spans))
+    return Region(buffer, tuple(Range(s.start, s.extent) for s in intervals))
 
 
-def _joined(spans: tuple[Span | None, ...], size: Expr, facts: Facts) -> Span:
-    known = [s for s in spans if s is not None]
-    joined = union(known, facts) if len(known) == len(spans) else None
+def _joined(intervals: tuple[Interval | None, ...], size: Expr, facts: Facts) -> Interval:
+    known = [s for s in intervals if s is not None]
+    joined = union(known, facts) if len(known) == len(intervals) else None
     return within_dimension(joined, size, facts)

@@ -1,4 +1,4 @@
-"""A loop-level function indexed: parents, loops and blocks by uid, names, facts by place."""
+"""An index of a loop-level function: parents, loops and blocks by uid, names, facts in scope."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..identity import Uid
 from ..loop.nodes import Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
 from ..loop.visit import children, stores, walk
 from ..symbolic import Facts, Var, free_vars, negate
-from .places import assuming, within_loop
+from .facts_at import assuming, within_loop
 
 
 class Tree:
-    """The index of one function. Get it from :func:`tree_of`, which keeps recent ones."""
+    """The index of one function, obtained from :func:`tree_of`, which caches recent ones."""
 
     __slots__ = (
         "_facts", "_outermost", "_symbols", "blocks", "buffers", "function", "loops", "order",
@@ -21,7 +21,7 @@ class Tree:
     )  # fmt: skip
 
     def __init__(self, function: PrimFunc) -> None:
-        """Walk the function once."""
+        """Index a function in one traversal."""
         self.function = function
         self.parent: dict[Stmt, Stmt] = {}
         self.order: dict[Stmt, int] = {}
@@ -46,14 +46,14 @@ class Tree:
                 self.parent[child] = statement
 
     def ancestors(self, statement: Stmt) -> Iterator[Stmt]:
-        """Iterate what is around a statement, innermost first, itself not included."""
+        """Yield the enclosing statements of a statement, innermost first."""
         above = self.parent.get(statement)
         while above is not None:
             yield above
             above = self.parent.get(above)
 
     def loops_above(self, statement: Stmt) -> tuple[For, ...]:
-        """Give the loops around a statement up to the nearest block, outermost first."""
+        """Return the loops around a statement up to the nearest block, outermost first."""
         found: list[For] = []
         for above in self.ancestors(statement):
             if isinstance(above, Block):
@@ -63,11 +63,11 @@ class Tree:
         return tuple(reversed(found))
 
     def contains(self, outer: Stmt, inner: Stmt) -> bool:
-        """Whether one statement is another or around it."""
+        """Return whether ``inner`` is ``outer`` or is nested in it."""
         return outer is inner or any(a is outer for a in self.ancestors(inner))
 
     def common(self, statements: Iterable[Stmt]) -> Stmt:
-        """Give the innermost statement around all of the given, or the one given alone."""
+        """Return the innermost statement that is or encloses each of the statements."""
         paths = [[*reversed(list(self.ancestors(s))), s] for s in statements]
         shared = self.function.body
         for level in zip(*paths, strict=False):
@@ -76,17 +76,8 @@ class Tree:
             shared = level[0]
         return shared
 
-    def child_towards(self, outer: Stmt, inner: Stmt) -> Stmt:
-        """Give the child of ``outer`` that is ``inner`` or contains it."""
-        below = inner
-        for above in self.ancestors(inner):
-            if above is outer:
-                break
-            below = above
-        return below
-
     def names(self) -> set[str]:
-        """Give every printed name in use."""
+        """Return all names in use."""
         taken = {self.function.name, *(b.name for b in self.buffers.values())}
         taken |= {v.name for v in self.symbols()}
         for statement in self.order:
@@ -98,7 +89,7 @@ class Tree:
         return taken
 
     def symbols(self) -> frozenset[Var]:
-        """Give the symbols of the function's parameters and buffers."""
+        """Return the symbols of the function's parameters and buffers."""
         if self._symbols is None:
             found: set[Var] = set(self.function.scalar_params)
             for buffer in self.buffers.values():
@@ -108,7 +99,7 @@ class Tree:
         return self._symbols
 
     def facts(self, statement: Stmt) -> Facts:
-        """Give what holds at a statement: the function's facts, loop ranges, branch conditions."""
+        """Return the facts in scope at a statement: facts of the function, loops, and branches."""
         known = self._facts.get(statement)
         if known is None:
             known = self._facts[statement] = self._derive(statement)
@@ -135,39 +126,39 @@ class Tree:
                 return outer
 
     def blocks_in(self, statement: Stmt) -> tuple[Block, ...]:
-        """Give the blocks in a statement, or it alone where it is one, in program order.
+        """Return the outermost blocks in a statement, in program order.
 
-        Blocks inside of blocks are not among them: to what is around it, a block is one unit that
-        reads and writes, whatever it holds.
+        If the statement is a block, only this block is returned. Nested blocks are not included:
+        a block is one unit to the statements around it.
         """
         if isinstance(statement, Block):
             return (statement,)
         return tuple(b for child in children(statement) for b in self.blocks_in(child))
 
-    def leaf_blocks(self) -> tuple[Block, ...]:
-        """Give the blocks that are in no other block, in program order."""
+    def outermost_blocks(self) -> tuple[Block, ...]:
+        """Return the blocks that are not nested in a block, in program order."""
         if self._outermost is None:
             self._outermost = self.blocks_in(self.function.body)
         return self._outermost
 
-    def inner_blocks(self) -> tuple[Block, ...]:
-        """Give the blocks that hold no block, in program order."""
+    def leaf_blocks(self) -> tuple[Block, ...]:
+        """Return the blocks without nested blocks, in program order."""
         outer = {self.block_around(b) for b in self.blocks.values()}
         return tuple(b for b in self.blocks.values() if b not in outer)
 
     def block_around(self, statement: Stmt) -> Block | None:
-        """Give the innermost block around a statement, itself not included."""
+        """Return the innermost block that encloses a statement, or None."""
         return next((s for s in self.ancestors(statement) if isinstance(s, Block)), None)
 
     def writers(self, buffer: Buffer) -> tuple[Block, ...]:
-        """Give the blocks with a store to a buffer, in program order."""
+        """Return the outermost blocks with a store to a buffer, in program order."""
         return tuple(
-            b for b in self.leaf_blocks() if any(s.buffer is buffer for s in block_stores(b))
+            b for b in self.outermost_blocks() if any(s.buffer is buffer for s in block_stores(b))
         )
 
 
 def block_stores(block: Block) -> Iterator[Store]:
-    """Iterate the stores of a block, those of its initialisation first."""
+    """Yield the stores of a block, first those of its init."""
     if block.init is not None:
         yield from stores(block.init)
     yield from stores(block.body)
@@ -175,7 +166,7 @@ def block_stores(block: Block) -> Iterator[Store]:
 
 @lru_cache(maxsize=512)
 def tree_of(function: PrimFunc) -> Tree:
-    """Index a function; asking again for the same one is free.
+    """Return the index of a function; results are cached.
 
     Examples
     --------

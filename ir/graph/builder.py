@@ -1,4 +1,4 @@
-"""Write graph-level functions one operator at a time; shapes are deduced as they are written."""
+"""A builder of graph-level functions with shape inference."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import TypeAlias
 
 from ..dtype import bool_, f32, i64
 from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
-from ..loop.nodes import Access, Attribute
-from ..naming import writable
-from ..symbolic import And, Bool, Discharge, Eq, Expr, Facts, Le, Lt, SymInt, as_expr, minimum
+from ..loop.nodes import AccessMode, Attribute
+from ..naming import to_valid_name
+from ..symbolic import (
+    Bool,
+    Discharge,
+    Eq,
+    Expr,
+    Facts,
+    Le,
+    Lt,
+    SymInt,
+    as_expr,
+    conjuncts,
+    minimum,
+)
 from .nodes import (
     Binding,
     Call,
@@ -20,7 +32,7 @@ from .nodes import (
     Info,
     MatchCast,
     Operand,
-    Right,
+    Rhs,
     ScalarLiteral,
     ShapeInfo,
     TensorInfo,
@@ -35,7 +47,7 @@ AttributeArgument: TypeAlias = "Attribute | Sequence[int]"
 
 
 def operand(argument: Argument) -> Operand:
-    """Turn Python numbers into literals and sequences of integers into :class:`Dims`.
+    """Convert a Python number to a literal, and a sequence of integers to :class:`Dims`.
 
     Examples
     --------
@@ -56,9 +68,9 @@ def operand(argument: Argument) -> Operand:
 
 
 def equation(predicate: Bool) -> tuple[Expr, Expr] | None:
-    """Write a comparison as an equation, which ``match_cast`` can check.
+    """Rewrite a comparison as an equation, which ``match_cast`` can check at run time.
 
-    ``a <= b`` is ``min(a, b) == a``. None where there is no such form.
+    ``a <= b`` becomes ``min(a, b) == a``. The result is None for other predicates.
     """
     match predicate:
         case Eq(left=left, right=right):
@@ -72,7 +84,7 @@ def equation(predicate: Bool) -> tuple[Expr, Expr] | None:
 
 
 class GraphBuilder:
-    """Collects parameters and bindings, and makes the function of them.
+    """A builder of one graph-level function from parameters and bindings.
 
     Examples
     --------
@@ -96,28 +108,28 @@ class GraphBuilder:
         self.facts = Facts() if facts is None else facts
 
     def _value(self, name: str, info: Info) -> Value:
-        chosen = fresh_name(writable(name), self._names)
+        chosen = fresh_name(to_valid_name(name), self._names)
         self._names.add(chosen)
         return Value(self._mint(), chosen, info)
 
-    def param(self, name: str, info: Info, access: Access = "in") -> Value:
+    def param(self, name: str, info: Info, access: AccessMode = "in") -> Value:
         """Add a parameter."""
         value = self._value(name, info)
         self._params.append(GraphParam(value, access))
         return value
 
     def constant(self, key: str, info: TensorInfo) -> ConstantRef:
-        """Refer to a constant of the module; the same key gives the same reference."""
+        """Return a reference to a constant of the module, one per key."""
         return self._constants.setdefault(key, ConstantRef(key, info))
 
     def assume(
         self, predicate: Bool, origin: str, discharge: Discharge = Discharge.ENTRY_CHECK
     ) -> None:
-        """Add a fact that holds from here on."""
+        """Add a fact to the function, available to all later bindings."""
         self.facts = self.facts.assume(predicate, origin=origin, discharge=discharge)
 
-    def bind(self, name: str, info: Info, right: Right, origins: Origins = NO_ORIGIN) -> Value:
-        """Add a binding whose annotation is known."""
+    def bind(self, name: str, info: Info, right: Rhs, origins: Origins = NO_ORIGIN) -> Value:
+        """Add a binding with a given annotation."""
         value = self._value(name, info)
         self._bindings.append(Binding(value, right, origins))
         return value
@@ -130,12 +142,14 @@ class GraphBuilder:
         origins: Origins = NO_ORIGIN,
         **attributes: AttributeArgument,
     ) -> Value:
-        """Apply an operator. What its result rests on is proved, or checked before it.
+        """Apply an operator and infer the annotation of its result.
+
+        Requirements on symbolic shapes are proved, or checked at run time by a preceding binding.
 
         Raises
         ------
-        TilewrightError
-            If operands or attributes do not fit, or shapes can never agree.
+        OperandError, OperatorAttributeError, ShapeMismatchError
+            If an operand or attribute is invalid, or shapes are proved to differ.
         """
         operands = tuple(operand(a) for a in args)
         given = tuple((k, _attribute(v)) for k, v in attributes.items())
@@ -145,27 +159,41 @@ class GraphBuilder:
         return self.bind(name or op, inferred.info, Call(op, operands, given), origins)
 
     def check(self, requirement: Requirement, origins: Origins = NO_ORIGIN) -> None:
-        """Check a requirement at run time by a ``match_cast`` of symbolic integers."""
-        for part in _conjuncts(requirement.predicate):
+        """Add a run-time check of a requirement: a ``match_cast`` of symbolic integers.
+
+        Raises
+        ------
+        OperandError
+            If the requirement is not an equation or inequality.
+        """
+        for part in conjuncts(requirement.predicate):
             sides = equation(part)
             if sides is None:
                 raise OperandError(
-                    f"{requirement.reason}: {part} is neither proved nor checkable",
+                    f"{requirement.reason}: '{part}' is not proved, and only equations and "
+                    "inequalities can be checked at run time",
                     where=f"function {self._name!r}",
-                    hint="state it as a fact of the function",
+                    hint="add the condition to the facts of the function with `assume`",
                 )
             info = ShapeInfo((sides[1],), 1)
             self.bind("checked", info, MatchCast(Dims((sides[0],)), info), origins)
             self.assume(part, requirement.reason, Discharge.MATCH_CAST)
 
     def match_cast(self, value: Argument, info: Info, *, name: str = "matched") -> Value:
-        """Refine what is known of a value, checked at run time."""
+        """Refine the annotation of a value, checked at run time."""
         return self.bind(name, info, MatchCast(operand(value), info))
 
     def item(self, tuple_: Value, index: int, *, name: str | None = None) -> Value:
-        """Take one field of a tuple."""
+        """Select one field of a tuple.
+
+        Raises
+        ------
+        OperandError
+            If the value is not a tuple.
+        """
         if not isinstance(tuple_.info, TupleInfo):
-            raise OperandError("expected a tuple", where=f"value {tuple_.name!r}")
+            found = type(tuple_.info).__name__.removesuffix("Info")
+            raise OperandError(f"expected a tuple, got {found}", where=f"value {tuple_.name!r}")
         info = tuple_.info.fields[index]
         return self.bind(name or f"{tuple_.name}_{index}", info, TupleItem(tuple_, index))
 
@@ -176,7 +204,7 @@ class GraphBuilder:
         result_names: Sequence[str] = (),
         hints: tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> GraphFunc:
-        """Make the function."""
+        """Return the function."""
         return GraphFunc(
             self._name,
             tuple(self._params),
@@ -194,7 +222,3 @@ def _attribute(value: AttributeArgument) -> Attribute:
             return value
         case _:
             return tuple(value)
-
-
-def _conjuncts(predicate: Bool) -> tuple[Bool, ...]:
-    return predicate.args if isinstance(predicate, And) else (predicate,)

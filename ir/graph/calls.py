@@ -1,4 +1,4 @@
-"""Whether calls of loop-level, graph-level and library functions fit what they call."""
+"""Checks of calls to loop-level, graph-level and library functions."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from ..symbolic import (
     Expr,
     Facts,
     Proved,
+    Refuted,
     Var,
     prove,
     substitute,
 )
 from ..violations import Collector
 from . import rules
-from .agree import bind_dims, disagreement, rebound
-from .memory import Launch, LaunchLibrary
 from .nodes import (
     CallDPSLibrary,
     CallGraph,
     CallTIR,
     ConstantRef,
     GraphFunc,
+    LaunchKernel,
+    LaunchLibrary,
     Operand,
     ScalarLiteral,
     TensorInfo,
     Value,
 )
+from .unify import bind_dims, disagreement, rebound
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A parameter's annotation and that of its argument; None where that is no tensor."""
+    """The annotations of a parameter and of its argument; None if that is not a tensor."""
 
     name: str
     formal: TensorInfo
@@ -46,30 +48,32 @@ class _Pair:
 
 
 def _mismatch(pair: _Pair, bound: Mapping[Var, Expr], facts: Facts) -> str:
-    """Say why an argument is none for its parameter; empty if it is."""
+    """Describe why an argument does not match its parameter; empty if it does."""
     if pair.actual is None:
-        return "the argument is no tensor"
+        return "expected a tensor"
     formal, actual = pair.formal.shape, pair.actual.shape
     if formal is not None and actual is not None and len(formal) != len(actual):
-        return f"rank {len(actual)} is not rank {len(formal)}"
+        return f"expected rank {len(formal)}, got rank {len(actual)}"
     return disagreement(pair.actual, rebound(pair.formal, bound), facts)
 
 
 class CallChecker:
-    """Checks the calls of one function against the module."""
+    """The checker of the calls in one function."""
 
     def __init__(self, out: Collector, module: Module | None, func: GraphFunc) -> None:
-        """Report to ``out``."""
+        """Create a checker that reports to ``out``."""
         self._out = out
         self._module = module
         self._read_only = {p.value for p in func.params if p.access == "in"}
 
     def check(
-        self, call: CallTIR | Launch | CallGraph | CallDPSLibrary | LaunchLibrary, facts: Facts
+        self,
+        call: CallTIR | LaunchKernel | CallGraph | CallDPSLibrary | LaunchLibrary,
+        facts: Facts,
     ) -> None:
-        """Check one call."""
+        """Check one call and report its violations."""
         match call:
-            case CallTIR() | Launch():
+            case CallTIR() | LaunchKernel():
                 self._kernel(call, call.function, call.scalars, TRUE, facts)
                 for version in call.versions:
                     self._kernel(call, version.function, version.scalars, version.guard, facts)
@@ -85,10 +89,8 @@ class CallChecker:
         if isinstance(operand, ConstantRef):
             self._out.report(rules.WRITES, f"constant {operand.key!r} is written")
         elif isinstance(operand, Value) and operand in self._read_only:
-            message = f"parameter {operand.name!r} is passed in, and written"
+            message = f"parameter {operand.name!r} has access mode 'in' but is written"
             self._out.report(rules.WRITES, message)
-
-    # ------------------------------------------------------------ kernels
 
     def _prim(self, name: str) -> PrimFunc | None:
         if self._module is None:
@@ -97,13 +99,13 @@ class CallChecker:
         if isinstance(found, PrimFunc):
             return found
         known = ", ".join(f.name for f in self._module.prims) or "none"
-        message = f"no loop-level function {name!r}; there are {known}"
+        message = f"no loop-level function {name!r}; loop-level functions are {known}"
         self._out.report(rules.CALLEE, message)
         return None
 
     def _kernel(
         self,
-        call: CallTIR | Launch,
+        call: CallTIR | LaunchKernel,
         function: str,
         scalars: Sequence[Expr],
         guard: Bool,
@@ -140,15 +142,20 @@ class CallChecker:
     def _count(
         self, function: str, given: tuple[int, int, int], wanted: tuple[int, int, int]
     ) -> None:
-        words = ("operands", "outputs", "integers")
-        odd = [f"{g} {w}, not {n}" for g, n, w in zip(given, wanted, words, strict=True) if g != n]
-        message = f"the call of {function!r} has {', '.join(odd)}"
+        words = ("operand", "output", "integer")
+        counts = zip(given, wanted, words, strict=True)
+        wrong = [
+            f"expected {n} {word if n == 1 else f'{word}s'}, got {g}"
+            for g, n, word in counts
+            if g != n
+        ]
+        message = f"call of {function!r}: {'; '.join(wrong)}"
         self._out.report(rules.ARGUMENTS, message)
 
     def _unify(
         self, function: str, pairs: Sequence[_Pair], bound: dict[Var, Expr], facts: Facts
     ) -> None:
-        """Bind the callee's symbols to the arguments' dimensions, then compare all of them."""
+        """Bind the symbols of the callee to the dimensions of the arguments, then compare them."""
         for pair in pairs:
             if pair.actual is not None:
                 bind_dims(pair.formal, pair.actual, bound)
@@ -165,11 +172,15 @@ class CallChecker:
             claim = substitute(fact.predicate, dict(bound))
             answer = prove(claim, facts)
             if not isinstance(answer, Proved):
-                self._out.report(
-                    rules.FACTS, f"{claim} is expected of the caller ({fact.origin}): {answer}"
+                reason = (
+                    f"false for {answer}"
+                    if isinstance(answer, Refuted)
+                    else f"not proved: {answer.missing}"
                 )
-
-    # ------------------------------------------------------------ graph functions
+                self._out.report(
+                    rules.FACTS,
+                    f"the callee requires {claim} ({fact.origin}), which is {reason}",
+                )
 
     def _graph(self, name: str, args: tuple[Operand, ...], facts: Facts) -> None:
         if self._module is None:
@@ -177,11 +188,13 @@ class CallChecker:
         callee = self._module.functions.get(name)
         if not isinstance(callee, GraphFunc):
             known = ", ".join(f.name for f in self._module.graphs)
-            message = f"no graph-level function {name!r}; there are {known}"
+            message = f"no graph-level function {name!r}; graph-level functions are {known}"
             self._out.report(rules.CALLEE, message)
             return
         if len(args) != len(callee.params):
-            message = f"the call of {name!r} has {len(args)} operands, not {len(callee.params)}"
+            count = len(callee.params)
+            noun = "operand" if count == 1 else "operands"
+            message = f"call of {name!r}: expected {count} {noun}, got {len(args)}"
             self._out.report(rules.ARGUMENTS, message)
             return
         pairs = [
@@ -195,7 +208,7 @@ class CallChecker:
 
 
 def _with(facts: Facts, guard: Bool) -> Facts:
-    """Add a guard; one that can never hold adds nothing."""
+    """Add a guard to facts; a guard that contradicts them is ignored."""
     try:
         return facts.assume(guard)
     except ContradictoryFactsError:
@@ -203,7 +216,7 @@ def _with(facts: Facts, guard: Bool) -> Facts:
 
 
 def _tensor(operand: Operand) -> TensorInfo | None:
-    """Give the annotation of a tensor operand; None of anything else."""
+    """Return the annotation of a tensor operand; None for other operands."""
     match operand:
         case Value(info=TensorInfo() as info) | ConstantRef(info=info):
             return info

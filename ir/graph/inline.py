@@ -1,11 +1,11 @@
-"""Put the bodies of called graph functions in place of their calls."""
+"""Inlining of calls to graph-level functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import MalformedProgramError
+from ...errors import MalformedProgramError
 from ..identity import UidSource, fresh_name
 from ..module import Module
 from ..symbolic import (
@@ -19,35 +19,40 @@ from ..symbolic import (
     substitute,
     var,
 )
-from .memory import AllocStorage, Check, Launch, VersionCase, VersionSwitch, ViewTensor
 from .nodes import (
+    AllocStorage,
     Binding,
     Branch,
     CallDPSLibrary,
     CallGraph,
     CallTIR,
+    Check,
     Dims,
     GraphFunc,
     IfElse,
     Info,
     KernelVersion,
+    LaunchKernel,
     MakeTuple,
     MatchCast,
     ObjectInfo,
     Operand,
     PrimInfo,
-    Right,
+    Rhs,
     ShapeInfo,
     TensorInfo,
     Value,
+    VersionCase,
+    VersionSwitch,
+    ViewTensor,
 )
 from .visit import map_operands, substitute_info
 
-_ASKED = (Discharge.ENTRY_CHECK, Discharge.CALLER)
+_CALLER_CHECKED = (Discharge.ENTRY_CHECK, Discharge.CALLER)
 
 
 def info_terms(info: Info) -> tuple[Expr, ...]:
-    """List the symbolic integers of an annotation, in order."""
+    """Return the symbolic integers of an annotation, in order."""
     match info:
         case TensorInfo(shape=shape, elements=elements):
             return (*(shape or ()), *(elements or ()))
@@ -59,14 +64,14 @@ def info_terms(info: Info) -> tuple[Expr, ...]:
             return ()
 
 
-def substitute_right(right: Right, terms: Mapping[Var, SymInt]) -> Right:
-    """Replace symbols by terms in a right-hand side, outside of its operands and branches."""
+def substitute_right(right: Rhs, terms: Mapping[Var, SymInt]) -> Rhs:
+    """Replace symbols by terms in a right-hand side, except in operands and branches."""
     match right:
         case CallTIR(outputs=outputs):
             made = tuple(_tensor(o, terms) for o in outputs)
             scalars, versions = _scalars(right, terms)
             return replace(right, outputs=made, scalars=scalars, versions=versions)
-        case Launch():
+        case LaunchKernel():
             scalars, versions = _scalars(right, terms)
             return replace(right, scalars=scalars, versions=versions)
         case CallDPSLibrary(outputs=outputs):
@@ -84,7 +89,7 @@ def substitute_right(right: Right, terms: Mapping[Var, SymInt]) -> Right:
 
 
 def _scalars(
-    call: CallTIR | Launch, terms: Mapping[Var, SymInt]
+    call: CallTIR | LaunchKernel, terms: Mapping[Var, SymInt]
 ) -> tuple[tuple[Expr, ...], tuple[KernelVersion, ...]]:
     def expr(e: Expr) -> Expr:
         return substitute(e, terms)
@@ -103,7 +108,7 @@ def _tensor(info: TensorInfo, terms: Mapping[Var, SymInt]) -> TensorInfo:
 
 @dataclass
 class _Inliner:
-    """Copies callees into one caller, with fresh values."""
+    """The state of inlining into one caller; copied bindings get fresh values."""
 
     module: Module
     caller: GraphFunc
@@ -141,8 +146,9 @@ class _Inliner:
     def call(self, binding: Binding, name: str, args: Sequence[Operand]) -> Iterator[Binding]:
         if name in self.stack:
             raise MalformedProgramError(
-                f"graph function {name!r} calls itself: {' -> '.join((*self.stack, name))}",
-                hint="a graph function's memory is planned as a whole, which recursion has not",
+                f"graph-level function {name!r} is recursive: {' -> '.join((*self.stack, name))}",
+                hint="memory planning inlines all calls of graph-level functions; remove the "
+                "recursion",
             )
         callee = self.module.graph(name)
         terms = self.symbols(callee, args)
@@ -167,7 +173,7 @@ class _Inliner:
             self.replaced[binding.value] = value
             yield replace(binding, value=value, right=right)
 
-    def copied(self, right: Right, terms: Mapping[Var, SymInt]) -> Right:
+    def copied(self, right: Rhs, terms: Mapping[Var, SymInt]) -> Rhs:
         if isinstance(right, VersionSwitch):
             cases = (
                 VersionCase(substitute(c.guard, terms), tuple(self.copies(c.bindings, terms)))
@@ -194,7 +200,7 @@ class _Inliner:
         )
 
     def symbols(self, callee: GraphFunc, args: Sequence[Operand]) -> dict[Var, SymInt]:
-        """Give the callee's symbols their terms: from the arguments, or fresh ones."""
+        """Map the symbols of the callee to terms of the arguments, or to fresh symbols."""
         terms: dict[Var, SymInt] = {}
         for param, arg in zip(callee.params, args, strict=True):
             given = () if not isinstance(arg, Value) else info_terms(arg.info)
@@ -219,18 +225,20 @@ class _Inliner:
         terms: Mapping[Var, SymInt],
         binding: Binding,
     ) -> Iterator[Binding]:
-        """Check what the callee asks of its caller and the caller's facts do not prove."""
-        asked = [
-            (f.predicate, str(f.origin)) for f in callee.facts if f.discharge in _ASKED
-        ]  # fmt: skip
+        """Yield checks of the facts that the callee requires and the caller does not prove."""
+        required = [
+            (f.predicate, str(f.origin)) for f in callee.facts if f.discharge in _CALLER_CHECKED
+        ]
         for param, arg in zip(callee.params, args, strict=True):
             given = info_terms(arg.info) if isinstance(arg, Value) else ()
             for wanted, term in zip(info_terms(param.value.info), given, strict=False):
-                asked.append((eq(substitute(wanted, terms), term), f"{param.value.name!r}"))
-        for predicate, why in asked:
+                required.append(
+                    (eq(substitute(wanted, terms), term), f"parameter {param.value.name!r}")
+                )
+        for predicate, origin in required:
             claim = substitute(predicate, terms)
             if not is_proved(claim, self.caller.facts):
-                message = f"call of {callee.name!r}: {claim} ({why})"
+                message = f"call of {callee.name!r} requires {claim} ({origin})"
                 name = fresh_name("check", self.names)
                 self.names.add(name)
                 value = Value(self.mint(), name, ObjectInfo())
@@ -242,12 +250,14 @@ def _copy(symbol: Var) -> Var:
 
 
 def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: set[str]) -> GraphFunc:
-    """Replace every call of a graph function by its body; what is asked of the caller is checked.
+    """Replace every call of a graph-level function by its body.
+
+    Facts that a callee requires of its caller and that are not proved become run-time checks.
 
     Raises
     ------
     MalformedProgramError
-        If a function calls itself.
+        If a function is recursive.
     """
     inliner = _Inliner(module, func, mint, names, (func.name,))
     bindings = tuple(inliner.bindings(func.bindings))

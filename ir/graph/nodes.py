@@ -1,8 +1,8 @@
 """Graph-level IR: functions over whole tensors with first-class symbolic shapes (Relax §3).
 
 A function is a list of bindings in A-normal form: operands are values, constants or symbolic
-shapes, never nested calls. It is in one of two stages: *dataflow* (pure, order free) or *memory*
-(ordered, with storage; see :mod:`.memory`).
+shapes, never nested calls. A function is in one of two stages: *dataflow* (pure, unordered) or
+*memory* (ordered, with storage).
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from typing import Literal, TypeAlias
 
 from ..dtype import DType
 from ..identity import NO_ORIGIN, Origins, Uid
-from ..loop.nodes import Access, Attributes
+from ..loop.nodes import AccessMode, Attributes
 from ..symbolic import Bool, Expr, Facts
-from .memory import MemoryOp
-
-# ---------------------------------------------------------------- annotations
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """Anything."""
+    """The annotation of a value of any type."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrimInfo:
-    """One scalar outside of tensors; ``value`` where it is known symbolically."""
+    """The annotation of a scalar; ``value`` is its symbolic value, or None if unknown."""
 
     dtype: DType
     value: Expr | None = None
@@ -34,23 +31,23 @@ class PrimInfo:
 
 @dataclass(frozen=True, slots=True)
 class ShapeInfo:
-    """A shape; ``dims`` of None mean unknown, ``rank`` of None not even how many."""
+    """The annotation of a shape; ``dims`` or ``rank`` are None if unknown."""
 
     dims: tuple[Expr, ...] | None
     rank: int | None
 
     def __post_init__(self) -> None:
-        """Let known dimensions decide the rank."""
+        """Set the rank from the dimensions if they are known."""
         if self.dims is not None:
             object.__setattr__(self, "rank", len(self.dims))
 
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """A tensor. ``elements`` are the symbolic values of a small integer tensor, row-major.
+    """The annotation of a tensor.
 
-    A shape of None with a ``rank`` of None is a tensor of which nothing is known; after a
-    ``match_cast`` the shape is known again.
+    ``shape`` or ``rank`` are None if unknown; a ``match_cast`` makes them known. ``elements`` are
+    the symbolic values of a small integer tensor, in row-major order, or None.
     """
 
     shape: tuple[Expr, ...] | None
@@ -60,21 +57,21 @@ class TensorInfo:
     rank: int | None = None
 
     def __post_init__(self) -> None:
-        """Let a known shape decide the rank."""
+        """Set the rank from the shape if it is known."""
         if self.shape is not None:
             object.__setattr__(self, "rank", len(self.shape))
 
 
 @dataclass(frozen=True, slots=True)
 class TupleInfo:
-    """Several values together."""
+    """The annotation of a tuple."""
 
     fields: tuple[Info, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CallableInfo:
-    """A function from parameters to a result."""
+    """The annotation of a function."""
 
     params: tuple[Info, ...]
     result: Info
@@ -83,12 +80,9 @@ class CallableInfo:
 Info: TypeAlias = "ObjectInfo | PrimInfo | ShapeInfo | TensorInfo | TupleInfo | CallableInfo"
 
 
-# ---------------------------------------------------------------- operands
-
-
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Value:
-    """The one definition of a name: a parameter or the result of a binding."""
+    """A named value: a parameter or the value of a binding."""
 
     uid: Uid
     name: str
@@ -97,7 +91,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ConstantRef:
-    """A constant by reference: ``key`` into the module's constants, never inlined in the text."""
+    """A reference to the constant of the module with this key."""
 
     key: str
     info: TensorInfo
@@ -105,7 +99,7 @@ class ConstantRef:
 
 @dataclass(frozen=True, slots=True)
 class ScalarLiteral:
-    """A scalar written in the program; it takes part in promotion as Python's scalars do."""
+    """A scalar literal; as an operand it takes the dtype of the tensor operands."""
 
     value: float | int | bool
     dtype: DType
@@ -113,7 +107,7 @@ class ScalarLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Dims:
-    """A tuple of symbolic integers: a shape, or indices and sizes as operands."""
+    """A tuple of symbolic integers as an operand: a shape, indices or sizes."""
 
     dims: tuple[Expr, ...]
 
@@ -121,12 +115,9 @@ class Dims:
 Operand: TypeAlias = "Value | ConstantRef | ScalarLiteral | Dims"
 
 
-# ---------------------------------------------------------------- right-hand sides
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """Apply a registered operator, by its name: ``matmul(a, b)``, ``softmax(x, axis=-1)``."""
+    """A call of a registered operator by name: ``matmul(a, b)``, ``softmax(x, axis=-1)``."""
 
     op: str
     args: tuple[Operand, ...]
@@ -135,11 +126,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTIR:
-    """Call a loop-level function of the module; it writes newly made tensors ``outputs``.
+    """A call of a loop-level function of the module, which writes the new tensors ``outputs``.
 
-    ``args`` are the in (and inout, state) parameters in order, ``scalars`` its integers.
-    ``versions`` are guarded alternatives of the same meaning, in the caller's symbols: the first
-    whose guard holds runs instead of ``function``, with the same arguments.
+    ``args`` are the arguments of its in, inout and state parameters, in order; ``scalars`` are its
+    integers. ``versions`` are equivalent alternatives with guards in the symbols of the caller: the
+    first one whose guard is true runs instead of ``function``, with the same arguments.
     """
 
     function: str
@@ -151,7 +142,7 @@ class CallTIR:
 
 @dataclass(frozen=True, slots=True)
 class KernelVersion:
-    """``function`` may run where ``guard`` holds; ``scalars`` are its integers."""
+    """A version of a kernel: ``function`` with ``scalars`` runs if ``guard`` is true."""
 
     guard: Bool
     function: str
@@ -160,7 +151,7 @@ class KernelVersion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallDPSLibrary:
-    """Call an external function in destination-passing style, by its registered name."""
+    """A call of a library function by registered name, in destination-passing style."""
 
     symbol: str
     args: tuple[Operand, ...]
@@ -170,7 +161,7 @@ class CallDPSLibrary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallGraph:
-    """Call another graph-level function of the module."""
+    """A call of another graph-level function of the module."""
 
     function: str
     args: tuple[Operand, ...]
@@ -178,7 +169,7 @@ class CallGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchCast:
-    """Refine what is known of a value, checked at run time; may introduce symbols."""
+    """A refinement of an annotation, checked at run time; it may define symbols."""
 
     value: Operand
     info: Info
@@ -186,14 +177,14 @@ class MatchCast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MakeTuple:
-    """Put values together."""
+    """A tuple of operands."""
 
     fields: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TupleItem:
-    """Take one field of a tuple."""
+    """One field of a tuple."""
 
     tuple_: Value
     index: int
@@ -201,7 +192,7 @@ class TupleItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """One side of an :class:`IfElse`: bindings that may use all values around it."""
+    """One branch of an :class:`IfElse`; its bindings may use all values of enclosing scopes."""
 
     bindings: tuple[Binding, ...]
     results: tuple[Operand, ...]
@@ -209,7 +200,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IfElse:
-    """Choose by a bool scalar tensor; both branches give results of one annotation."""
+    """A branch on a bool tensor of shape ``()``; both branches have the same result annotations."""
 
     condition: Operand
     then: Branch
@@ -219,28 +210,105 @@ class IfElse:
 Pure: TypeAlias = (
     "Call | CallTIR | CallDPSLibrary | CallGraph | MatchCast | MakeTuple | TupleItem | IfElse"
 )
-Right: TypeAlias = "Pure | MemoryOp"
+
+# The memory stage: after `plan_memory` a function allocates storage, creates tensors as views of
+# it, launches kernels that write these tensors, and frees the storage; sizes are in bytes.
 
 
-# ---------------------------------------------------------------- functions
+@dataclass(frozen=True, slots=True, eq=False)
+class AllocStorage:
+    """An allocation of ``size`` bytes of storage, which tensors are views of."""
+
+    size: Expr
+    device: str = "cpu"
+    alignment: int = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewTensor:
+    """A tensor at byte ``offset`` of a storage, or of another tensor (a reshape)."""
+
+    storage: Value
+    offset: Expr
+    info: TensorInfo
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaunchKernel:
+    """A launch of a loop-level function on allocated tensors; out parameters are written in place.
+
+    ``args`` are the arguments of all buffer parameters, in order; ``versions`` are guarded
+    alternatives.
+    """
+
+    function: str
+    args: tuple[Operand, ...]
+    scalars: tuple[Expr, ...] = ()
+    versions: tuple[KernelVersion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaunchLibrary:
+    """A launch of a library function on allocated tensors."""
+
+    symbol: str
+    args: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kill:
+    """The end of the live range of a storage or tensor."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """A run-time check: raise an error unless the predicate is true."""
+
+    predicate: Bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VersionCase:
+    """One case of a :class:`VersionSwitch`."""
+
+    guard: Bool
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VersionSwitch:
+    """A switch that runs the first case whose guard is true; the last guard is constant True."""
+
+    cases: tuple[VersionCase, ...]
+
+
+MemoryOp: TypeAlias = (
+    "AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check | VersionSwitch"
+)
+
+Rhs: TypeAlias = "Pure | MemoryOp"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Binding:
-    """``value = right``. The uid of the binding is the uid of its value."""
+    """A binding ``value = right-hand side``; its uid is the uid of the value."""
 
     value: Value
-    right: Right
+    right: Rhs
     origins: Origins = NO_ORIGIN
     attributes: Attributes = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphParam:
-    """A parameter with how it is used; ``state`` keeps its content from call to call."""
+    """A parameter and its access mode; a ``state`` parameter persists across calls."""
 
     value: Value
-    access: Access = "in"
+    access: AccessMode = "in"
 
 
 Stage: TypeAlias = Literal["dataflow", "memory"]
@@ -248,11 +316,11 @@ Stage: TypeAlias = Literal["dataflow", "memory"]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class GraphFunc:
-    """A graph-level function. Several ``results`` make a call return a tuple.
+    """A graph-level function; a call returns a tuple if there is more than one result.
 
-    ``symbols`` need no list of their own: every symbol occurs first in a parameter's annotation,
-    or in a ``match_cast``. ``facts`` hold of them. ``hints`` are likely values (by name), never
-    facts. ``result_names`` keep the source model's names for its outputs.
+    Symbols are defined by the annotations of parameters and by ``match_cast``. ``facts`` are
+    conditions on them. ``hints`` are likely values of symbols, by name, and never used as facts.
+    ``result_names`` are the output names of the source model.
     """
 
     name: str

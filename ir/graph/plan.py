@@ -1,19 +1,19 @@
-"""Dataflow -> memory stage: every tensor gets a storage, storages are shared where proved."""
+"""Memory planning: the conversion of graph-level functions to the memory stage."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
-from ..errors import MalformedProgramError
+from ...errors import MalformedProgramError
 from ..identity import UidSource, fresh_name
 from ..loop.nodes import BufferParam
 from ..module import Module
 from ..symbolic import Const, Expr, Facts, Proved, evaluate, prove
 from .inline import inline_calls
-from .lives import Life, Lives, tensor_bytes
-from .memory import AllocStorage, Kill, Launch, LaunchLibrary, ViewTensor
+from .live_ranges import LiveRange, LiveRanges, tensor_bytes
 from .nodes import (
+    AllocStorage,
     Binding,
     Branch,
     Call,
@@ -22,14 +22,18 @@ from .nodes import (
     ConstantRef,
     GraphFunc,
     IfElse,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
     MakeTuple,
     ObjectInfo,
     Operand,
-    Right,
+    Rhs,
     TensorInfo,
     TupleInfo,
     TupleItem,
     Value,
+    ViewTensor,
 )
 from .visit import inner_bindings, map_operands
 
@@ -37,7 +41,7 @@ _ZERO = Const(0)
 
 
 class _Mint(UidSource):
-    """Mints uids above those of a function."""
+    """A source of uids that are unused in a function."""
 
     def __init__(self, first: int) -> None:
         super().__init__()
@@ -56,7 +60,7 @@ def _all(bindings: Sequence[Binding]) -> Iterator[Binding]:
 
 
 class _Planner:
-    """Turns calls into launches on storages of their own."""
+    """The conversion of calls to launches; each output gets its own storage."""
 
     def __init__(self, module: Module, func: GraphFunc, mint: UidSource, names: set[str]) -> None:
         self.module = module
@@ -80,11 +84,11 @@ class _Planner:
         for binding in bindings:
             yield from self.binding(binding, map_operands(binding.right, self.changed))
 
-    def binding(self, binding: Binding, right: Right) -> Iterator[Binding]:
+    def binding(self, binding: Binding, right: Rhs) -> Iterator[Binding]:
         match right:
             case CallTIR(outputs=outputs):
                 made = yield from self.outputs(binding, outputs)
-                launch = Launch(
+                launch = LaunchKernel(
                     right.function, self.arguments(right, made), right.scalars, right.versions
                 )
                 yield self.effect(binding, launch)
@@ -114,15 +118,15 @@ class _Planner:
             found += [result] if inner is None else self.flat(inner)
         return tuple(found)
 
-    def effect(self, binding: Binding, right: Launch | LaunchLibrary) -> Binding:
-        name = right.function if isinstance(right, Launch) else right.symbol.replace(".", "_")
+    def effect(self, binding: Binding, right: LaunchKernel | LaunchLibrary) -> Binding:
+        name = right.function if isinstance(right, LaunchKernel) else right.symbol.replace(".", "_")
         value = self.fresh(f"run_{name}", ObjectInfo())
         return Binding(value, right, binding.origins, binding.attributes)
 
     def outputs(
         self, binding: Binding, outputs: Sequence[TensorInfo]
     ) -> Generator[Binding, None, list[Value]]:
-        """Allocate the outputs of a call; the tensors are the generator's result."""
+        """Yield the allocations of the outputs of a call; return the output tensors."""
         value = binding.value
         single = not isinstance(value.info, TupleInfo)
         tensors = [
@@ -147,8 +151,9 @@ class _Planner:
             if isinstance(p, BufferParam)
         ]
         if None in found or next(given, None) is not None or next(made, None) is not None:
+            counts = f"{len(call.args)} arguments and {len(outputs)} outputs"
             raise MalformedProgramError(
-                f"{len(call.args)} arguments and {len(outputs)} outputs do not fit its parameters",
+                f"{counts} do not match its parameters",
                 where=f"function {self.func.name!r}, call of {call.function!r}",
             )
         return tuple(o for o in found if o is not None)
@@ -169,18 +174,15 @@ class _Planner:
             yield replace(binding, right=ViewTensor(source, _ZERO, info))
 
 
-# ---------------------------------------------------------------- sharing
-
-
 _SAMPLES = (3, 64, 1000)
 _PROOF_MS = 5
 
 
 def _fits(need: Expr, have: Expr, facts: Facts) -> bool:
-    """Whether a storage may serve again: large enough, and never more than twice too large."""
+    """Return whether a storage can be reused: ``need <= have <= 2 * need`` is proved."""
     if need is have:
         return True
-    for sample in _SAMPLES:  # numbers first: a proof costs a thousand times as much
+    for sample in _SAMPLES:  # evaluating samples is 1000 times faster than a proof
         values = dict.fromkeys(need.free | have.free, sample)
         if not evaluate(need, values) <= evaluate(have, values) <= 2 * evaluate(need, values):
             return False
@@ -189,27 +191,27 @@ def _fits(need: Expr, have: Expr, facts: Facts) -> bool:
 
 
 def _share(func: GraphFunc) -> dict[Value, Value]:
-    """Map storages to earlier ones that are dead by then and provably large enough."""
-    lives = Lives(func)
-    kept = lives.roots_of(func.results)
-    pool: list[Life] = []
+    """Map storages to earlier ones whose live ranges have ended and whose size is sufficient."""
+    live = LiveRanges(func)
+    kept = live.roots_of(func.results)
+    pool: list[LiveRange] = []
     shared: dict[Value, Value] = {}
     known: dict[tuple[Expr, Expr], bool] = {}
-    for life in sorted(lives.lives.values(), key=lambda x: x.first):
-        if life.storage in kept or life.depth:
+    for own in sorted(live.ranges.values(), key=lambda x: x.first):
+        if own.storage in kept or own.depth:
             continue
         for candidate in pool:
-            if candidate.last >= life.first:
+            if candidate.last >= own.first:
                 continue
-            pair = (life.size, candidate.size)
+            pair = (own.size, candidate.size)
             if pair not in known:
                 known[pair] = _fits(*pair, func.facts)
             if known[pair]:
-                shared[life.storage] = candidate.storage
-                candidate.last = life.last
+                shared[own.storage] = candidate.storage
+                candidate.last = own.last
                 break
         else:
-            pool.append(life)
+            pool.append(own)
     return shared
 
 
@@ -226,29 +228,29 @@ def _without(func: GraphFunc, shared: dict[Value, Value]) -> GraphFunc:
 
 
 def _with_kills(func: GraphFunc, planner: _Planner) -> GraphFunc:
-    """End the life of every storage after its last use."""
-    lives = Lives(func)
-    kept = lives.roots_of(func.results)
-    dying: dict[int, list[Value]] = {}
-    for life in lives.lives.values():
-        if life.storage not in kept and not life.depth:
-            dying.setdefault(life.last, []).append(life.storage)
+    """Add a ``Kill`` of every storage after its last use."""
+    live = LiveRanges(func)
+    kept = live.roots_of(func.results)
+    ending: dict[int, list[Value]] = {}
+    for own in live.ranges.values():
+        if own.storage not in kept and not own.depth:
+            ending.setdefault(own.last, []).append(own.storage)
     made: list[Binding] = []
-    pending = sorted(dying)
+    pending = sorted(ending)
     for position, binding in enumerate(func.bindings):
         made.append(binding)
         following = func.bindings[position + 1 :][:1]
-        until = lives.moments[following[0]] if following else lives.moment
+        until = live.positions[following[0]] if following else live.end
         while pending and pending[0] < until:
             made.extend(
                 Binding(Value(planner.mint(), "_", ObjectInfo()), Kill(storage))
-                for storage in dying[pending.pop(0)]
+                for storage in ending[pending.pop(0)]
             )
     return replace(func, bindings=tuple(made))
 
 
 def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
-    """Give every tensor of a function its memory, in program order.
+    """Convert a function to the memory stage: assign a storage to every tensor.
 
     Before::
         y = call_tir(f, (x,), out=Tensor((n,), f32))
@@ -257,15 +259,15 @@ def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
         y = view(y_storage, 0)
         f(x, y)
 
-    Storages are shared where one is dead when the other begins and the proof engine shows that
-    it is large enough, whatever their dtypes. Offsets in the arena are left to the run time, which
-    knows the sizes. Calls of other graph functions are put in place. A function that is in memory
-    stage already is given back.
+    A storage is reused once its live range ends, for tensors of any dtype, if its size is proved
+    sufficient and at most twice the required size. Calls of graph-level functions are inlined. The
+    offsets in the arena are computed at run time, when the sizes are known. A function in the
+    memory stage is returned unchanged.
 
     Raises
     ------
     MalformedProgramError
-        If an operator is not lowered yet, or a call does not fit its function.
+        If an operator is not lowered, or the arguments of a call do not match its callee.
 
     Examples
     --------

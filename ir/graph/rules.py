@@ -1,4 +1,4 @@
-"""The rules of well-formed graph-level functions and modules."""
+"""The well-formedness rules of graph-level functions and modules."""
 
 from __future__ import annotations
 
@@ -6,58 +6,81 @@ from typing import Final
 
 from ..violations import Rule
 
-UIDS: Final = Rule("G1", "unique uids", "parameters and bindings have different uids")
+UIDS: Final = Rule("G1", "unique uids", "the uids of parameters and bindings are unique")
 NAMES: Final = Rule(
-    "G2", "unique names", "values have different names; only that of an effect, `_`, may repeat"
+    "G2", "unique names", "the names of values are unique, except `_`, the name of an effect"
 )
-WRITABLE: Final = Rule("G3", "writable names", "every name reads back as itself")
+VALID_NAMES: Final = Rule(
+    "G3", "valid names", "every name survives a round trip through the text format"
+)
 DEFINED: Final = Rule(
-    "G4", "defined before use", "a value is a parameter or bound above, in this branch or around it"
+    "G4",
+    "defined before use",
+    "every operand is a parameter or the value of an earlier binding of the same or an enclosing "
+    "scope",
 )
 STAGE: Final = Rule(
     "G5",
     "stage",
-    "the dataflow stage has no memory operations, the memory stage no operators and no calls that "
-    "make tensors",
+    "the dataflow stage contains no memory operations; the memory stage contains no operators and "
+    "no calls that allocate their results",
 )
 CALLEE: Final = Rule(
-    "G6", "callees exist", "a call means a function of the module, of the right level"
+    "G6", "callees exist", "the callee of a call is a function of the module and of the right level"
 )
 ARGUMENTS: Final = Rule(
-    "G7", "arguments fit", "a call has as many operands, outputs and integers as its callee takes"
+    "G7",
+    "argument counts",
+    "a call passes as many operands, outputs and integers as its callee declares",
 )
 SHAPES: Final = Rule(
     "G8",
     "shapes unify",
-    "dtypes and ranks of arguments are the callee's, and no dimension can differ from it",
+    "the dtype and rank of an argument equal those of its parameter, and no dimension is proved "
+    "different",
 )
 ANNOTATION: Final = Rule(
-    "G9", "annotations agree", "the annotation of a value fits its right-hand side"
+    "G9", "annotations agree", "the annotation of a value matches its right-hand side"
 )
-OPERATORS: Final = Rule("G10", "operators apply", "an operator exists and accepts its operands")
+OPERATORS: Final = Rule(
+    "G10", "valid operators", "every operator is registered and accepts its operands"
+)
 SYMBOLS: Final = Rule(
     "G11",
-    "symbols are introduced",
-    "a symbol is a whole dimension or integer of a parameter, or of an earlier match_cast",
+    "symbols are defined",
+    "every symbol is by itself a dimension or an integer of a parameter or of an earlier "
+    "match_cast",
 )
 RESULTS: Final = Rule(
-    "G12", "results", "names of results are as many as the results, all different"
+    "G12", "result names", "a function has either no result names or one unique name per result"
 )
 CONSTANTS: Final = Rule(
-    "G13", "constants exist", "a reference has the shape and dtype of a constant of the module"
+    "G13",
+    "constants exist",
+    "a constant reference names a constant of the module with the same shape and dtype",
 )
-VERSIONS: Final = Rule("G14", "versions are complete", "the last case of a switch is always true")
-WRITES: Final = Rule("G15", "access modes", "constants and parameters passed `in` are not written")
+VERSIONS: Final = Rule(
+    "G14",
+    "versions are complete",
+    "the guard of the last case of a version switch is the constant True",
+)
+WRITES: Final = Rule(
+    "G15", "access modes", "constants and parameters with access mode `in` are not written"
+)
 FACTS: Final = Rule(
-    "G16", "facts of callees", "what a callee expects of its caller is proved at the call"
+    "G16",
+    "facts of callees",
+    "the facts that a callee requires of its caller are proved at the call",
 )
-MODULE: Final = Rule("G17", "functions by name", "a function stands under its own name")
-RECURSION: Final = Rule("G18", "no recursion", "no graph-level function calls itself")
+MODULE: Final = Rule("G17", "functions by name", "the key of a function in its module is its name")
+RECURSION: Final = Rule(
+    "G18", "no recursion", "no graph-level function calls itself, directly or indirectly"
+)
 
 RULES: Final = (
     UIDS,
     NAMES,
-    WRITABLE,
+    VALID_NAMES,
     DEFINED,
     STAGE,
     CALLEE,
@@ -75,4 +98,4 @@ RULES: Final = (
     RECURSION,
 )
 EFFECT: Final = "_"
-"""The name of a value that nothing uses: that of an effect. It may repeat."""
+"""The name of the unused value of an effect; it need not be unique."""

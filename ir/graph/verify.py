@@ -1,63 +1,61 @@
-"""Well-formedness of graph-level functions and modules, one violation a broken rule and place."""
+"""Well-formedness checks of graph-level functions and modules."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ..errors import TilewrightError
+from ...errors import TilewrightError
 from ..loop.nodes import PrimFunc
 from ..loop.verify import loop_violations
 from ..module import Module
-from ..naming import is_writable
+from ..naming import is_valid_name
 from ..symbolic import TRUE, Bool, Expr, Facts, Var, to_text
 from ..violations import Collector, Rule, Violation
 from . import rules
-from .agree import disagreement
 from .calls import CallChecker
-from .memory import (
-    AllocStorage,
-    Check,
-    Kill,
-    Launch,
-    LaunchLibrary,
-    VersionSwitch,
-    ViewTensor,
-)
 from .nodes import (
+    AllocStorage,
     Binding,
     Branch,
     Call,
     CallDPSLibrary,
     CallGraph,
     CallTIR,
+    Check,
     ConstantRef,
     Dims,
     GraphFunc,
     IfElse,
     Info,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
     MakeTuple,
     MatchCast,
     Operand,
     PrimInfo,
-    Right,
+    Rhs,
     ScalarLiteral,
     ShapeInfo,
     TensorInfo,
     TupleInfo,
     TupleItem,
     Value,
+    VersionSwitch,
+    ViewTensor,
 )
+from .unify import disagreement
 from .visit import inner_bindings, operands_of
 
-_MEMORY = AllocStorage | ViewTensor | Launch | LaunchLibrary | Kill | Check | VersionSwitch
+_MEMORY = AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check | VersionSwitch
 _MAKING = Call | CallTIR | CallDPSLibrary | CallGraph
 
 
 def graph_violations(func: GraphFunc, module: Module | None = None) -> tuple[Violation, ...]:
-    """Find everything in which a function is not well formed.
+    """Return all violations of the well-formedness rules in a graph-level function.
 
-    Callees and constants are looked up in the module; without one, they are not checked.
+    Callees and constants are checked only if a module is given.
 
     Examples
     --------
@@ -72,18 +70,20 @@ def graph_violations(func: GraphFunc, module: Module | None = None) -> tuple[Vio
 
 
 def module_violations(module: Module) -> tuple[Violation, ...]:
-    """Find everything in which a module and its functions are not well formed."""
+    """Return all violations of the well-formedness rules in a module and its functions."""
     found: list[Violation] = []
     for name, func in module.functions.items():
         if name != func.name:
-            message = f"function {func.name!r} stands under the name {name!r}"
+            message = f"function {func.name!r} is stored under the key {name!r}"
             found.append(_of_function(rules.MODULE, func.name, message))
         if isinstance(func, PrimFunc):
             found += loop_violations(func)
         else:
             found += graph_violations(func, module)
     found += [
-        _of_function(rules.RECURSION, name, f"function {name!r} calls itself")
+        _of_function(
+            rules.RECURSION, name, f"function {name!r} calls itself, directly or indirectly"
+        )
         for name in _recursive(module)
     ]
     return tuple(found)
@@ -102,7 +102,7 @@ def _callees(bindings: Iterable[Binding]) -> Iterator[str]:
 
 
 def _recursive(module: Module) -> list[str]:
-    """List graph-level functions that reach themselves."""
+    """Return the graph-level functions that call themselves, directly or indirectly."""
     calls = {f.name: set(_callees(f.bindings)) for f in module.graphs}
     reached = {name: set(callees) for name, callees in calls.items()}
     for _ in calls:
@@ -113,7 +113,7 @@ def _recursive(module: Module) -> list[str]:
 
 
 def symbols_of(info: Info) -> Iterator[Expr]:
-    """Iterate the terms of an annotation."""
+    """Yield the symbolic terms of an annotation."""
     match info:
         case TensorInfo(shape=shape, elements=elements):
             yield from shape or ()
@@ -130,7 +130,7 @@ def symbols_of(info: Info) -> Iterator[Expr]:
 
 
 class _Checker:
-    """Walks one function with the values and symbols in scope."""
+    """The checker of one function; it tracks the values and symbols in scope."""
 
     def __init__(self, func: GraphFunc, module: Module | None) -> None:
         self._func = func
@@ -155,8 +155,6 @@ class _Checker:
             self._check_results()
         return self._out.found
 
-    # ------------------------------------------------------------ names
-
     def _check_identity(self) -> None:
         values = [p.value for p in self._func.params]
         values += [b.value for b in _all_bindings(self._func.bindings)]
@@ -168,23 +166,21 @@ class _Checker:
             if count > 1:
                 self._out.report(rules.NAMES, f"{count} values are named {name!r}")
         for name in dict.fromkeys((self._func.name, *names)):
-            if not is_writable(name):
-                message = f"name {name!r} is not one that reads back"
-                self._out.report(rules.WRITABLE, message)
+            if not is_valid_name(name):
+                message = f"name {name!r} is not a valid identifier of the text format"
+                self._out.report(rules.VALID_NAMES, message)
 
     def _check_results(self) -> None:
         names, results = self._func.result_names, self._func.results
         if names and len(names) != len(results):
-            message = f"{len(names)} names for {len(results)} results"
+            message = f"expected one name per result ({len(results)}), got {len(names)}"
             self._out.report(rules.RESULTS, message)
         for name, count in Counter(names).items():
             if count > 1:
                 self._out.report(rules.RESULTS, f"{count} results are named {name!r}")
 
-    # ------------------------------------------------------------ symbols and operands
-
     def _introduce(self, infos: Iterable[Info]) -> None:
-        """Enter the symbols that are whole terms, then check all others against them."""
+        """Define the symbols that are themselves terms, then check the symbols of all terms."""
         terms = [t for info in infos for t in symbols_of(info)]
         self._symbols |= {t for t in terms if isinstance(t, Var)}
         for term in terms:
@@ -194,7 +190,7 @@ class _Checker:
         for symbol in sorted(term.free - self._symbols, key=lambda s: s.name):
             self._out.report(
                 rules.SYMBOLS,
-                f"{where} mentions {symbol.name!r}, which no parameter or match_cast introduces",
+                f"{where} uses symbol {symbol.name!r}, which no parameter or match_cast defines",
             )
 
     def _operand(self, operand: Operand) -> None:
@@ -225,11 +221,9 @@ class _Checker:
         if ref.info.dtype != known.dtype or stated != tuple(map(str, known.shape)):
             self._out.report(
                 rules.CONSTANTS,
-                f"constant {ref.key!r} is {known.dtype} of shape {known.shape}, "
-                f"the reference says {ref.info.dtype} of ({', '.join(stated or ('?',))})",
+                f"constant {ref.key!r} has dtype {known.dtype} and shape {known.shape}, "
+                f"but the reference has dtype {ref.info.dtype} and shape {_shape_text(stated)}",
             )
-
-    # ------------------------------------------------------------ bindings
 
     def _bindings(self, bindings: Iterable[Binding], facts: Facts) -> None:
         for binding in bindings:
@@ -250,22 +244,22 @@ class _Checker:
             self._use(term, "the annotation")
         self._check_right(right, info, facts)
 
-    def _check_stage(self, right: Right) -> None:
+    def _check_stage(self, right: Rhs) -> None:
         memory = self._func.stage == "memory"
         wrong = isinstance(right, _MAKING) if memory else isinstance(right, _MEMORY)
         if wrong:
             name = type(right).__name__
-            message = f"{name} in the {self._func.stage} stage"
+            message = f"{name} is not allowed in the {self._func.stage} stage"
             self._out.report(rules.STAGE, message)
 
-    def _check_right(self, right: Right, info: Info, facts: Facts) -> None:
+    def _check_right(self, right: Rhs, info: Info, facts: Facts) -> None:
         match right:
             case Call(op=op):
                 self._operator(right, info, facts, op)
             case CallTIR(outputs=outputs) | CallDPSLibrary(outputs=outputs):
                 self._calls.check(right, facts)
                 self._agree(TupleInfo(outputs) if len(outputs) != 1 else outputs[0], info, facts)
-            case CallGraph() | Launch() | LaunchLibrary():
+            case CallGraph() | LaunchKernel() | LaunchLibrary():
                 self._calls.check(right, facts)
             case MatchCast(info=refined) | ViewTensor(info=refined):
                 self._agree(refined, info, facts)
@@ -284,7 +278,9 @@ class _Checker:
     def _agree(self, right: Info, info: Info, facts: Facts) -> None:
         problem = disagreement(right, info, facts)
         if problem:
-            self._out.report(rules.ANNOTATION, f"the annotation does not fit: {problem}")
+            self._out.report(
+                rules.ANNOTATION, f"the right-hand side does not match the annotation: {problem}"
+            )
 
     def _operator(self, call: Call, info: Info, facts: Facts, op: str) -> None:
         from .operators import infer_call  # operators import this package
@@ -299,10 +295,12 @@ class _Checker:
     def _tuple_item(self, right: TupleItem, info: Info, facts: Facts) -> None:
         whole = right.tuple_.info
         if not isinstance(whole, TupleInfo):
-            message = f"value {right.tuple_.name!r} is no tuple"
+            message = f"value {right.tuple_.name!r} is not a tuple"
             self._out.report(rules.ANNOTATION, message)
         elif not 0 <= right.index < len(whole.fields):
-            message = f"field {right.index} of a tuple of {len(whole.fields)}"
+            message = (
+                f"field {right.index} is out of range for a tuple of {len(whole.fields)} fields"
+            )
             self._out.report(rules.ANNOTATION, message)
         else:
             self._agree(whole.fields[right.index], info, facts)
@@ -318,12 +316,18 @@ class _Checker:
 
     def _versions(self, switch: VersionSwitch, facts: Facts) -> None:
         if not switch.cases or switch.cases[-1].guard != TRUE:
-            self._out.report(rules.VERSIONS, "the last case has a guard that may not hold")
+            self._out.report(rules.VERSIONS, "the guard of the last case must be the constant True")
         for case in switch.cases:
             self._use(case.guard, "a guard")
             values, symbols = set(self._values), set(self._symbols)
             self._bindings(case.bindings, facts)
             self._values, self._symbols = values, symbols
+
+
+def _shape_text(dims: tuple[str, ...] | None) -> str:
+    if dims is None:
+        return "?"
+    return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
 
 
 def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
@@ -334,7 +338,7 @@ def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
 
 
 def _prepared(module: Module, function: str) -> set[str]:
-    """Name the constants that another function prepares for this one."""
+    """Return the keys of the constants that another function prepares for this one."""
     return {
         name
         for graph in module.graphs
@@ -343,8 +347,8 @@ def _prepared(module: Module, function: str) -> set[str]:
     }
 
 
-def _terms_of(right: Right) -> Iterator[Expr | Bool]:
-    """Iterate the terms that a right-hand side mentions beside its operands."""
+def _terms_of(right: Rhs) -> Iterator[Expr | Bool]:
+    """Yield the symbolic terms of a right-hand side outside of its operands."""
     match right:
         case CallTIR(outputs=outputs, scalars=scalars, versions=versions):
             yield from (t for o in outputs for t in symbols_of(o))
@@ -352,7 +356,7 @@ def _terms_of(right: Right) -> Iterator[Expr | Bool]:
             for version in versions:
                 yield version.guard
                 yield from version.scalars
-        case Launch(scalars=scalars, versions=versions):
+        case LaunchKernel(scalars=scalars, versions=versions):
             yield from scalars
             for version in versions:
                 yield version.guard
@@ -371,7 +375,7 @@ def _terms_of(right: Right) -> Iterator[Expr | Bool]:
 
 
 def info_of(operand: Operand) -> Info:
-    """Give the annotation of an operand."""
+    """Return the annotation of an operand."""
     match operand:
         case Value(info=info) | ConstantRef(info=info):
             return info

@@ -1,4 +1,4 @@
-"""Walk and rebuild graph-level functions."""
+"""Traversal and rewriting of graph-level functions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from ..symbolic import SymInt, Var, substitute
-from .memory import (
-    AllocStorage,
-    Check,
-    Kill,
-    Launch,
-    LaunchLibrary,
-    VersionSwitch,
-    ViewTensor,
-)
 from .nodes import (
+    AllocStorage,
     Binding,
     Branch,
     Call,
@@ -24,30 +16,35 @@ from .nodes import (
     CallDPSLibrary,
     CallGraph,
     CallTIR,
-    Dims,
+    Check,
     GraphFunc,
     IfElse,
     Info,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
     MakeTuple,
     MatchCast,
     ObjectInfo,
     Operand,
     PrimInfo,
-    Right,
+    Rhs,
     ShapeInfo,
     TensorInfo,
     TupleInfo,
     TupleItem,
     Value,
+    VersionSwitch,
+    ViewTensor,
 )
 
 
-def operands_of(right: Right) -> tuple[Operand, ...]:
-    """Give the operands that a right-hand side mentions itself, not those inside branches."""
+def operands_of(right: Rhs) -> tuple[Operand, ...]:
+    """Return the direct operands of a right-hand side, excluding those inside branches."""
     match right:
         case Call(args=args) | CallTIR(args=args) | CallDPSLibrary(args=args):
             return args
-        case CallGraph(args=args) | Launch(args=args):
+        case CallGraph(args=args) | LaunchKernel(args=args):
             return args
         case MatchCast(value=value) | Kill(value=value):
             return (value,)
@@ -67,8 +64,8 @@ def operands_of(right: Right) -> tuple[Operand, ...]:
             assert_never(right)
 
 
-def inner_bindings(right: Right) -> Iterator[tuple[Binding, ...]]:
-    """Iterate the binding lists inside a right-hand side: branches and versions."""
+def inner_bindings(right: Rhs) -> Iterator[tuple[Binding, ...]]:
+    """Yield the nested binding lists of a right-hand side: branches and version cases."""
     if isinstance(right, IfElse):
         yield right.then.bindings
         yield right.otherwise.bindings
@@ -76,14 +73,14 @@ def inner_bindings(right: Right) -> Iterator[tuple[Binding, ...]]:
         yield from (case.bindings for case in right.cases)
 
 
-def _branch_results(right: Right) -> Iterator[Operand]:
+def _branch_results(right: Rhs) -> Iterator[Operand]:
     if isinstance(right, IfElse):
         yield from right.then.results
         yield from right.otherwise.results
 
 
 def used_values(bindings: Iterable[Binding]) -> Iterator[Value]:
-    """Iterate the values that bindings use, those used inside branches included."""
+    """Yield the values that bindings use, including uses inside branches."""
     for binding in bindings:
         yield from (o for o in operands_of(binding.right) if isinstance(o, Value))
         yield from (o for o in _branch_results(binding.right) if isinstance(o, Value))
@@ -92,7 +89,10 @@ def used_values(bindings: Iterable[Binding]) -> Iterator[Value]:
 
 
 def users(function: GraphFunc) -> dict[Value, list[Binding]]:
-    """Give the bindings that use each value, in order; one use in a branch counts for its owner."""
+    """Map each value to the bindings that use it, in order.
+
+    A use inside a branch belongs to the binding that contains the branch.
+    """
     found: dict[Value, list[Binding]] = {}
     for binding in function.bindings:
         for value in dict.fromkeys(used_values((binding,))):
@@ -100,18 +100,15 @@ def users(function: GraphFunc) -> dict[Value, list[Binding]]:
     return found
 
 
-# ---------------------------------------------------------------- rebuilding
-
-
-def map_operands(right: Right, change: Callable[[Operand], Operand]) -> Right:
-    """Rebuild a right-hand side with changed operands, inside branches too."""
+def map_operands(right: Rhs, change: Callable[[Operand], Operand]) -> Rhs:
+    """Apply ``change`` to the operands of a right-hand side, including those inside branches."""
 
     def value(operand: Value) -> Value:
         new = change(operand)
         return new if isinstance(new, Value) else operand
 
     match right:
-        case Call() | CallTIR() | CallDPSLibrary() | CallGraph() | Launch():
+        case Call() | CallTIR() | CallDPSLibrary() | CallGraph() | LaunchKernel():
             return replace(right, args=tuple(map(change, right.args)))
         case MatchCast():
             return replace(right, value=change(right.value))
@@ -146,12 +143,12 @@ def _branch(branch: Branch, change: Callable[[Operand], Operand]) -> Branch:
 def map_bindings(
     bindings: Iterable[Binding], change: Callable[[Operand], Operand]
 ) -> tuple[Binding, ...]:
-    """Rebuild bindings with changed operands."""
+    """Apply ``change`` to the operands of bindings."""
     return tuple(replace(b, right=map_operands(b.right, change)) for b in bindings)
 
 
 def replace_values(function: GraphFunc, new: Mapping[Value, Operand]) -> GraphFunc:
-    """Use other operands in place of values, everywhere in a function."""
+    """Replace values by operands in a function."""
 
     def change(operand: Operand) -> Operand:
         while isinstance(operand, Value) and operand in new:
@@ -191,8 +188,3 @@ def substitute_info(info: Info, terms: Mapping[Var, SymInt]) -> Info:
             return info
         case _:
             assert_never(info)
-
-
-def is_dims(operand: Operand) -> bool:
-    """Whether an operand is a tuple of symbolic integers rather than a tensor."""
-    return isinstance(operand, Dims)

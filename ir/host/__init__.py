@@ -1,1 +1,1 @@
-"""Host IR: the ordered, allocated form of a graph function, and the run-time support in it."""
+"""Host IR: the ordered form of a graph function with explicit memory management."""

@@ -1,8 +1,9 @@
-"""Host IR: what runs between the caller and the kernels, as structured statements.
+"""Host IR: structured statements of the host code between the caller and the kernels.
 
-Values are 64-bit integers and addresses. The shape program stays symbolic: a :class:`Term` is an
-expression of :mod:`tilewright.ir.symbolic` over symbols that :class:`BindSymbol` has bound. Memory
-is read and written at byte offsets. ``and`` and ``or`` evaluate both sides.
+Values are 64-bit integers, addresses, and error codes. The shape program remains symbolic: a
+:class:`Term` is an expression of :mod:`tilewright.ir.symbolic` over symbols bound by
+:class:`BindSymbol`. Memory is accessed at byte offsets from addresses. Logical operators evaluate
+both operands.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal, TypeAlias
 from ..symbolic import Bool, Expr, Var
 
 Kind: TypeAlias = Literal["int", "ptr", "code"]
-"""64-bit integer, address, or 32-bit error code (0 for success)."""
+"""The kind of a value: 64-bit integer, address, or 32-bit error code (0 means success)."""
 
 Width: TypeAlias = Literal["u8", "u16", "i32", "i64", "ptr", "f32", "f64"]
 BinaryOp: TypeAlias = Literal[
@@ -22,12 +23,9 @@ BinaryOp: TypeAlias = Literal[
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
 
 
-# ---------------------------------------------------------------- values
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """A variable of the function, assigned as often as needed."""
+    """A mutable variable of the function."""
 
     name: str
     kind: Kind = "int"
@@ -35,14 +33,14 @@ class Local:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Integer:
-    """A number."""
+    """An integer constant."""
 
     value: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NullPointer:
-    """The address of nothing."""
+    """The null pointer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,14 +52,14 @@ class Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """A symbolic predicate over bound symbols, as 0 or 1 in a condition."""
+    """A symbolic predicate over bound symbols, with the value 0 or 1."""
 
     value: Bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arithmetic:
-    """Two integers combined; all wrap, and division by zero gives 0."""
+    """An arithmetic operation with wrap-around; division by zero returns 0."""
 
     op: BinaryOp
     left: Value
@@ -70,7 +68,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """A condition on two integers, or on two addresses."""
+    """A comparison of two integers or two addresses."""
 
     op: CompareOp
     left: Value
@@ -79,7 +77,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Both:
-    """Both conditions hold; both are evaluated."""
+    """The logical *and* of two conditions; both are evaluated."""
 
     left: Value
     right: Value
@@ -87,7 +85,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Either:
-    """One of two conditions holds; both are evaluated."""
+    """The logical *or* of two conditions; both are evaluated."""
 
     left: Value
     right: Value
@@ -95,14 +93,14 @@ class Either:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Negation:
-    """The condition does not hold."""
+    """The logical *not* of a condition."""
 
     operand: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
-    """What memory holds ``offset`` bytes behind an address."""
+    """The value in memory at ``offset`` bytes from an address."""
 
     width: Width
     base: Value
@@ -111,7 +109,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moved:
-    """An address moved by a number of bytes."""
+    """An address plus an offset in bytes."""
 
     base: Value
     offset: Value
@@ -126,14 +124,14 @@ class Numeric:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionPointer:
-    """The address of a host function or of a kernel."""
+    """The address of a host function or kernel."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Static:
-    """The address of numbers that belong to the program."""
+    """The address of constant 64-bit words of the program."""
 
     name: str
     words: tuple[int, ...]
@@ -158,12 +156,9 @@ Value: TypeAlias = (
 )
 
 
-# ---------------------------------------------------------------- statements
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Assign:
-    """Give a variable a value."""
+    """Assign a value to a variable."""
 
     target: Local
     value: Value
@@ -171,7 +166,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BindSymbol:
-    """Bind a symbol of the shape program for the rest of the list it stands in."""
+    """Bind a symbol of the shape program for the rest of the statement list."""
 
     symbol: Var
     value: Value
@@ -179,7 +174,7 @@ class BindSymbol:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """Put a value into memory ``offset`` bytes behind an address."""
+    """Store a value in memory at ``offset`` bytes from an address."""
 
     width: Width
     base: Value
@@ -189,7 +184,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Invoke:
-    """Call a function by name, or by address; ``result`` takes what it returns."""
+    """Call a function by name or address; ``result`` receives the returned value."""
 
     callee: str | Value
     args: tuple[Value, ...]
@@ -197,11 +192,27 @@ class Invoke:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Launch:
-    """Run a kernel; a failing one ends the function with its code.
+class HostLaunch:
+    """Launch a kernel; if it fails, return its error code from the function.
 
-    ``ordinal`` is the launch's line in a profile, ``call`` the record of the call, ``table`` its
-    runtime table, ``sink`` the profile being taken, or null.
+    Parameters
+    ----------
+    kernel : str
+        The name of the kernel.
+    ordinal : int
+        The index of the launch in a profile.
+    call : Value
+        The call record.
+    table : Value
+        The runtime table of the call.
+    sink : Value
+        The address where times are accumulated, or null.
+    buffers : tuple of Value
+        The addresses of the buffer arguments.
+    symbols : tuple of Value
+        The integer arguments.
+    scratch : Value, optional
+        The address of the scratch memory, if the kernel needs any.
     """
 
     kernel: str
@@ -216,9 +227,10 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """Unless the condition holds, note site and observed numbers and end the function.
+    """Return from the function if the condition is false.
 
-    ``call`` is the record of the call, where the note is written.
+    Before that, the number of the check site and the observed values are written to the call
+    record ``call``.
     """
 
     condition: Value
@@ -238,7 +250,7 @@ class When:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """Repeat as long as the condition holds."""
+    """Repeat the body while the condition is true."""
 
     condition: Value
     body: Body
@@ -246,7 +258,7 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserve:
-    """Give a variable ``size`` bytes of memory that live until the function returns."""
+    """Allocate ``size`` bytes on the stack and assign their address to a variable."""
 
     target: Local
     size: int
@@ -254,7 +266,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """Write ``desired`` where memory holds ``expected``, at once; ``result`` is what it held."""
+    """Atomically replace ``expected`` in memory by ``desired``; ``result`` gets the old value."""
 
     base: Value
     offset: Value
@@ -265,7 +277,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Publish:
-    """Write an integer so that another thread which sees it sees all that was written before."""
+    """Store an integer atomically with release ordering."""
 
     base: Value
     offset: Value
@@ -274,7 +286,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observe:
-    """Read an integer that another thread may have published."""
+    """Load an integer atomically with acquire ordering."""
 
     base: Value
     offset: Value
@@ -283,12 +295,12 @@ class Observe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pause:
-    """Rest for some cycles, in a loop that waits for another thread."""
+    """Pause for some cycles in a spin loop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Return:
-    """Leave the function."""
+    """Return from the function."""
 
     value: Value | None = None
 
@@ -298,7 +310,7 @@ Statement: TypeAlias = (
     | BindSymbol
     | Write
     | Invoke
-    | Launch
+    | HostLaunch
     | Guard
     | When
     | While
@@ -312,12 +324,9 @@ Statement: TypeAlias = (
 Body: TypeAlias = tuple[Statement, ...]
 
 
-# ---------------------------------------------------------------- functions
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class HostFunc:
-    """A host function. ``returns`` of ``code`` is a 32-bit error code, 0 for success."""
+    """A host function; ``returns`` is the kind of its result, or None if it has none."""
 
     name: str
     params: tuple[Local, ...]

@@ -1,4 +1,4 @@
-"""Models from elsewhere: programs of torch.export, and ONNX."""
+"""Importers of torch.export programs and ONNX models."""
 
 from .onnx_model import from_onnx
 from .torch_program import from_exported_program

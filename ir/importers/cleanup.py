@@ -1,4 +1,4 @@
-"""Leave out of an imported function what its results do not need."""
+"""Dead-code elimination in imported functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..graph.nodes import (
 
 
 def operands_of(binding: Binding) -> tuple[Operand, ...]:
-    """Give what a binding of an imported function uses."""
+    """Return the operands of a binding of an imported function."""
     match binding.right:
         case Call(args=args):
             return args
@@ -30,7 +30,7 @@ def operands_of(binding: Binding) -> tuple[Operand, ...]:
 
 
 def without_dead_code(function: GraphFunc) -> GraphFunc:
-    """Drop bindings that nothing needs; run-time checks stay, for facts rest on them."""
+    """Remove unused bindings; run-time checks are kept because facts depend on them."""
     needed = {r for r in function.results if isinstance(r, Value)}
     kept: list[Binding] = []
     for binding in reversed(function.bindings):
@@ -41,6 +41,6 @@ def without_dead_code(function: GraphFunc) -> GraphFunc:
 
 
 def constants_of(function: GraphFunc) -> set[str]:
-    """Give the keys of the constants that a function uses."""
+    """Return the keys of the constants that a function uses."""
     used = [a for b in function.bindings for a in operands_of(b)]
     return {o.key for o in (*used, *function.results) if isinstance(o, ConstantRef)}

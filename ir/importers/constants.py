@@ -1,4 +1,4 @@
-"""What is worth knowing of small constants: positions, fills, symbolic values."""
+"""Inspection of small constants: uniform values, positions, and symbolic elements."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..dtype import DType
-from ..graph.operators.inference import MOST_ELEMENTS
+from ..graph.operators.shape_inference import MAX_ELEMENTS
 from ..module import Array
 from ..symbolic import Expr, as_expr
 from .tensors import Iota, Known, Uniform
 
 MOST_INSPECTED = 1 << 16
-"""Elements up to which a constant is loaded to see whether it is one number or counts up."""
+"""The number of elements up to which integer constants are loaded and inspected."""
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -23,14 +23,14 @@ def _count(shape: tuple[int, ...]) -> int:
 def small_elements(
     shape: tuple[int, ...], dtype: DType, load: Callable[[], Array]
 ) -> tuple[Expr, ...] | None:
-    """Give the values of a small integer constant."""
-    if _count(shape) > MOST_ELEMENTS or not (dtype.is_integer or dtype.kind == "bool"):
+    """Return the values of a small integer constant, or None for other constants."""
+    if _count(shape) > MAX_ELEMENTS or not (dtype.is_integer or dtype.kind == "bool"):
         return None
     return tuple(as_expr(int(v)) for v in np.asarray(load()).ravel())
 
 
 def known_elements(shape: tuple[int, ...], dtype: DType, load: Callable[[], Array]) -> Known | None:
-    """Find out whether a constant is one number, or counts upwards along one axis."""
+    """Return the known elements of a constant: one number, or positions along one axis."""
     exact = dtype.is_integer or dtype.kind == "bool"
     if not 0 < _count(shape) <= (MOST_INSPECTED if exact else 1):
         return None

@@ -1,4 +1,4 @@
-"""Element-wise operators of imported models: constants fold, numbers stay numbers."""
+"""Element-wise operators shared by the importers, with constant folding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less"
 
 
 def convert(e: Emitter, x: Imported, dtype: DType) -> Imported:
-    """Convert to another dtype; known elements stay known."""
+    """Convert to another dtype; known elements remain known."""
     if x.dtype == dtype:
         return x
     if isinstance(x.known, Uniform):
@@ -33,9 +33,9 @@ def convert(e: Emitter, x: Imported, dtype: DType) -> Imported:
 def elementwise(
     e: Emitter, op: str, operands: Sequence[Imported], *, name: str | None = None
 ) -> Imported:
-    """Apply an element-wise operator to operands of one dtype (``where`` has its own).
+    """Apply an element-wise operator to operands of one dtype; for ``where``, use `where`.
 
-    What is known without computing stays so: numbers, and masks that positions decide.
+    Numbers are folded, and so are masks that follow from positions.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _fold(
     return (
         _neutral(op, left, right, shape)
         or _neutral(op, right, left, shape, swapped=True)
-        or _moved(op, left, right, shape)
+        or _shifted(op, left, right, shape)
         or _decided(e, op, left, right, shape)
         or _causal(e, op, left, right, shape)
     )
@@ -90,7 +90,7 @@ def _fold_numbers(
 def _neutral(
     op: str, x: Imported, y: Imported, shape: tuple[Expr, ...], *, swapped: bool = False
 ) -> Imported | None:
-    """``x op y`` is ``x`` where ``y`` is neutral."""
+    """Return ``x`` for ``x op y`` if ``y`` is the identity of ``op``."""
     if not isinstance(y.known, Uniform):
         return None
     neutral = {
@@ -105,8 +105,8 @@ def _neutral(
     return Imported(shape, x.dtype, x.operand, known) if x.operand or known else None
 
 
-def _moved(op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]) -> Imported | None:
-    """Positions plus a number are positions."""
+def _shifted(op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]) -> Imported | None:
+    """Fold positions plus or minus a number to positions."""
     if op == "add" and isinstance(y.known, Iota):
         x, y = y, x
     if op not in ("add", "subtract") or not isinstance(x.known, Iota) or shape != x.shape:
@@ -119,7 +119,7 @@ def _moved(op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]) -> Import
 
 
 def _number(x: Imported) -> Expr | None:
-    """The one integer that all elements are, symbolically."""
+    """Return the symbolic integer that all elements equal, or None."""
     match x.known:
         case Uniform(value=value) if isinstance(value, int):
             return as_expr(value)
@@ -133,7 +133,7 @@ def _number(x: Imported) -> Expr | None:
 def _decided(
     e: Emitter, op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]
 ) -> Imported | None:
-    """Comparing positions with a number may have one outcome for all."""
+    """Fold a comparison of positions with a number that has the same result for all positions."""
     if op not in _MIRRORED:
         return None
     if isinstance(y.known, Iota):
@@ -156,7 +156,7 @@ def _holds(e: Emitter, claim: Bool) -> bool:
 def _causal(
     e: Emitter, op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]
 ) -> Imported | None:
-    """Keys counted along one axis, at most the queries counted along an earlier one."""
+    """Fold ``key <= query`` of positions along two axes, the query axis first, to a mask."""
     if op == "greater_equal":
         x, y, op = y, x, "less_equal"
     if op != "less_equal" or not isinstance(x.known, Iota) or not isinstance(y.known, Iota):
@@ -172,7 +172,7 @@ def _causal(
 
 
 def where(e: Emitter, condition: Imported, x: Imported, y: Imported) -> Imported:
-    """Choose between two tensors of one dtype."""
+    """Select between two tensors of one dtype."""
     shape = e.broadcast_shapes([condition.shape, x.shape, y.shape])
     if isinstance(condition.known, Uniform):
         chosen = x if condition.known.value else y

@@ -1,11 +1,11 @@
-"""Writes the graph of an imported model: every computation once, nothing that is not needed."""
+"""The graph emitter of the importers; it shares equal calls and omits unneeded ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...errors import TilewrightError
 from ..dtype import DType
-from ..errors import TilewrightError
 from ..graph.builder import Argument, AttributeArgument, GraphBuilder, operand
 from ..graph.nodes import ConstantRef, Operand, TensorInfo, TupleInfo, Value
 from ..graph.operators import Requirement
@@ -19,16 +19,16 @@ _ONE = as_expr(1)
 
 
 class ImportMismatchError(TilewrightError):
-    """The source model does something that its own annotations contradict."""
+    """A contradiction between the source model and its own annotations."""
 
-    title = "Model cannot be imported"
+    title = "Inconsistent source model"
 
 
 class Emitter:
-    """Emits operators for one function, sharing what is computed twice."""
+    """An emitter of operators into one function that shares equal calls."""
 
     def __init__(self, builder: GraphBuilder) -> None:
-        """Write into a builder."""
+        """Create an emitter that writes into a builder."""
         self.builder = builder
         self.origins: Origins = NO_ORIGIN
         self.constants: dict[str, Constant] = {}
@@ -38,7 +38,7 @@ class Emitter:
     def emit(
         self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
     ) -> Value:
-        """Apply an operator, or give the value of the same call made before."""
+        """Apply an operator, or return the value of an earlier equal call."""
         operands = tuple(operand(a) for a in args)
         if op == "permute_dims" and operands[0] in self._permuted:
             return self._permute_again(
@@ -57,15 +57,15 @@ class Emitter:
     def _permute_again(
         self, before: tuple[Operand, tuple[int, ...]], axes: tuple[int, ...], name: str | None
     ) -> Value:
-        """Reorder once instead of twice."""
+        """Compose two consecutive permutations into one."""
         source, first = before
         return self.emit("permute_dims", source, name=name, axes=tuple(first[a] for a in axes))
 
     def tensor(self, value: Value | ConstantRef) -> Imported:
-        """Take a value as it is."""
+        """Wrap a value of known shape."""
         info = value.info
         if not isinstance(info, TensorInfo) or info.shape is None:
-            raise ImportMismatchError(f"a tensor of known shape was expected, not {info}")
+            raise ImportMismatchError(f"expected a tensor of known shape, got {info}")
         return Imported(info.shape, info.dtype, value)
 
     def constant(
@@ -76,7 +76,7 @@ class Emitter:
         load: Callable[[], Array],
         source: str = "",
     ) -> Imported:
-        """Refer to a constant; small ones are looked at."""
+        """Register a constant and return a reference to it; small constants are inspected."""
         shape = tuple(as_expr(d) for d in sizes)
         self.constants.setdefault(key, Constant(sizes, dtype, load, source=source))
         info = TensorInfo(shape, dtype, elements=small_elements(sizes, dtype, load))
@@ -86,18 +86,16 @@ class Emitter:
     def apply(
         self, op: str, *args: Argument, name: str | None = None, **attributes: AttributeArgument
     ) -> Imported:
-        """Apply an operator, and take its result as it is."""
+        """Apply an operator and wrap its result."""
         return self.tensor(self.emit(op, *args, name=name, **attributes))
 
     def items(self, value: Value) -> list[Imported]:
-        """Take the fields of a tuple."""
+        """Return the fields of a tuple."""
         count = len(value.info.fields) if isinstance(value.info, TupleInfo) else 0
         return [self.tensor(self.builder.item(value, k)) for k in range(count)]
 
-    # ---------------------------------------------------------------- materialising
-
     def compact(self, x: Imported) -> Value | ConstantRef:
-        """Give a tensor that broadcasts to the value's shape."""
+        """Return a tensor that broadcasts to the shape of the value."""
         if x.operand is not None:
             return x.operand
         match x.known:
@@ -108,7 +106,7 @@ class Emitter:
             case Stacked(parts=parts):
                 return self._stacked(parts)
             case None:
-                raise ImportMismatchError("a value of the source model has no elements")
+                raise ImportMismatchError("a value of the source model has unknown elements")
 
     def _counted(self, x: Imported, axis: int, start: Expr) -> Value:
         found = self.emit("arange", (start, start + x.shape[axis], 1), dtype=x.dtype.name)
@@ -124,7 +122,7 @@ class Emitter:
         return self.emit("expand_dims", self.compact(x), axes=(x.rank,))
 
     def plain(self, x: Imported) -> Value | ConstantRef:
-        """Give a tensor of exactly the value's shape."""
+        """Return a tensor that has exactly the shape of the value."""
         if x.operand is None and isinstance(x.known, Uniform):
             return self.emit("full", x.shape, x.known.value, dtype=x.dtype.name)
         found = self.compact(x)
@@ -134,31 +132,31 @@ class Emitter:
         return self.emit("broadcast_to", found, x.shape)
 
     def factor(self, x: Imported) -> Operand | float | int | bool:
-        """Give an operand of an element-wise operator: a number where one is enough."""
+        """Return an operand of an element-wise operator: a number if all elements are equal."""
         if isinstance(x.known, Uniform):
             return x.known.value
         return self.compact(x)
 
     def elements(self, x: Imported) -> tuple[Expr, ...] | None:
-        """Give the symbolic values of a small integer tensor, where they are known."""
+        """Return the symbolic values of a small integer tensor, or None if they are unknown."""
         found = self.plain(x)
         return found.info.elements if isinstance(found.info, TensorInfo) else None
 
-    # ---------------------------------------------------------------- shapes
-
     def same_size(self, left: Expr, right: Expr, reason: str) -> Expr:
-        """Require that two sizes are equal, by proof or by a run-time check."""
+        """Require that two sizes are equal, by proof or with a run-time check."""
         predicate = equal_sizes(left, right)
         if left is right or is_proved(predicate, self.builder.facts):
             return right if isinstance(left, Min) else left
-        text = f"{reason}: {to_text(left)} and {to_text(right)}"
+        a, b = to_text(left), to_text(right)
         if is_proved(negate(predicate), self.builder.facts):
-            raise ImportMismatchError(text, where=", ".join(sorted(self.origins)))
-        self.builder.check(Requirement(predicate, text), self.origins)
+            where = ", ".join(sorted(self.origins))
+            raise ImportMismatchError(f"{reason}: {a} != {b}", where=where)
+        origin = f"{reason} unless {a} == {b}"
+        self.builder.check(Requirement(predicate, origin), self.origins)
         return right if isinstance(left, Min) else left
 
     def broadcast_shapes(self, shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
-        """Combine shapes right-aligned; dimensions that are not 1 are required to be equal."""
+        """Return the common shape of right-aligned shapes; sizes other than 1 must be equal."""
         rank = max((len(s) for s in shapes), default=0)
         result = [_ONE] * rank
         for shape in shapes:
@@ -166,17 +164,17 @@ class Emitter:
                 if const_value(result[k]) == 1:
                     result[k] = dim
                 elif const_value(dim) != 1:
-                    result[k] = self.same_size(result[k], dim, "shapes do not broadcast")
+                    result[k] = self.same_size(result[k], dim, "cannot broadcast dimensions")
         return tuple(result)
 
     def uniform(self, value: float, shape: Sequence[Expr], dtype: DType) -> Imported:
-        """A tensor of one number, not made until it is needed."""
+        """Return a tensor filled with one number, which is materialized on demand."""
         kind = bool if dtype.kind == "bool" else float if dtype.is_float else int
         return Imported(tuple(shape), dtype, known=Uniform(kind(value)))
 
 
 def equal_sizes(left: Expr, right: Expr) -> Bool:
-    """State that two sizes are equal; ``min(a, b) == a`` is better known as ``a <= b``."""
+    """Return the claim that two sizes are equal; ``min(a, b) == a`` becomes ``a <= b``."""
     for least, size in ((left, right), (right, left)):
         if isinstance(least, Min) and size in least.args:
             return all_of(*(size <= other for other in least.args))
@@ -184,7 +182,7 @@ def equal_sizes(left: Expr, right: Expr) -> Bool:
 
 
 def integers(value: AttributeArgument) -> tuple[int, ...]:
-    """Read an attribute that holds integers."""
+    """Return the integers of an attribute."""
     items = value if isinstance(value, Sequence) else ()
     return tuple(v for v in items if isinstance(v, int))
 

@@ -1,4 +1,4 @@
-"""Importing products, reductions and norms of ONNX."""
+"""Import handlers of matrix products, reductions, and normalization operators of ONNX."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _REDUCTIONS = {
     "ReduceProd": "prod",
 }  # fmt: skip
 MATRIX = 2
-"""Dimensions of a matrix."""
+"""The rank of a matrix."""
 
 
 @onnx_op("MatMul")
 def matmul(c: OnnxContext) -> Imported:
-    """Multiply matrices; vectors count as rows or columns."""
+    """Import a matrix product; a vector is a row on the left and a column on the right."""
     x, y = c.input(0), c.input(1)
     left = expand_dims(c, x, (0,)) if x.rank == 1 else x
     right = expand_dims(c, y, (1,)) if y.rank == 1 else y
@@ -30,14 +30,18 @@ def matmul(c: OnnxContext) -> Imported:
 
 @onnx_op("MatMulInteger")
 def matmul_integer(c: OnnxContext) -> Imported:
-    """``(a - zero of a) @ (b - zero of b)`` of bytes, in 32 bits.
+    """Import ``(a - a_zero_point) @ (b - b_zero_point)`` of 8-bit integers in 32 bits.
 
-    The product is that of the bytes themselves; what the zero points take away is a sum over rows
-    and one over columns.
+    The product itself is computed on the 8-bit operands. Each zero point then subtracts itself
+    times a sum over the columns of ``b`` or the rows of ``a``.
     """
     a, b = c.input(0), c.input(1)
     if min(a.rank, b.rank) < MATRIX:
-        raise UnsupportedFormError("MatMulInteger of a vector", hint="give it a unit dimension")
+        raise UnsupportedFormError(
+            f"MatMulInteger of a vector is not supported; operand ranks are {a.rank} and {b.rank}, "
+            f"but must be at least {MATRIX}",
+            hint="add a dimension of size 1",
+        )
     found = c.apply("matmul_integer", c.plain(a), c.plain(b), name=c.leaf(a, b))
     of_a, of_b = _zero_point(c, 2, rows=True), _zero_point(c, 3, rows=False)
     if of_a is not None:
@@ -50,7 +54,7 @@ def matmul_integer(c: OnnxContext) -> Imported:
 
 
 def _zero_point(c: OnnxContext, position: int, *, rows: bool) -> Imported | None:
-    """Give a zero point in 32 bits, as a column for one a row; None where there is none."""
+    """Return a zero point as i32, as a column if there is one per row; None if absent or 0."""
     zero = c.optional(position)
     if zero is None or (isinstance(zero.known, Uniform) and zero.known.value == 0):
         return None
@@ -65,7 +69,7 @@ def _times_sum(c: OnnxContext, zero: Imported, values: Imported, axis: int) -> I
 
 @onnx_op("Gemm")
 def gemm(c: OnnxContext) -> Imported:
-    """``alpha * a @ b + beta * c`` with transposes."""
+    """Import ``alpha * a @ b + beta * c`` with optional transposes."""
     a, b = c.input(0), c.input(1)
     a = permute(c, a, (1, 0)) if c.integer("transA", 0) else a
     b = permute(c, b, (1, 0)) if c.integer("transB", 0) else b
@@ -83,18 +87,24 @@ def gemm(c: OnnxContext) -> Imported:
 
 @onnx_op("Softmax", "LogSoftmax")
 def softmax(c: OnnxContext) -> Imported:
-    """Exponentials over their sum; before opset 13 over all dimensions from the axis on."""
+    """Import the softmax or its logarithm.
+
+    Before opset 13, the softmax is taken over all dimensions from the axis on.
+    """
     x = c.input(0)
     axis = axis_of(c.integer("axis", -1 if c.opset >= 13 else 1), x.rank)
     if c.opset < 13 and axis != x.rank - 1:
-        raise UnsupportedFormError("softmax over several dimensions")
+        raise UnsupportedFormError(
+            f"axis={axis} in opset {c.opset} means a softmax over several dimensions; only the "
+            f"last axis, {x.rank - 1}, is supported below opset 13"
+        )
     op = "softmax" if c.node.op_type == "Softmax" else "log_softmax"
     return c.apply(op, c.plain(x), axis=axis)
 
 
 @onnx_op("LayerNormalization")
 def layer_norm(c: OnnxContext) -> list[Imported]:
-    """Normalise rows; the mean and deviation outputs are not given."""
+    """Import layer normalization; the optional mean and deviation outputs are not supported."""
     x = c.input(0)
     axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
     factors = [c.plain(v) for v in c.given()[1:]]
@@ -107,7 +117,7 @@ def layer_norm(c: OnnxContext) -> list[Imported]:
 
 @onnx_op("RMSNormalization", "SimplifiedLayerNormalization")
 def rms_norm(c: OnnxContext) -> list[Imported]:
-    """Divide rows by their root mean square."""
+    """Import the division of rows by their root mean square."""
     x = c.input(0)
     axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
     factors = [c.plain(v) for v in c.given()[1:]]
@@ -120,10 +130,10 @@ def rms_norm(c: OnnxContext) -> list[Imported]:
 
 @onnx_op(*_REDUCTIONS)
 def reduction(c: OnnxContext) -> Imported:
-    """Reduce; without axes over all dimensions."""
+    """Import a reduction; without axes, it is over all dimensions."""
     x = c.input(0)
-    moved = 13 if c.node.op_type == "ReduceSum" else 18
-    axes = c.axes(1, attribute_below=moved)
+    input_since = 13 if c.node.op_type == "ReduceSum" else 18
+    axes = c.axes(1, attribute_below=input_since)
     if not axes and c.integer("noop_with_empty_axes", 0):
         return x
     op = _REDUCTIONS[c.node.op_type]
@@ -133,9 +143,11 @@ def reduction(c: OnnxContext) -> Imported:
 
 @onnx_op("ArgMax", "ArgMin")
 def arg_extreme(c: OnnxContext) -> Imported:
-    """Find the first extreme element."""
+    """Import the index of the first maximum or minimum."""
     if c.integer("select_last_index", 0):
-        raise UnsupportedFormError("the last extreme element")
+        raise UnsupportedFormError(
+            "select_last_index=1 is not supported; only select_last_index=0 is"
+        )
     x = c.input(0)
     op = "argmax" if c.node.op_type == "ArgMax" else "argmin"
     keepdims = bool(c.integer("keepdims", 1))
@@ -144,9 +156,13 @@ def arg_extreme(c: OnnxContext) -> Imported:
 
 @onnx_op("CumSum")
 def cumsum(c: OnnxContext) -> Imported:
-    """Running sum."""
-    if c.integer("exclusive", 0) or c.integer("reverse", 0):
-        raise UnsupportedFormError("exclusive or reverse running sums")
+    """Import a running sum."""
+    exclusive, reverse = c.integer("exclusive", 0), c.integer("reverse", 0)
+    if exclusive or reverse:
+        raise UnsupportedFormError(
+            f"exclusive={exclusive}, reverse={reverse} is not supported; "
+            "only exclusive=0, reverse=0 is"
+        )
     x = c.input(0)
     (axis,) = c.fixed(c.input(1))
     return c.apply("cumsum", c.plain(x), axis=axis_of(axis, x.rank))

@@ -1,4 +1,4 @@
-"""What a handler of one ONNX operator works with."""
+"""The context passed to the import handlers of ONNX operators."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..dtype import from_numpy
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import ConstantRef
 from ..module import Array
-from ..symbolic import Expr, const_value
+from ..symbolic import Expr, const_value, to_text
 from .emitter import Emitter
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
 
 
 class OnnxContext(Emitter):
-    """The emitter of one ONNX graph, at one of its nodes."""
+    """The emitter of one ONNX graph, positioned at one of its nodes."""
 
     def __init__(self, builder: GraphBuilder, opset: int) -> None:
-        """Start before the first node."""
+        """Create a context positioned before the first node."""
         super().__init__(builder)
         self.opset = opset
         self.node: Any = None
@@ -29,59 +29,62 @@ class OnnxContext(Emitter):
         self.attributes: dict[str, Any] = {}
 
     def input(self, position: int) -> Imported:
-        """Give an input that has to be there."""
+        """Return a required input."""
         found = self.optional(position)
         if found is None:
-            raise UnsupportedFormError(f"input {position} is missing")
+            raise UnsupportedFormError(f"required input {position} is missing")
         return found
 
     def optional(self, position: int) -> Imported | None:
-        """Give an input, None where it is left out."""
+        """Return an input, or None if it is omitted."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def given(self) -> list[Imported]:
-        """Give all inputs that are there."""
+        """Return all inputs that are not omitted."""
         return [x for x in self.inputs if x is not None]
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Read an integer attribute."""
         found = self.attributes.get(name, default)
         if not isinstance(found, int):
-            raise UnsupportedFormError(f"attribute {name} is missing")
+            raise UnsupportedFormError(f"required integer attribute {name} is missing")
         return found
 
     def values(self, x: Imported) -> tuple[Expr, ...]:
-        """Give the integers that a tensor holds, which have to be known from the shapes."""
+        """Return the elements of an integer tensor, which may depend on shapes only."""
         found = self.elements(x)
         if found is None:
             raise UnsupportedFormError(
-                "a shape or position depends on data",
-                hint="only what follows from the inputs' shapes can be a shape",
+                "a shape or index operand depends on data; only constants and expressions over "
+                "the input shapes are supported",
+                hint="compute shapes and indices from the shapes of the inputs",
             )
         return found
 
     def fixed(self, x: Imported) -> tuple[int, ...]:
-        """Give the integers that a tensor holds, which have to be constant."""
+        """Return the elements of an integer tensor, which must be constants."""
         found = [const_value(v) for v in self.values(x)]
         if None in found:
-            raise UnsupportedFormError("axes, steps or counts depend on the inputs' shapes")
+            shown = ", ".join(to_text(v) for v in self.values(x))
+            raise UnsupportedFormError(f"axes, steps, and counts must be constants, got [{shown}]")
         return tuple(v for v in found if v is not None)
 
     def leaf(self, *weights: Imported) -> str | None:
-        """Name a result by the innermost module that the node comes from, such as ``query``.
+        """Return the innermost module of the node, such as ``query``, as a name for its result.
 
-        Only where one of ``weights`` is a constant: other results are not what a module is for.
+        Return None unless one of ``weights`` is a constant: only the result of the operator that
+        uses the weights of a module takes its name.
         """
         last = scope_of(self.node).rsplit(".", 1)[-1]
         weighted = any(isinstance(w.operand, ConstantRef) for w in weights)
         return last if weighted and last.isidentifier() else None
 
     def literal(self, name: str, array: Array) -> Imported:
-        """Refer to a constant written into the graph."""
+        """Return a reference to a constant stored in the graph."""
         return self.constant(name, array.shape, from_numpy(array.dtype), lambda: array)
 
     def axes(self, position: int, *, attribute_below: int) -> tuple[int, ...] | None:
-        """Read axes, an attribute in older opsets and an input in later ones."""
+        """Read axes from an attribute below opset ``attribute_below``, else from an input."""
         if self.opset < attribute_below:
             found = self.attributes.get("axes")
             return None if found is None else tuple(found)
@@ -90,7 +93,7 @@ class OnnxContext(Emitter):
 
 
 def scope_of(node: Any) -> str:
-    """Give the path of the source module that a node comes from; empty where none is told."""
+    """Return the path of the source module of a node; empty if the model does not record one."""
     for entry in node.metadata_props:
         if entry.key == "pkg.torch.onnx.name_scopes":
             return _last_scope(entry.value)
@@ -113,11 +116,11 @@ _F = TypeVar("_F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
-"""How each operator of ONNX is imported, by its name."""
+"""The import handlers by ONNX operator name."""
 
 
 def onnx_op(*names: str) -> Callable[[_F], _F]:
-    """Register a handler for operators of ONNX."""
+    """Register an import handler for ONNX operators."""
 
     def register(handler: _F) -> _F:
         for name in names:

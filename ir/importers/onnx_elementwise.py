@@ -1,4 +1,4 @@
-"""Importing element-wise operators of ONNX."""
+"""Import handlers of element-wise ONNX operators."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _BINARY = {
 
 @onnx_op(*_UNARY)
 def unary(c: OnnxContext) -> Imported:
-    """Apply a function of one element."""
+    """Import a unary element-wise operator."""
     return elementwise(c, _UNARY[c.node.op_type], [c.input(0)])
 
 
 @onnx_op(*_BINARY)
 def binary(c: OnnxContext) -> Imported:
-    """Apply a function of two elements."""
+    """Import a binary element-wise operator."""
     return elementwise(c, _BINARY[c.node.op_type], [c.input(0), c.input(1)])
 
 
 @onnx_op("Max", "Min")
 def extreme(c: OnnxContext) -> Imported:
-    """Take the extreme of several tensors."""
+    """Import the element-wise maximum or minimum of any number of tensors."""
     op = "maximum" if c.node.op_type == "Max" else "minimum"
     found, *others = c.given()
     for other in others:
@@ -46,40 +46,46 @@ def extreme(c: OnnxContext) -> Imported:
 
 @onnx_op("Div")
 def divide(c: OnnxContext) -> Imported:
-    """Divide; integers truncate, which is flooring for sizes and positions."""
+    """Import division.
+
+    ONNX truncates integer quotients, which equals floor division for non-negative operands.
+    """
     x, y = c.input(0), c.input(1)
     if x.dtype.is_float:
         return elementwise(c, "divide", [x, y])
     if any(v.lower is None or v.lower < 0 for v in (*c.values(x), *c.values(y))):
-        raise UnsupportedFormError("division of integers that may be negative")
+        raise UnsupportedFormError(
+            "integer division truncates toward zero, which is supported only for operands that "
+            "are known to be non-negative"
+        )
     return elementwise(c, "floor_divide", [x, y])
 
 
 @onnx_op("Mod")
 def modulo(c: OnnxContext) -> Imported:
-    """The remainder with the divisor's sign."""
+    """Import the remainder with the sign of the divisor."""
     if c.integer("fmod", 0):
-        raise UnsupportedFormError("Mod with fmod=1")
+        raise UnsupportedFormError("fmod=1 is not supported; only fmod=0 is")
     return elementwise(c, "mod", [c.input(0), c.input(1)])
 
 
 @onnx_op("Pow")
 def power(c: OnnxContext) -> Imported:
-    """Raise to a power, which is converted to the base's dtype."""
+    """Import the power; the exponent is converted to the dtype of the base."""
     x = c.input(0)
     return elementwise(c, "power", [x, convert(c, c.input(1), x.dtype)])
 
 
 @onnx_op("Reciprocal")
 def reciprocal(c: OnnxContext) -> Imported:
-    """``1 / x``."""
+    """Import ``1 / x``."""
     x = c.input(0)
     return elementwise(c, "divide", [c.uniform(1.0, (), x.dtype), x])
 
 
 @onnx_op("Gelu")
 def gelu(c: OnnxContext) -> Imported:
-    """Gaussian error linear unit."""
+    """Import the Gaussian error linear unit."""
     x = c.input(0)
     kind = c.attributes.get("approximate", b"none").decode()
     return Imported(x.shape, x.dtype, c.emit("gelu", c.compact(x), approximate=kind))
@@ -87,7 +93,7 @@ def gelu(c: OnnxContext) -> Imported:
 
 @onnx_op("Clip")
 def clip(c: OnnxContext) -> Imported:
-    """Limit to a range."""
+    """Import clamping to a range."""
     found = c.input(0)
     for position, op in ((1, "maximum"), (2, "minimum")):
         bound = c.optional(position)
@@ -98,26 +104,28 @@ def clip(c: OnnxContext) -> Imported:
 
 @onnx_op("Cast")
 def cast(c: OnnxContext) -> Imported:
-    """Convert to another dtype."""
+    """Import a conversion to another dtype."""
     return convert(c, c.input(0), onnx_dtype(c.integer("to"), "Cast"))
 
 
 @onnx_op("CastLike")
 def cast_like(c: OnnxContext) -> Imported:
-    """Convert to the dtype of another tensor."""
+    """Import a conversion to the dtype of another tensor."""
     return convert(c, c.input(0), c.input(1).dtype)
 
 
 @onnx_op("Where")
 def where_(c: OnnxContext) -> Imported:
-    """Choose."""
+    """Import the element-wise selection."""
     return where(c, c.input(0), c.input(1), c.input(2))
 
 
 @onnx_op("Identity", "Dropout")
 def identity(c: OnnxContext) -> Imported:
-    """Nothing; dropout is only left out in inference."""
+    """Return the input; dropout is the identity in inference."""
     training = c.optional(2)
     if c.node.op_type == "Dropout" and training is not None and c.fixed(training) != (0,):
-        raise UnsupportedFormError("dropout in training mode")
+        raise UnsupportedFormError(
+            "dropout in training mode is not supported; only inference mode is"
+        )
     return c.input(0)

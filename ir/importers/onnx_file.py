@@ -1,4 +1,4 @@
-"""Read ONNX files without trusting them."""
+"""Reading and validation of untrusted ONNX files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import TilewrightError
 from ..dtype import DType, dtype as dtype_named
-from ..errors import TilewrightError
 from ..module import Array
 
 OPSETS = range(11, 24)
-"""Versions of the operator set that are understood."""
+"""The supported versions of the default ONNX operator set."""
 
 _DTYPES = {
     1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16",
@@ -23,26 +23,26 @@ _EXTERNAL = 1
 
 
 class MalformedModelError(TilewrightError):
-    """A file is no ONNX model, is cut short, or contradicts itself."""
+    """A file that is not an ONNX model, is truncated, or is inconsistent."""
 
     title = "Malformed ONNX model"
 
 
 class ExternalDataError(TilewrightError):
-    """Weights outside of the model file are missing, too short, or not where they may be."""
+    """External data of a model that is missing, truncated, or outside of the model's folder."""
 
-    title = "Bad external data"
+    title = "Invalid external data"
 
 
 class UnsupportedOpsetError(TilewrightError):
-    """A model is written for a version of the operator set that is not understood."""
+    """A model with an unsupported version of the ONNX operator set."""
 
-    title = "Unsupported opset"
+    title = "Unsupported ONNX opset"
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
-    """A model, and the folder that its external data may lie in."""
+    """A parsed model and the only folder its external data may be read from."""
 
     model: Any
     folder: Path | None
@@ -50,42 +50,48 @@ class OnnxFile:
 
 
 def read_model(source: Any) -> OnnxFile:
-    """Read a model from a path, or take it as it is.
+    """Read a model from a path, or accept a ``ModelProto`` unchanged.
 
     Raises
     ------
     MalformedModelError
-        If the file is no model.
+        If the file does not exist or is not an ONNX model.
     UnsupportedOpsetError
-        If its operators are of a version that is not understood.
+        If the version of its operator set is not supported.
     """
     import onnx
 
     if isinstance(source, onnx.ModelProto):
-        return _checked(source, None, "the model")
+        return _checked(source, None, "ONNX model in memory")
     path = Path(source)
     if not path.is_file():
-        raise MalformedModelError("there is no such file", where=str(path))
+        raise MalformedModelError("the file does not exist", where=str(path))
     model = onnx.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
-    except Exception as error:  # protobuf's own exception class differs by implementation
+    except Exception as error:  # the exception class differs between protobuf implementations
         raise MalformedModelError(
-            f"the file cannot be parsed: {error}", where=str(path), hint="is it complete?"
+            f"the file cannot be parsed as ONNX: {error}",
+            where=str(path),
+            hint="check that the file is an ONNX model and is not truncated",
         ) from error
     return _checked(model, path.parent, str(path))
 
 
 def _checked(model: Any, folder: Path | None, where: str) -> OnnxFile:
     if not model.HasField("graph") or not model.graph.output:
-        raise MalformedModelError("the model has no graph", where=where, hint="is it complete?")
+        raise MalformedModelError(
+            "the ONNX model has no graph with outputs",
+            where=where,
+            hint="check that the file is not truncated",
+        )
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     if opset not in OPSETS:
         raise UnsupportedOpsetError(
-            f"the model uses version {opset} of the operator set",
+            f"the model uses opset version {opset}; "
+            f"versions {OPSETS[0]} to {OPSETS[-1]} are supported",
             where=where,
-            hint=f"versions {OPSETS[0]} to {OPSETS[-1]} are understood; "
-            "onnx.version_converter converts others",
+            hint="convert the model with onnx.version_converter",
         )
     return OnnxFile(_inlined(model), folder, opset)
 
@@ -99,19 +105,19 @@ def _inlined(model: Any) -> Any:
 
 
 def onnx_dtype(number: int, where: str) -> DType:
-    """Translate an element type."""
+    """Return the dtype of an ONNX element type number."""
     if number not in _DTYPES:
         raise MalformedModelError(
-            f"element type {number} is not supported",
+            f"ONNX element type {number} is not supported",
             where=where,
-            hint=f"those supported are {', '.join(_DTYPES.values())}",
+            hint=f"supported dtypes: {', '.join(_DTYPES.values())}",
         )
     return dtype_named(_DTYPES[number])
 
 
 @dataclass(frozen=True, slots=True)
 class Initializer:
-    """A constant of a model, loaded when it is asked for."""
+    """A constant of a model, loaded on demand."""
 
     name: str
     shape: tuple[int, ...]
@@ -122,11 +128,11 @@ class Initializer:
 
     @property
     def bytes(self) -> int:
-        """How many bytes its elements take."""
+        """The size of the elements in bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.bytes
 
     def load(self) -> Array:
-        """Map the file, or take the elements out of the model."""
+        """Map the external file, or copy the elements out of the model."""
         if self.path is not None:
             return (
                 np.memmap(
@@ -141,14 +147,14 @@ class Initializer:
 
 
 def initializer(tensor: Any, name: str, folder: Path | None) -> Initializer:
-    """Check a constant without loading it.
+    """Validate a constant without loading it.
 
     Raises
     ------
     MalformedModelError
-        If it has more or fewer bytes than its shape needs.
+        If its number of bytes does not match its shape and dtype.
     ExternalDataError
-        If it lies outside of the model's folder, or its file is missing or too short.
+        If its file is outside of the model's folder, missing, or too short.
     """
     where = f"initializer {name!r}"
     shape = tuple(int(d) for d in tensor.dims)
@@ -160,11 +166,16 @@ def initializer(tensor: Any, name: str, folder: Path | None) -> Initializer:
     held = len(tensor.raw_data)
     if tensor.HasField("raw_data") and held != found.bytes:
         raise MalformedModelError(
-            f"{held} bytes are given; shape {shape} of {found.dtype} takes {found.bytes}",
+            f"the data has {held} bytes; shape {shape} of {found.dtype} needs {found.bytes} bytes",
             where=where,
         )
     if not tensor.HasField("raw_data") and found.bytes and not _typed_count(tensor):
-        raise MalformedModelError("it has no data", where=where, hint="is the file complete?")
+        raise MalformedModelError(
+            f"the initializer has no data; shape {shape} of {found.dtype} needs "
+            f"{found.bytes} bytes",
+            where=where,
+            hint="check that the file is not truncated",
+        )
     return found
 
 
@@ -178,7 +189,9 @@ def _external(found: Initializer, folder: Path | None) -> Initializer:
     entries = {e.key: e.value for e in found.tensor.external_data}
     if folder is None:
         raise ExternalDataError(
-            "external data needs the folder of the model", where=where, hint="pass a path"
+            "external data cannot be located for a model in memory",
+            where=where,
+            hint="pass the path of the model file",
         )
     path = _inside(folder, entries.get("location", ""), where)
     offset = _integer(entries.get("offset", "0"), "offset", where)
@@ -186,8 +199,8 @@ def _external(found: Initializer, folder: Path | None) -> Initializer:
     size = path.stat().st_size
     if length != found.bytes or offset + length > size:
         raise ExternalDataError(
-            f"{length} bytes at {offset} of a file of {size} bytes; "
-            f"shape {found.shape} of {found.dtype} takes {found.bytes}",
+            f"the model refers to {length} bytes at offset {offset} of a file of {size} bytes; "
+            f"shape {found.shape} of {found.dtype} needs {found.bytes} bytes",
             where=f"{where}, file {path.name}",
         )
     return Initializer(found.name, found.shape, found.dtype, found.tensor, path, offset)
@@ -195,22 +208,24 @@ def _external(found: Initializer, folder: Path | None) -> Initializer:
 
 def _integer(text: str, name: str, where: str) -> int:
     if not text.isdecimal():
-        raise ExternalDataError(f"{name} {text!r} is no number of bytes", where=where)
+        raise ExternalDataError(
+            f"expected a non-negative number of bytes as {name}, got {text!r}", where=where
+        )
     return int(text)
 
 
 def _inside(folder: Path, location: str, where: str) -> Path:
-    """Resolve a location, which has to be a plain file below the model's folder."""
+    """Resolve a location, which must be a regular file inside the model's folder."""
     given = Path(location)
-    hint = "external data lies beside the model"
+    hint = "external data must be a regular file inside the folder of the model"
     if not location or given.is_absolute() or ".." in given.parts or "\\" in location:
         raise ExternalDataError(
-            f"location {location!r} leaves the model's folder", where=where, hint=hint
+            f"location {location!r} is outside of the model's folder", where=where, hint=hint
         )
     path = folder / given
     steps = [folder.joinpath(*given.parts[: k + 1]) for k in range(len(given.parts))]
     if any(step.is_symlink() for step in steps):
-        raise ExternalDataError(f"location {location!r} is a link", where=where, hint=hint)
+        raise ExternalDataError(f"location {location!r} is a symbolic link", where=where, hint=hint)
     if not path.is_file():
-        raise ExternalDataError(f"there is no file {location!r}", where=where, hint=hint)
+        raise ExternalDataError(f"file {location!r} does not exist", where=where, hint=hint)
     return path

@@ -1,4 +1,4 @@
-"""Import ONNX models."""
+"""Import of ONNX models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, TensorInfo
 from ..identity import fresh_name
 from ..module import Module
-from ..naming import writable
+from ..naming import to_valid_name
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
 from . import onnx_compound, onnx_elementwise, onnx_shaping
 from .cleanup import constants_of, without_dead_code
@@ -23,36 +23,39 @@ from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_shaping)
-"""The modules that register handlers when they are imported."""
+"""The modules whose import registers handlers."""
 
 _DOMAINS = ("", "ai.onnx")
 _GRAPH_TYPES = (5, 10)
 
 
 def from_onnx(source: str | PathLike[str] | Any) -> Module:
-    """Import an ONNX model, opset 11 to 23.
+    """Import an ONNX model of opset 11 to 23.
 
-    Named dimensions (``dim_param``) become symbols, equal names one symbol; unnamed unknown ones
-    are called by their place. What the model computes from shapes alone is folded. Initializers
-    become constants, mapped from their files when asked for.
+    Named dimensions (``dim_param``) become symbols; equal names become one symbol. An unnamed
+    dynamic dimension ``k`` of input ``x`` becomes the symbol ``x_dimk``. Computations on shapes
+    alone are folded. Initializers become constants, which are mapped from their files on demand.
 
     Parameters
     ----------
     source : str, path or onnx.ModelProto
-        A file, or a model in memory, which may not have external data.
+        The path of a model file, or a model in memory without external data.
 
     Returns
     -------
     Module
-        One function, ``main``, of the graph's inputs.
+        A module with one function, ``main``, whose parameters are the inputs of the graph.
 
     Raises
     ------
-    MalformedModelError, ExternalDataError, UnsupportedOpsetError
-        If the file is not a complete model that can be trusted and understood.
+    MalformedModelError
+        If the file is not a complete, consistent ONNX model.
+    ExternalDataError
+        If external data is missing, truncated, or outside of the model's folder.
+    UnsupportedOpsetError
+        If the opset version of the model is not supported.
     UnsupportedOperatorsError
-        If the model uses operators that Tilewright lacks; all of them are listed, each with its
-        place in the model.
+        If the model uses unsupported operators; the error lists all of them with their nodes.
 
     Examples
     --------
@@ -75,7 +78,7 @@ def from_onnx(source: str | PathLike[str] | Any) -> Module:
 
 
 def identifier(name: str, default: str) -> str:
-    """Make a name of a source model one that programs may have.
+    """Return a valid identifier for a name of the source model.
 
     Examples
     --------
@@ -83,7 +86,7 @@ def identifier(name: str, default: str) -> str:
     ('past_key_values_0_key', 'x_0')
     """
     clean = re.sub(r"\W+", "_", name).strip("_")
-    return writable(clean if clean[:1].isalpha() else f"{default}_{clean}".rstrip("_"))
+    return to_valid_name(clean if clean[:1].isalpha() else f"{default}_{clean}".rstrip("_"))
 
 
 class _Translator:
@@ -96,13 +99,13 @@ class _Translator:
         self.missing: list[Unsupported] = []
 
     def translate(self) -> GraphFunc:
-        """Translate inputs, constants and all nodes in order."""
+        """Translate constants, inputs, and all nodes in order."""
         self._initializers()
         self._inputs()
         for node in self.graph.node:
             self._node(node)
         if self.missing:
-            raise unsupported_error(self.missing)
+            raise unsupported_error("ONNX model", self.missing)
         results = [self.context.plain(self._value(o.name, "an output")) for o in self.graph.output]
         names = tuple(identifier(o.name, "output") for o in self.graph.output)
         return self.context.builder.finish(results, result_names=names)
@@ -115,8 +118,6 @@ class _Translator:
             held = (found.shape, found.dtype, found.load)
             self.values[tensor.name] = self.context.constant(tensor.name, *held)
 
-    # ---------------------------------------------------------------- inputs
-
     def _inputs(self) -> None:
         given = [i for i in self.graph.input if i.name not in self.values]
         for value in given:
@@ -125,7 +126,8 @@ class _Translator:
             tensor = value.type.tensor_type
             if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
                 raise MalformedModelError(
-                    "an input has to be a tensor of known rank", where=f"input {value.name!r}"
+                    "the input of the ONNX model is not a tensor of known rank",
+                    where=f"input {value.name!r}",
                 )
             name = identifier(value.name, "input")
             shape = tuple(self._dim(d, f"{name}_dim{k}") for k, d in enumerate(tensor.shape.dim))
@@ -134,7 +136,7 @@ class _Translator:
             self.values[value.name] = self.context.tensor(param)
 
     def _declare(self, value: Any) -> None:
-        """Declare the dimensions that are called by one name, before those that combine them."""
+        """Declare dimensions that are one name before dimensions that are expressions of names."""
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param.isidentifier():
                 self._symbol(dim.dim_param)
@@ -145,29 +147,33 @@ class _Translator:
             self.symbols[name] = var(fresh_name(identifier(name, "dim"), taken), lower=0)
         return self.symbols[name]
 
-    def _dim(self, dim: Any, place: str) -> Expr:
+    def _dim(self, dim: Any, default: str) -> Expr:
         if dim.HasField("dim_value"):
             if dim.dim_value < 0:
-                raise MalformedModelError(f"dimension {dim.dim_value} is negative", where=place)
+                raise MalformedModelError(f"dimension {dim.dim_value} is negative", where=default)
             return as_expr(dim.dim_value)
         if not dim.dim_param:
-            return self._symbol(place)
+            return self._symbol(default)
         try:
             found = parse_expr(dim.dim_param, self.symbols)
         except SymbolicError:
             return self._symbol(dim.dim_param)
         return found if isinstance(found, Expr) else self._symbol(dim.dim_param)
 
-    # ---------------------------------------------------------------- nodes
-
-    def _value(self, name: str, what: str) -> Imported:
+    def _value(self, name: str, user: str) -> Imported:
         if name not in self.values:
             raise MalformedModelError(
-                f"{what} uses {name!r} before anything makes it", hint="is the file complete?"
+                f"{user} uses value {name!r}, which no earlier node, input, or initializer defines",
+                hint="check that the file is not truncated and its nodes are sorted topologically",
             )
         found = self.values[name]
         if found is None:
-            raise MalformedModelError(f"{name!r} was not translated")
+            raise MalformedModelError(
+                f"value {name!r}, used by {user}, depends on an optional output that is not "
+                "supported",
+                where=f"value {name!r}",
+                hint="remove the uses of this output from the model",
+            )
         return found
 
     def _node(self, node: Any) -> None:
@@ -184,7 +190,7 @@ class _Translator:
     def _handled(self, node: Any) -> list[Imported]:
         handler = HANDLERS.get(node.op_type) if node.domain in _DOMAINS else None
         if handler is None:
-            self._refuse(node, "")
+            self._reject(node, "")
             return []
         context = self.context
         context.node = node
@@ -194,15 +200,16 @@ class _Translator:
             context.attributes = {a.name: _attribute(a) for a in node.attribute}
             found = handler(context)
         except UnsupportedFormError as error:
-            self._refuse(node, error.message)
+            self._reject(node, error.reason)
             return []
         except (ValueError, IndexError, KeyError) as error:
             raise MalformedModelError(
-                f"{node.op_type} cannot be read: {error}", where=f"node {node.name!r}"
+                f"the attributes or inputs of ONNX operator {node.op_type} are invalid: {error}",
+                where=f"node {node.name!r}",
             ) from error
         return found if isinstance(found, list) else [found]
 
-    def _refuse(self, node: Any, reason: str) -> None:
+    def _reject(self, node: Any, reason: str) -> None:
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         scope = scope_of(node)
         label = node.name or node.output[0]
@@ -214,7 +221,9 @@ def _attribute(attribute: Any) -> Any:
 
     value = helper.get_attribute_value(attribute)
     if attribute.type in _GRAPH_TYPES:
-        raise UnsupportedFormError("a sub-graph")
+        raise UnsupportedFormError(
+            f"attribute {attribute.name} is a subgraph, which is not supported"
+        )
     if attribute.type == 4:
         found = initializer(value, attribute.name, None)
         return np.asarray(numpy_helper.to_array(found.tensor))

@@ -1,4 +1,4 @@
-"""Importing operators of ONNX that make and move tensors."""
+"""Import handlers of ONNX operators that create, reshape, and index tensors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..dtype import from_numpy, i64
-from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product
+from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product, to_text
 from .elementwise import convert
-from .lookup import gather, index, take
+from .indexing import gather, index, take
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import (
     axis_of,
@@ -28,12 +28,12 @@ from .tensors import Imported, Iota, Stacked
 from .unsupported import UnsupportedFormError
 
 _FAR = 1 << 31
-"""ONNX writes the greatest integers for a slice to the end."""
+"""ONNX exporters write the largest integers as the end of a slice without an end."""
 
 
 @onnx_op("Shape")
 def shape(c: OnnxContext) -> Imported:
-    """The shape, or a part of it."""
+    """Import the shape of a tensor, or a range of its dimensions."""
     dims = c.input(0).shape
     start, end = c.integer("start", 0), c.integer("end", len(dims))
     return c.apply("shape_to_tensor", dims[slice(start, end)])
@@ -41,13 +41,13 @@ def shape(c: OnnxContext) -> Imported:
 
 @onnx_op("Size")
 def size(c: OnnxContext) -> Imported:
-    """The number of elements."""
+    """Import the number of elements."""
     return reshape(c, c.apply("shape_to_tensor", (product(c.input(0).shape),)), ())
 
 
 @onnx_op("Reshape")
 def reshape_(c: OnnxContext) -> Imported:
-    """Change the shape; 0 keeps a dimension unless ``allowzero``."""
+    """Import a reshape; 0 keeps a dimension unless ``allowzero`` is set."""
     x, dims = c.input(0), list(c.values(c.input(1)))
     if not c.integer("allowzero", 0):
         dims = [x.shape[k] if const_value(d) == 0 else d for k, d in enumerate(dims)]
@@ -56,7 +56,7 @@ def reshape_(c: OnnxContext) -> Imported:
 
 @onnx_op("Flatten")
 def flatten(c: OnnxContext) -> Imported:
-    """Make a matrix of the dimensions before and from an axis."""
+    """Import the reshape to a matrix: dimensions before the axis, and from the axis on."""
     x = c.input(0)
     axis = c.integer("axis", 1)
     axis = axis + x.rank if axis < 0 else axis
@@ -65,20 +65,20 @@ def flatten(c: OnnxContext) -> Imported:
 
 @onnx_op("Transpose")
 def transpose(c: OnnxContext) -> Imported:
-    """Reorder dimensions, or reverse them."""
+    """Import a permutation of dimensions; the default reverses them."""
     x = c.input(0)
     return permute(c, x, c.attributes.get("perm", tuple(reversed(range(x.rank)))))
 
 
 @onnx_op("Unsqueeze")
 def unsqueeze(c: OnnxContext) -> Imported:
-    """Insert dimensions of 1."""
+    """Import the insertion of dimensions of size 1."""
     return expand_dims(c, c.input(0), c.axes(1, attribute_below=13) or ())
 
 
 @onnx_op("Squeeze")
 def squeeze_(c: OnnxContext) -> Imported:
-    """Drop dimensions of 1."""
+    """Import the removal of dimensions of size 1."""
     x = c.input(0)
     axes = c.axes(1, attribute_below=13)
     if axes is None:
@@ -88,14 +88,14 @@ def squeeze_(c: OnnxContext) -> Imported:
 
 @onnx_op("Expand")
 def expand_(c: OnnxContext) -> Imported:
-    """Broadcast both ways."""
+    """Import a bidirectional broadcast."""
     x, dims = c.input(0), c.values(c.input(1))
     return expand(c, x, c.broadcast_shapes([x.shape, dims]))
 
 
 @onnx_op("Tile")
 def tile(c: OnnxContext) -> Imported:
-    """Repeat whole dimensions."""
+    """Import the repetition of a tensor along its dimensions."""
     found = c.input(0)
     for axis, times in enumerate(c.values(c.input(1))):
         if const_value(times) != 1:
@@ -108,7 +108,10 @@ def tile(c: OnnxContext) -> Imported:
 
 @onnx_op("Concat")
 def concat_(c: OnnxContext) -> Imported:
-    """Put tensors one after the other; columns of indices are kept apart."""
+    """Import a concatenation.
+
+    Columns of indices stay separate tensors, because ``GatherND`` uses them separately.
+    """
     parts = c.given()
     axis = axis_of(c.integer("axis"), parts[0].rank)
     columns = all(const_value(p.shape[axis]) == 1 for p in parts) and parts[0].rank > 1
@@ -121,7 +124,7 @@ def concat_(c: OnnxContext) -> Imported:
 
 @onnx_op("Split")
 def split(c: OnnxContext) -> list[Imported]:
-    """Cut into pieces."""
+    """Import a split along an axis."""
     x = c.input(0)
     axis = axis_of(c.integer("axis", 0), x.rank)
     sizes = _split_sizes(c, x.shape[axis])
@@ -140,13 +143,16 @@ def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
     count = len(c.node.output)
     known = const_value(whole)
     if known is None or known % count:
-        raise UnsupportedFormError(f"{whole} elements in {count} equal pieces")
+        raise UnsupportedFormError(
+            f"a split into {count} equal parts needs a constant size divisible by {count}, "
+            f"got {to_text(whole)}"
+        )
     return [as_expr(known // count)] * count
 
 
 @onnx_op("Slice")
 def slice_(c: OnnxContext) -> Imported:
-    """Cut along axes, with Python's bounds."""
+    """Import a slice along axes; bounds follow the rules of Python slices."""
     found = c.input(0)
     begins, ends = c.values(c.input(1)), c.values(c.input(2))
     axes_given, steps_given = c.optional(3), c.optional(4)
@@ -154,19 +160,16 @@ def slice_(c: OnnxContext) -> Imported:
     steps = [1] * len(begins) if steps_given is None else c.fixed(steps_given)
     for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
         if step < 1:
-            raise UnsupportedFormError(f"slice with step {step}")
+            raise UnsupportedFormError(f"slice step {step} is not supported; steps must be >= 1")
         far = const_value(end)
         last = found.shape[axis_of(axis, found.rank)] if far and far >= _FAR - 1 else end
         found = slice_axis(c, found, axis, (begin, last), step)
     return found
 
 
-# ---------------------------------------------------------------- making
-
-
 @onnx_op("ConstantOfShape")
 def constant_of_shape(c: OnnxContext) -> Imported:
-    """A tensor of one number."""
+    """Import a tensor filled with one number."""
     value = c.attributes.get("value")
     array = np.zeros(1, np.float32) if value is None else np.asarray(value)
     dims = c.values(c.input(0))
@@ -175,7 +178,7 @@ def constant_of_shape(c: OnnxContext) -> Imported:
 
 @onnx_op("Range")
 def range_(c: OnnxContext) -> Imported:
-    """Count."""
+    """Import a range of numbers."""
     dtype = c.input(0).dtype
     (start,), (stop,), (step,) = (c.values(convert(c, c.input(k), i64)) for k in range(3))
     if const_value(step) != 1 or not dtype.is_integer:
@@ -188,7 +191,7 @@ def range_(c: OnnxContext) -> Imported:
 
 @onnx_op("Trilu")
 def trilu(c: OnnxContext) -> Imported:
-    """Zero one triangle."""
+    """Import the upper or lower triangle of matrices."""
     given = c.optional(1)
     k = 0 if given is None else c.fixed(given)[0]
     return c.apply("triu" if c.integer("upper", 1) else "tril", c.plain(c.input(0)), k=k)
@@ -196,7 +199,7 @@ def trilu(c: OnnxContext) -> Imported:
 
 @onnx_op("Constant")
 def constant(c: OnnxContext) -> Imported:
-    """A constant written into the graph."""
+    """Import a constant stored in the graph."""
     found = next(iter(c.attributes.values()))
     array = np.asarray(found, None if isinstance(found, np.ndarray) else _plain_dtype(found))
     return c.literal(c.node.output[0], array)
@@ -207,51 +210,58 @@ def _plain_dtype(found: Any) -> type[np.generic]:
     return np.int64 if whole else np.float32
 
 
-# ---------------------------------------------------------------- indexing
-
-
 @onnx_op("Gather")
 def gather_(c: OnnxContext) -> Imported:
-    """Take slices."""
+    """Import the lookup of slices by index."""
     x = c.input(0)
     return take(c, x, c.input(1), c.integer("axis", 0), wrap=True, name=c.leaf(x))
 
 
 @onnx_op("GatherElements")
 def gather_elements(c: OnnxContext) -> Imported:
-    """Take elements."""
+    """Import the lookup of elements along one axis."""
     return gather(c, c.input(0), c.integer("axis", 0), c.input(1), wrap=True)
 
 
 @onnx_op("GatherND")
 def gather_nd(c: OnnxContext) -> Imported:
-    """Take slices by tuples of indices."""
+    """Import the lookup of slices by tuples of indices."""
     x, indices = c.input(0), c.input(1)
     if c.integer("batch_dims", 0):
-        raise UnsupportedFormError("GatherND with batch dimensions")
+        raise UnsupportedFormError(
+            f"batch_dims={c.integer('batch_dims')} is not supported; only batch_dims=0 is"
+        )
     if isinstance(indices.known, Stacked):
         parts: Sequence[Imported] = indices.known.parts
     else:
         parts = _columns(c, indices)
     found = index(c, x, parts)
     if found is None:
-        raise UnsupportedFormError("GatherND with more indices than dimensions")
+        raise UnsupportedFormError(
+            f"expected at most {x.rank} indices per element, the rank of the data, got {len(parts)}"
+        )
     return found
 
 
 def _columns(c: OnnxContext, indices: Imported) -> list[Imported]:
     count, axis = const_value(indices.shape[-1]), indices.rank - 1
     if count is None:
-        raise UnsupportedFormError("GatherND with a symbolic number of indices")
+        raise UnsupportedFormError(
+            f"the number of indices per element must be a constant, "
+            f"got {to_text(indices.shape[-1])}"
+        )
     cut = [slice_exact(c, indices, axis, (as_expr(k), as_expr(k + 1))) for k in range(count)]
     return [squeeze(c, x, (axis,)) for x in cut]
 
 
 @onnx_op("ScatterElements")
 def scatter_elements(c: OnnxContext) -> Imported:
-    """Write elements."""
-    if c.attributes.get("reduction", b"none") != b"none":
-        raise UnsupportedFormError("ScatterElements with a reduction")
+    """Import the write of elements by index."""
+    reduction = c.attributes.get("reduction", b"none")
+    if reduction != b"none":
+        raise UnsupportedFormError(
+            f"reduction={reduction.decode()} is not supported; only reduction=none is"
+        )
     x = c.input(0)
     args = [c.plain(v) for v in c.given()]
     return c.apply("scatter_elements", *args, axis=axis_of(c.integer("axis", 0), x.rank), wrap=True)

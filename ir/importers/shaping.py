@@ -1,4 +1,4 @@
-"""Operators of imported models that only move elements; expanded dimensions stay unexpanded."""
+"""Data-movement operators shared by the importers; broadcasts are not materialized."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _ONE = as_expr(1)
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Count an axis from the front."""
+    """Return an axis counted from the front."""
     return axis % rank if rank else 0
 
 
 def _own(e: Emitter, x: Imported) -> tuple[Expr, ...]:
-    """The shape of what broadcasts to a value."""
+    """Return the shape of the tensor that broadcasts to a value."""
     info = e.compact(x).info
     return (info.shape or ()) if isinstance(info, TensorInfo) else ()
 
 
 def expand(e: Emitter, x: Imported, shape: Sequence[Expr]) -> Imported:
-    """Broadcast to a shape, in which -1 keeps a dimension."""
+    """Broadcast to a shape; -1 keeps a dimension."""
     lead = len(shape) - x.rank
     want = tuple(
         x.shape[k - lead] if const_value(d) == -1 and k >= lead else d for k, d in enumerate(shape)
@@ -42,7 +42,7 @@ def expand(e: Emitter, x: Imported, shape: Sequence[Expr]) -> Imported:
 
 
 def expand_dims(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
-    """Insert dimensions of 1; the axes count in the result."""
+    """Insert dimensions of size 1; the axes refer to the result."""
     rank = x.rank + len(axes)
     front = sorted(axis_of(a, rank) for a in axes)
     dims = iter(x.shape)
@@ -56,10 +56,10 @@ def expand_dims(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
 
 
 def squeeze(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
-    """Drop dimensions of 1; dimensions that are not 1 are required to be."""
+    """Remove dimensions of size 1; a size that is not proved to be 1 is checked at run time."""
     front = {axis_of(a, x.rank) for a in axes}
     for k in front:
-        e.same_size(x.shape[k], _ONE, f"axis {k} cannot be dropped")
+        e.same_size(x.shape[k], _ONE, f"cannot squeeze axis {k}")
     shape = tuple(d for k, d in enumerate(x.shape) if k not in front)
     if not front:
         return x
@@ -85,25 +85,25 @@ def permute(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
 
 
 def reshape(e: Emitter, x: Imported, dims: Sequence[SymInt]) -> Imported:
-    """Change the shape; one dimension may be -1."""
+    """Change the shape; one dimension may be -1, which is inferred."""
     shape = resolved_shape(x.shape, [as_expr(d) for d in dims])
     if shape == x.shape:
         return x
     if isinstance(x.known, Uniform):
         return e.uniform(x.known.value, shape, x.dtype)
-    moved = _only_ones_moved(x.shape, shape)
-    if moved is not None:
-        dropped, inserted = moved
+    changed = _changed_unit_dims(x.shape, shape)
+    if changed is not None:
+        dropped, inserted = changed
         if not (dropped and inserted) or x.known is not None:
             thin = squeeze(e, x, dropped) if dropped else x
             return expand_dims(e, thin, inserted) if inserted else thin
     return e.apply("reshape", e.plain(x), shape)
 
 
-def _only_ones_moved(
+def _changed_unit_dims(
     source: tuple[Expr, ...], target: tuple[Expr, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Where dimensions of 1 are dropped and inserted, if nothing else differs."""
+    """Return the removed and the inserted dimensions of size 1 if nothing else differs."""
     left = [k for k, d in enumerate(source) if const_value(d) == 1]
     right = [k for k, d in enumerate(target) if const_value(d) == 1]
     kept = [d for k, d in enumerate(source) if k not in left]
@@ -113,7 +113,7 @@ def _only_ones_moved(
 
 
 def clamped(e: Emitter, index: Expr, size: Expr) -> Expr:
-    """Read a bound of a slice as Python does: negative from the end, and never out of range."""
+    """Clamp a slice bound as Python does: negative bounds count from the end."""
     facts = e.builder.facts
     if is_proved(index < 0, facts):
         index = index + size
@@ -126,7 +126,7 @@ def clamped(e: Emitter, index: Expr, size: Expr) -> Expr:
 def slice_axis(
     e: Emitter, x: Imported, axis: int, bounds: tuple[Expr, Expr], step: int = 1
 ) -> Imported:
-    """Take ``x[begin:end:step]`` along an axis, with Python's bounds."""
+    """Slice ``x[begin:end:step]`` along an axis; bounds follow the rules of Python slices."""
     axis = axis_of(axis, x.rank)
     size = x.shape[axis]
     low, high = clamped(e, bounds[0], size), clamped(e, bounds[1], size)
@@ -138,7 +138,7 @@ def slice_axis(
 def slice_exact(
     e: Emitter, x: Imported, axis: int, bounds: tuple[Expr, Expr], step: int = 1
 ) -> Imported:
-    """Take a slice whose bounds are in range; those not proved are checked at run time."""
+    """Slice with bounds that must be in range; unproved bounds are checked at run time."""
     low, high = bounds
     size = x.shape[axis]
     if const_value(low) == 0 and high is size and step == 1:
@@ -158,7 +158,7 @@ def slice_exact(
 
 
 def concat(e: Emitter, parts: Sequence[Imported], axis: int) -> Imported:
-    """Put tensors one after the other; empty vectors are left out, as PyTorch does."""
+    """Concatenate tensors; empty vectors are ignored, as in PyTorch."""
     rank = max(p.rank for p in parts)
     kept = [p for p in parts if not (p.rank == 1 and const_value(p.shape[0]) == 0 and rank > 1)]
     if len(kept) == 1:

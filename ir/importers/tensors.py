@@ -1,4 +1,4 @@
-"""Values of a source model while it is imported: some need no tensor at all."""
+"""Tensors of a source model during import, including those that need no computation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..symbolic import Expr
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """All elements are one number."""
+    """Known elements that all equal one number."""
 
     value: float | int | bool
 
 
 @dataclass(frozen=True, slots=True)
 class Iota:
-    """Elements count upwards from ``start`` along ``axis``, alike along all other axes."""
+    """Known elements that increase by 1 from ``start`` along ``axis`` and equal along others."""
 
     axis: int
     start: Expr
@@ -27,7 +27,7 @@ class Iota:
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """Index tensors side by side in the last dimension, as ``GatherND`` takes them."""
+    """Index tensors stacked along the last dimension, the form of ``GatherND`` indices."""
 
     parts: tuple[Imported, ...]
 
@@ -39,10 +39,17 @@ Known: TypeAlias = "Uniform | Iota | Stacked"
 class Imported:
     """A tensor of the source model.
 
-    ``shape`` is the shape it has there. ``operand``, where there is one already, may have 1 in
-    place of dimensions along which all elements are equal: expanding is left to the consumer,
-    which mostly broadcasts anyway. ``known`` tells the elements of masks and positions, so that
-    they need not be computed.
+    Parameters
+    ----------
+    shape : tuple of Expr
+        The shape in the source model.
+    dtype : DType
+        The element type.
+    operand : Value or ConstantRef, optional
+        The emitted value, if there is one. It may have size 1 in dimensions along which all
+        elements are equal; most consumers broadcast, so it is expanded only on demand.
+    known : Uniform, Iota, or Stacked, optional
+        The known elements of masks and positions, which then need no computation.
     """
 
     shape: tuple[Expr, ...]
@@ -52,5 +59,5 @@ class Imported:
 
     @property
     def rank(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)

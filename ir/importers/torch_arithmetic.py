@@ -1,4 +1,4 @@
-"""Importing element-wise operators of PyTorch."""
+"""Import handlers of element-wise PyTorch operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..dtype import DType, bool_, f32, i64
 from ..symbolic import Expr
 from .elementwise import convert, elementwise, where
 from .tensors import Imported
-from .torch_context import Operandish, TorchContext, aten
+from .torch_context import OperandLike, TorchContext, aten
 from .unsupported import UnsupportedFormError
 
 _UNARY = {
@@ -30,8 +30,8 @@ _LOGIC = {
 }  # fmt: skip
 
 
-def _operands(t: TorchContext, *values: Operandish) -> list[Imported]:
-    """Convert operands to the dtype of the result, as PyTorch's promotion does."""
+def _operands(t: TorchContext, *values: OperandLike) -> list[Imported]:
+    """Convert operands to the dtype of the result, following PyTorch's type promotion."""
     dtype = t.result_dtype()
     return [convert(t, t.number(v, dtype), dtype) for v in values]
 
@@ -50,20 +50,20 @@ def _test(name: str, op: str) -> None:
 
 def _binary(name: str, op: str) -> None:
     @aten(name)
-    def handler(t: TorchContext, x: Operandish, y: Operandish) -> Imported:  # pyright: ignore[reportUnusedFunction]
+    def handler(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:  # pyright: ignore[reportUnusedFunction]
         return elementwise(t, op, _operands(t, x, y))
 
 
 def _compare(name: str, op: str) -> None:
     @aten(name)
-    def handler(t: TorchContext, x: Operandish, y: Operandish) -> Imported:  # pyright: ignore[reportUnusedFunction]
+    def handler(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:  # pyright: ignore[reportUnusedFunction]
         dtype = promoted(x, y)
         return elementwise(t, op, [convert(t, t.number(v, dtype), dtype) for v in (x, y)])
 
 
 def _logic(name: str, op: str) -> None:
     @aten(name)
-    def handler(t: TorchContext, x: Operandish, y: Operandish) -> Imported:  # pyright: ignore[reportUnusedFunction]
+    def handler(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:  # pyright: ignore[reportUnusedFunction]
         family = "logical" if t.result_dtype() == bool_ else "bitwise"
         return elementwise(t, f"{family}_{op}", _operands(t, x, y))
 
@@ -75,8 +75,8 @@ for _table, _make in (
         _make(_name, _op)
 
 
-def promoted(*values: Operandish) -> DType:
-    """Give the dtype that operands of a comparison are converted to."""
+def promoted(*values: OperandLike) -> DType:
+    """Return the common dtype of the operands of a comparison."""
     tensors = [v.dtype for v in values if isinstance(v, Imported)]
     if not tensors:
         return i64
@@ -89,8 +89,8 @@ def promoted(*values: Operandish) -> DType:
 
 
 @aten("add", "sub")
-def add(t: TorchContext, x: Operandish, y: Operandish, *, alpha: float = 1) -> Imported:
-    """``x ± alpha * y``."""
+def add(t: TorchContext, x: OperandLike, y: OperandLike, *, alpha: float = 1) -> Imported:
+    """Import ``x ± alpha * y``."""
     left, right = _operands(t, x, y)
     if alpha != 1:
         right = elementwise(t, "multiply", [right, t.uniform(alpha, (), right.dtype)])
@@ -99,8 +99,8 @@ def add(t: TorchContext, x: Operandish, y: Operandish, *, alpha: float = 1) -> I
 
 
 @aten("rsub")
-def rsub(t: TorchContext, x: Operandish, y: Operandish, alpha: float = 1) -> Imported:
-    """``y - alpha * x``."""
+def rsub(t: TorchContext, x: OperandLike, y: OperandLike, alpha: float = 1) -> Imported:
+    """Import ``y - alpha * x``."""
     left, right = _operands(t, x, y)
     if alpha != 1:
         left = elementwise(t, "multiply", [left, t.uniform(alpha, (), left.dtype)])
@@ -109,29 +109,31 @@ def rsub(t: TorchContext, x: Operandish, y: Operandish, alpha: float = 1) -> Imp
 
 @aten("div")
 def div(
-    t: TorchContext, x: Operandish, y: Operandish, *, rounding_mode: str | None = None
+    t: TorchContext, x: OperandLike, y: OperandLike, *, rounding_mode: str | None = None
 ) -> Imported:
-    """Divide; ``rounding_mode`` may be floor."""
+    """Import division without rounding or with ``rounding_mode="floor"``."""
     if rounding_mode not in (None, "floor"):
-        raise UnsupportedFormError(f"division with rounding mode {rounding_mode}")
+        raise UnsupportedFormError(
+            f"rounding_mode={rounding_mode!r} is not supported; only None and 'floor' are"
+        )
     return elementwise(t, "divide" if rounding_mode is None else "floor_divide", _operands(t, x, y))
 
 
 @aten("reciprocal")
 def reciprocal(t: TorchContext, x: Imported) -> Imported:
-    """``1 / x``."""
+    """Import ``1 / x``."""
     return elementwise(t, "divide", _operands(t, 1.0, x))
 
 
 @aten("square")
 def square(t: TorchContext, x: Imported) -> Imported:
-    """``x * x``."""
+    """Import ``x * x``."""
     return elementwise(t, "multiply", [x, x])
 
 
 @aten("logical_not", "bitwise_not")
 def invert(t: TorchContext, x: Imported) -> Imported:
-    """Negate truth values, or all bits."""
+    """Import the logical or bitwise negation."""
     if t.operator == "logical_not":
         x = convert(t, x, bool_)
     return elementwise(t, "logical_not" if x.dtype == bool_ else "bitwise_not", [x])
@@ -139,17 +141,17 @@ def invert(t: TorchContext, x: Imported) -> Imported:
 
 @aten("gelu")
 def gelu(t: TorchContext, x: Imported, *, approximate: str = "none") -> Imported:
-    """Gaussian error linear unit."""
+    """Import the Gaussian error linear unit."""
     found = t.emit("gelu", t.compact(x), approximate=approximate)
     return Imported(x.shape, x.dtype, found)
 
 
 @aten("clamp", "clamp_min", "clamp_max")
 def clamp(
-    t: TorchContext, x: Imported, low: Operandish | None = None, high: Operandish | None = None,
-    *, min: Operandish | None = None, max: Operandish | None = None,  # noqa: A002
+    t: TorchContext, x: Imported, low: OperandLike | None = None, high: OperandLike | None = None,
+    *, min: OperandLike | None = None, max: OperandLike | None = None,  # noqa: A002
 ) -> Imported:  # fmt: skip
-    """Limit to a range."""
+    """Import clamping to a range."""
     if t.operator == "clamp_max":
         low, high = None, low
     low, high = (min if low is None else low), (max if high is None else high)
@@ -162,14 +164,14 @@ def clamp(
 
 
 @aten("where")
-def where_(t: TorchContext, condition: Imported, x: Operandish, y: Operandish) -> Imported:
-    """Choose."""
+def where_(t: TorchContext, condition: Imported, x: OperandLike, y: OperandLike) -> Imported:
+    """Import the element-wise selection."""
     left, right = _operands(t, x, y)
     return where(t, condition, left, right)
 
 
 @aten("masked_fill")
-def masked_fill(t: TorchContext, x: Imported, mask: Imported, value: Operandish) -> Imported:
-    """Put a number where the mask is true."""
+def masked_fill(t: TorchContext, x: Imported, mask: Imported, value: OperandLike) -> Imported:
+    """Import the replacement of masked elements by a number."""
     left, right = _operands(t, value, x)
     return where(t, mask, left, right)

@@ -1,4 +1,4 @@
-"""Importing products, reductions, norms and attention of PyTorch."""
+"""Import handlers of matrix products, reductions, normalization, and attention of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dtype import bool_
 from ..graph.operators import scaled_dot_product_attention
-from ..symbolic import SymInt, const_value
+from ..symbolic import SymInt, const_value, to_text
 from .elementwise import convert, elementwise
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported
@@ -19,7 +19,7 @@ from .unsupported import UnsupportedFormError
 
 @aten("matmul", "mm", "bmm")
 def matmul(t: TorchContext, x: Imported, y: Imported) -> Imported:
-    """Multiply matrices; vectors count as rows or columns."""
+    """Import a matrix product; a vector is a row on the left and a column on the right."""
     left = expand_dims(t, x, (0,)) if x.rank == 1 else x
     right = expand_dims(t, y, (1,)) if y.rank == 1 else y
     found = t.apply("matmul", t.plain(left), t.plain(right))
@@ -29,7 +29,7 @@ def matmul(t: TorchContext, x: Imported, y: Imported) -> Imported:
 
 @aten("_int_mm")
 def int_mm(t: TorchContext, x: Imported, y: Imported) -> Imported:
-    """Multiply matrices of bytes; sums have 32 bits."""
+    """Import the matrix product of 8-bit integers with 32-bit sums."""
     return t.apply("matmul_integer", t.plain(x), t.plain(y))
 
 
@@ -37,12 +37,12 @@ def int_mm(t: TorchContext, x: Imported, y: Imported) -> Imported:
 def linear(
     t: TorchContext, x: Imported, weight: Imported, bias: Imported | None = None
 ) -> Imported:
-    """``x @ weight.T + bias``."""
-    turned = permute(t, weight, (1, 0))
+    """Import ``x @ weight.T + bias``."""
+    transposed = permute(t, weight, (1, 0))
     name = t.leaf
     if bias is None:
-        return t.apply("matmul", t.plain(x), t.plain(turned), name=name)
-    product = t.apply("matmul", t.plain(x), t.plain(turned))
+        return t.apply("matmul", t.plain(x), t.plain(transposed), name=name)
+    product = t.apply("matmul", t.plain(x), t.plain(transposed))
     return elementwise(t, "add", [product, bias], name=name)
 
 
@@ -50,7 +50,7 @@ def linear(
 def addmm(
     t: TorchContext, bias: Imported, x: Imported, y: Imported, *, beta: float = 1, alpha: float = 1
 ) -> Imported:
-    """``beta * bias + alpha * x @ y``."""
+    """Import ``beta * bias + alpha * x @ y``."""
     product = t.apply("matmul", t.plain(x), t.plain(y))
     if alpha != 1:
         product = elementwise(t, "multiply", [product, t.uniform(alpha, (), product.dtype)])
@@ -60,14 +60,17 @@ def addmm(
 
 
 @aten("scaled_dot_product_attention")
-def attention(  # noqa: PLR0917  # the order is PyTorch's
+def attention(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, query: Imported, key: Imported, value: Imported, mask: Imported | None = None,
     dropout_p: float = 0.0, is_causal: bool = False,  # noqa: FBT001, FBT002
     *, scale: float | None = None, enable_gqa: bool = False, attn_mask: Imported | None = None,
 ) -> Imported:  # fmt: skip
-    """Attention, composed."""
+    """Import scaled dot-product attention as a composition of operators."""
     if dropout_p:
-        raise UnsupportedFormError("attention with dropout", hint="call model.eval() first")
+        raise UnsupportedFormError(
+            f"attention with dropout_p={dropout_p} is not supported; only dropout_p=0 is",
+            hint="call model.eval() before the export",
+        )
     mask = attn_mask if mask is None else mask
     if enable_gqa:
         key, value = (_repeat_heads(t, query, x) for x in (key, value))
@@ -87,16 +90,19 @@ def attention(  # noqa: PLR0917  # the order is PyTorch's
 def _repeat_heads(t: TorchContext, query: Imported, x: Imported) -> Imported:
     have, want = const_value(x.shape[-3]), const_value(query.shape[-3])
     if have is None or want is None:
-        raise UnsupportedFormError("grouped attention with a symbolic number of heads")
+        raise UnsupportedFormError(
+            "grouped-query attention needs constant numbers of heads, got "
+            f"{to_text(query.shape[-3])} for queries and {to_text(x.shape[-3])} for keys and values"
+        )
     return x if have == want else repeat_interleave(t, x, want // have, x.rank - 3)
 
 
 @aten("layer_norm")
-def layer_norm(  # noqa: PLR0917  # the order is PyTorch's
+def layer_norm(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, x: Imported, shape: Sequence[SymInt], weight: Imported | None = None,
     bias: Imported | None = None, eps: float = 1e-5, *_: Any,
 ) -> Imported:  # fmt: skip
-    """Normalise rows."""
+    """Import layer normalization."""
     if weight is None and bias is not None:
         weight = t.uniform(1, t.dims(shape), x.dtype)
     factors = [t.plain(v) for v in (weight, bias) if v is not None]
@@ -108,16 +114,16 @@ def rms_norm(
     t: TorchContext, x: Imported, shape: Sequence[SymInt], weight: Imported | None = None,
     eps: float | None = None,
 ) -> Imported:  # fmt: skip
-    """Divide rows by their root mean square."""
+    """Import the division of rows by their root mean square."""
     if eps is None:
-        raise UnsupportedFormError("rms_norm without eps")
+        raise UnsupportedFormError("eps=None is not supported", hint="pass eps explicitly")
     factors = [] if weight is None else [t.plain(weight)]
     return t.apply("rms_norm", t.plain(x), *factors, name=t.leaf, epsilon=eps, axes=len(shape))
 
 
 @aten("softmax", "_softmax", "log_softmax", "_log_softmax")
 def softmax(t: TorchContext, x: Imported, dim: int, *_: Any, **__: Any) -> Imported:
-    """Exponentials over their sum."""
+    """Import the softmax or its logarithm."""
     op = t.operator.removeprefix("_")
     return t.apply(op, t.plain(convert(t, x, t.result_dtype())), axis=axis_of(dim, x.rank))
 
@@ -131,7 +137,7 @@ def reduction(
     t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Reduce."""
+    """Import a reduction."""
     op = {"amax": "max", "amin": "min"}.get(t.operator, t.operator)
     wide = convert(t, x, t.result_dtype())
     return t.apply(op, t.plain(wide), axes=_axes(dims), keepdims=keepdim)
@@ -142,11 +148,13 @@ def vector_norm(
     t: TorchContext, x: Imported, order: float = 2, dims: int | Sequence[int] | None = None,
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """The Euclidean length, the sum of magnitudes, or the greatest magnitude."""
+    """Import the vector norm of order 1, 2, or infinity."""
     wide = convert(t, x, t.result_dtype())
     size = elementwise(t, "multiply", [wide, wide]) if order == 2 else elementwise(t, "abs", [wide])
     if order not in (1, 2, math.inf):
-        raise UnsupportedFormError(f"norm of order {order}")
+        raise UnsupportedFormError(
+            f"a norm of order {order} is not supported; only 1, 2, and inf are"
+        )
     op = "max" if order == math.inf else "sum"
     found = t.apply(op, t.plain(size), axes=_axes(dims), keepdims=keepdim)
     return elementwise(t, "sqrt", [found]) if order == 2 else found
@@ -157,7 +165,7 @@ def any_all(
     t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Reduce truth values."""
+    """Import a reduction of booleans."""
     return t.apply(t.operator, t.plain(convert(t, x, bool_)), axes=_axes(dims), keepdims=keepdim)
 
 
@@ -166,7 +174,11 @@ def extreme(
     t: TorchContext, x: Imported, dim: int | Imported | None = None,
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported | list[Imported]:  # fmt: skip
-    """Reduce to the extreme element, or take the extreme of two, or find values and places."""
+    """Import the maximum or minimum.
+
+    The form depends on ``dim``: the reduction over all elements without ``dim``, the element-wise
+    maximum or minimum of two tensors, or the values and indices along one dimension.
+    """
     op = t.operator
     if isinstance(dim, Imported):
         return elementwise(t, f"{op}imum", [x, dim])
@@ -181,15 +193,18 @@ def arg_extreme(
     t: TorchContext, x: Imported, dim: int | None = None,
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Find the place of the extreme element."""
+    """Import the index of the first maximum or minimum."""
     if dim is None:
-        raise UnsupportedFormError(f"{t.operator} over all dimensions", hint="flatten first")
+        raise UnsupportedFormError(
+            f"{t.operator} over all dimensions is not supported",
+            hint="flatten the tensor and pass dim=0",
+        )
     return t.apply(t.operator, t.plain(x), axis=dim, keepdims=keepdim)
 
 
 @aten("cumsum")
 def cumsum(t: TorchContext, x: Imported, dim: int, **_: Any) -> Imported:
-    """Running sum."""
+    """Import a running sum."""
     wide = convert(t, x, t.result_dtype())
     return t.apply("cumsum", t.plain(wide), axis=axis_of(dim, x.rank))
 
@@ -199,7 +214,7 @@ def variance(
     t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None, *rest: bool,
     unbiased: bool = True, keepdim: bool = False, correction: float | None = None,
 ) -> Imported:  # fmt: skip
-    """Mean squared difference from the mean, in all of PyTorch's signatures."""
+    """Import the variance; all signatures of PyTorch are supported."""
     if isinstance(dims, bool):  # var(x, unbiased) has no dimensions
         dims, rest = None, (dims,)
     unbiased, keepdim = (*rest, *(unbiased, keepdim)[len(rest) :])
@@ -207,10 +222,14 @@ def variance(
     axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) or tuple(range(x.rank))
     counts = [const_value(x.shape[a]) for a in axes]
     if less and None in counts:
-        raise UnsupportedFormError("variance with correction over a symbolic dimension")
+        shown = ", ".join(to_text(x.shape[a]) for a in axes)
+        raise UnsupportedFormError(
+            f"variance with correction {less:g} needs constant dimensions, but reduces over "
+            f"({shown}); only correction=0 supports symbolic dimensions"
+        )
     mean = t.apply("mean", t.plain(x), axes=axes, keepdims=True)
-    centred = elementwise(t, "subtract", [x, mean])
-    squares = elementwise(t, "multiply", [centred, centred])
+    centered = elementwise(t, "subtract", [x, mean])
+    squares = elementwise(t, "multiply", [centered, centered])
     found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
     if not less:
         return found
@@ -221,12 +240,12 @@ def variance(
 
 @aten("std")
 def deviation(t: TorchContext, x: Imported, *args: Any, **kwargs: Any) -> Imported:
-    """Square root of the variance."""
+    """Import the standard deviation."""
     return elementwise(t, "sqrt", [variance(t, x, *args, **kwargs)])
 
 
 def as_product(counts: Sequence[int | None]) -> int:
-    """Multiply known sizes."""
+    """Return the product of known sizes."""
     found = 1
     for count in counts:
         found *= count or 0

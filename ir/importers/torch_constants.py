@@ -1,4 +1,4 @@
-"""Parameters and buffers of exported programs as constants, shared where storage is shared."""
+"""Import of parameters and buffers of exported programs; tensors that share memory are merged."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _NAMES = {
 
 
 def torch_dtype(dtype: Any) -> DType:
-    """Translate an element type of PyTorch."""
+    """Return the dtype of a PyTorch element type."""
     name = str(dtype).removeprefix("torch.")
     if name not in _NAMES:
         raise ImportMismatchError(
-            f"element type {name} has no counterpart", hint=f"there are {', '.join(_NAMES)}"
+            f"PyTorch dtype torch.{name} is not supported",
+            hint=f"supported PyTorch dtypes: {', '.join(_NAMES)}",
         )
     return dtype_named(_NAMES[name])
 
 
 def tensor_array(tensor: Any) -> Array:
-    """Give the elements of a PyTorch tensor, shared where it is compact and on the CPU."""
+    """Return the elements of a PyTorch tensor; no copy if it is contiguous and on the CPU."""
     import torch
 
     compact = tensor.detach().cpu().contiguous()
@@ -37,15 +38,15 @@ def tensor_array(tensor: Any) -> Array:
 
 
 class TorchConstants:
-    """Makes one constant of all tensors that are the same memory."""
+    """The constants of one program; tensors with the same memory become one constant."""
 
     def __init__(self, emitter: Emitter) -> None:
-        """Put constants into an emitter."""
+        """Create a collection that registers constants with an emitter."""
         self._emitter = emitter
         self._keys: dict[tuple[object, ...], str] = {}
 
     def constant(self, name: str, tensor: Any) -> Imported:
-        """Refer to a tensor of the model."""
+        """Return a reference to the constant of a tensor."""
         identity = (
             tensor.untyped_storage().data_ptr(),
             tensor.storage_offset(),

@@ -1,4 +1,4 @@
-"""What a handler of one PyTorch operator works with."""
+"""The context passed to the import handlers of PyTorch operators."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .torch_constants import TorchConstants, torch_dtype
 from .torch_symbols import TorchSymbols
 
 Scalar: TypeAlias = "float | int | bool | Expr"
-Operandish: TypeAlias = "Imported | float | int | bool | Expr"
+OperandLike: TypeAlias = "Imported | float | int | bool | Expr"
 Datum: TypeAlias = Any
-"""What a node of the source program gives: a tensor, a size, a list of them, or nothing."""
+"""The result of a node of the source program: a tensor, a size, a list of these, or None."""
 
 
 class TorchContext(Emitter):
-    """The emitter of one exported program, at one of its nodes."""
+    """The emitter of one exported program, positioned at one of its nodes."""
 
     def __init__(self, builder: GraphBuilder, symbols: TorchSymbols) -> None:
-        """Start with no constants and before the first node."""
+        """Create a context without constants, positioned before the first node."""
         super().__init__(builder)
         self.symbols = symbols
         self.tensors = TorchConstants(self)
@@ -44,11 +44,11 @@ class TorchContext(Emitter):
         return last if last.isidentifier() else None
 
     def result_dtype(self) -> DType:
-        """The dtype that PyTorch gives the node's result."""
+        """Return the dtype of the node's result in PyTorch."""
         return torch_dtype(self.node.meta["val"].dtype)
 
-    def number(self, value: Operandish, dtype: DType) -> Imported:
-        """Take a tensor as it is, and a number or size as a tensor of rank 0."""
+    def number(self, value: OperandLike, dtype: DType) -> Imported:
+        """Return a tensor unchanged, and a number or size as a tensor of rank 0."""
         if isinstance(value, Imported):
             return value
         if isinstance(value, Expr):
@@ -59,12 +59,12 @@ class TorchContext(Emitter):
         return self.uniform(value, (), dtype)
 
     def dims(self, sizes: Any) -> tuple[Expr, ...]:
-        """Take a list of sizes."""
+        """Convert a list of sizes to terms."""
         return tuple(as_expr(s) for s in sizes)
 
 
 def module_path(node: Any) -> str:
-    """Give the path of the module that a node belongs to, such as ``encoder.layer.0``."""
+    """Return the path of the module that a node belongs to, such as ``encoder.layer.0``."""
     stack: dict[Any, Any] = node.meta.get("nn_module_stack") or {}
     paths = [str(entry[0]) for entry in stack.values()]
     return paths[-1] if paths else ""
@@ -75,11 +75,11 @@ _F = TypeVar("_F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
-"""How each operator of PyTorch is imported, by its name without overload."""
+"""The import handlers by PyTorch operator name without its overload."""
 
 
 def aten(*names: str) -> Callable[[_F], _F]:
-    """Register a handler for operators of PyTorch."""
+    """Register an import handler for PyTorch operators."""
 
     def register(handler: _F) -> _F:
         for name in names:

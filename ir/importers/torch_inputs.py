@@ -1,4 +1,4 @@
-"""The inputs of exported programs: where their symbols come from, and what holds of them."""
+"""Symbols and facts of the inputs of exported programs."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .torch_symbols import TorchSymbols, add_fact, parse_guards
 
 @dataclass(frozen=True, slots=True)
 class InputSymbols:
-    """The symbols of a program's inputs with the facts about them."""
+    """The symbols of a program's inputs, and the facts and hints about them."""
 
     symbols: TorchSymbols
     facts: Facts
     hints: tuple[tuple[str, tuple[int, ...]], ...]
 
     def shape(self, sizes: Sequence[Any]) -> tuple[Expr, ...]:
-        """Translate the sizes of a tensor."""
+        """Return the shape of a tensor as terms over the symbols."""
         return tuple(simplify(self.symbols.size(s), self.facts) for s in sizes)
 
 
 def read_symbols(program: Any) -> InputSymbols:
-    """Declare the symbols of all inputs, unify what guards equate, and collect the facts."""
+    """Declare the symbols of all inputs, unify those that guards equate, and collect facts."""
     nodes = list(user_inputs(program))
     symbols = TorchSymbols(_dim_names(nodes))
     _declare(symbols, nodes)
@@ -56,13 +56,13 @@ def read_symbols(program: Any) -> InputSymbols:
 
 
 def user_inputs(program: Any) -> Iterator[Any]:
-    """Iterate the placeholders of what a caller passes."""
+    """Yield the placeholder nodes of the user inputs, without parameters and buffers."""
     names = {s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"}
     return (n for n in program.graph.nodes if n.op == "placeholder" and n.name in names)
 
 
 def sizes_of(node: Any) -> tuple[Any, ...]:
-    """Give the sizes of a tensor input, integers and SymInts; nothing for other inputs."""
+    """Return the sizes of a tensor input, integers and SymInts; empty for other inputs."""
     return tuple(getattr(node.meta.get("val"), "shape", ()))
 
 
@@ -75,7 +75,7 @@ def _shape_env(nodes: Sequence[Any]) -> Any:
 
 
 def _dim_names(nodes: Sequence[Any]) -> dict[str, str]:
-    """Find the user's names of symbols, by symbol."""
+    """Return the user's names of the symbols, by symbol."""
     env = _shape_env(nodes)
     debug: dict[str, str] = dict(getattr(env, "source_name_to_debug_name", None) or {})
     found: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _dim_names(nodes: Sequence[Any]) -> dict[str, str]:
 
 
 def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
-    """Declare symbols in order of the inputs; without a name they are called by their place."""
+    """Declare symbols in the order of the inputs; unnamed ones get the name ``input_dimk``."""
     for node in nodes:
         for axis, size in enumerate(sizes_of(node)):
             if not isinstance(size, int):
@@ -100,7 +100,7 @@ def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
 
 
 def _sources(program: Any) -> Iterator[str]:
-    """Iterate how guards call each input, such as ``L['cache'][0][1]``."""
+    """Yield the source expression of each input in guards, such as ``L['cache'][0][1]``."""
     pytree = torch_trees()
     spec = program.call_spec.in_spec
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
@@ -113,7 +113,7 @@ def _sources(program: Any) -> Iterator[str]:
 
 
 def torch_trees() -> Any:
-    """Give PyTorch's module for nested inputs and outputs."""
+    """Return PyTorch's module for nested inputs and outputs."""
     from torch.utils import _pytree
 
     return _pytree
@@ -124,7 +124,7 @@ def _positional(names: Sequence[str], position: int) -> str:
 
 
 def _solve_derived(symbols: TorchSymbols, nodes: Sequence[Any], facts: Facts) -> Facts:
-    """Give every symbol that is no dimension by itself to the dimension it is derived from."""
+    """Solve each symbol that is not itself a dimension for a dimension that depends on it."""
     dims = [
         (f"{node.name}_dim{k}", symbols.size(size))
         for node in nodes
@@ -161,7 +161,7 @@ def _ranges(program: Any, symbols: TorchSymbols, facts: Facts, guards: Sequence[
 
 
 def _hints(symbols: TorchSymbols, nodes: Sequence[Any]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The sizes of the example that was traced are likely ones."""
+    """Return the sizes of the traced example inputs as hints."""
     env = _shape_env(nodes)
     values: dict[Any, Any] = dict(getattr(env, "backed_var_to_val", None) or {})
     sizes = {str(k): int(v) for k, v in values.items()}

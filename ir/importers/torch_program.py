@@ -1,4 +1,4 @@
-"""Import programs of torch.export."""
+"""Import of torch.export programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import TilewrightError
+from ...errors import TilewrightError
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo
 from ..module import Module
@@ -20,41 +20,41 @@ from .torch_sizes import SIZE_FUNCTIONS
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 HANDLER_MODULES = (torch_arithmetic, torch_compound, torch_shaping, torch_sizes)
-"""The modules that register handlers when they are imported."""
+"""The modules whose import registers handlers."""
 
 
 class UnsupportedInputError(TilewrightError):
-    """An exported program takes, gives or changes something that cannot be imported."""
+    """An exported program whose inputs, outputs, or side effects cannot be imported."""
 
-    title = "Unsupported program"
+    title = "Unsupported exported program"
 
 
 def from_exported_program(program: Any) -> Module:
-    """Import a program that torch.export made of a model.
+    """Import a program exported by torch.export.
 
-    Dynamic dimensions become symbols named as the user's ``Dim``; their ranges become facts that
-    are checked at entry, save what PyTorch took for granted only because it traced at sizes of 2
-    and more. Parameters and buffers become constants, loaded when asked for; tensors that share
-    memory become one constant.
+    Dynamic dimensions become symbols with the names of the user's ``Dim`` objects. Their ranges
+    become facts with entry checks, except assumptions that PyTorch makes only because it traces
+    at sizes of 2 or more. Parameters and buffers become constants, loaded on demand; tensors
+    that share memory become one constant.
 
     Parameters
     ----------
     program : torch.export.ExportedProgram
-        The program. It is not changed.
+        The program. It is not modified.
 
     Returns
     -------
     Module
-        One function, ``main``, of the program's inputs.
+        A module with one function, ``main``, whose parameters are the inputs of the program.
 
     Raises
     ------
     UnsupportedOperatorsError
-        If the program uses operators that Tilewright lacks; all of them are listed, each with its
-        place in the model.
+        If the program uses unsupported operators; the error lists all of them with their modules
+        and source lines.
     UnsupportedInputError
-        If it is no exported program, changes its inputs or buffers, or takes something other than
-        tensors.
+        If the argument is not an exported program, or the program mutates its inputs or buffers
+        or has inputs or outputs other than tensors.
 
     Examples
     --------
@@ -72,10 +72,10 @@ def from_exported_program(program: Any) -> Module:
     if not hasattr(program, "graph_module"):
         raise UnsupportedInputError(
             f"expected a torch.export.ExportedProgram, got {type(program).__name__}",
-            hint="torch.export.export(model.eval(), example_inputs) makes one",
+            hint="export the model with torch.export.export(model.eval(), example_inputs)",
         )
     functional = program if _is_mapped(program) else program.run_decompositions({})
-    _refuse_mutation(functional)
+    _reject_mutation(functional)
     inputs = read_symbols(functional)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
     translator = _Translator(functional, context, inputs)
@@ -90,9 +90,9 @@ def from_exported_program(program: Any) -> Module:
 
 
 def _is_mapped(program: Any) -> bool:
-    """Whether every operator of a program, as it is traced, can be imported and changes nothing.
+    """Return whether every operator of the traced program is supported and mutates no operand.
 
-    Otherwise PyTorch makes it functional first, which costs seconds.
+    Otherwise PyTorch has to functionalize the program first, which takes seconds.
     """
     graphs = [m.graph for m in program.graph_module.modules() if hasattr(m, "graph")]
     nodes = [n for g in graphs for n in g.nodes if n.op == "call_function"]
@@ -112,14 +112,14 @@ def _changes_operand(node: Any) -> bool:
     return changes and str(node.target) != "aten.detach_.default"
 
 
-def _refuse_mutation(program: Any) -> None:
+def _reject_mutation(program: Any) -> None:
     kinds = {"USER_OUTPUT"}
     changed = [s for s in program.graph_signature.output_specs if s.kind.name not in kinds]
     if changed:
         names = ", ".join(f"{s.target} ({s.kind.name.lower()})" for s in changed)
         raise UnsupportedInputError(
-            f"the program changes state: {names}",
-            hint="take the state as an input and give the new one as an output",
+            f"the exported program mutates state, which is not supported: {names}",
+            hint="pass the state as an input and return the new state as an output",
         )
 
 
@@ -132,11 +132,11 @@ class _Translator:
         self.missing: list[Unsupported] = []
 
     def translate(self) -> GraphFunc:
-        """Translate all nodes in order, and collect what is not supported."""
+        """Translate all nodes in order and collect the unsupported operators."""
         self._inputs()
         self._nodes(self.program.graph_module)
         if self.missing:
-            raise unsupported_error(self.missing)
+            raise unsupported_error("exported program", self.missing)
         return self._finish()
 
     def _nodes(self, module: Any) -> None:
@@ -147,8 +147,6 @@ class _Translator:
                 self.context.node = node
                 self.context.origins = frozenset({module_path(node) or node.name})
                 self.values[node] = self._call(node)
-
-    # ---------------------------------------------------------------- inputs and outputs
 
     def _inputs(self) -> None:
         nodes = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
@@ -170,8 +168,9 @@ class _Translator:
             return None
         if value is None or not hasattr(value, "shape"):
             raise UnsupportedInputError(
-                f"input {node.name!r} is {type(value).__name__}, not a tensor",
-                hint="make it a tensor, or a constant of the model",
+                f"input {node.name!r} of the exported program is a {type(value).__name__}; "
+                "only tensors are supported",
+                hint="pass the value as a tensor, or make it a constant of the model",
             )
         shape = self.inputs.shape(value.shape)
         info = TensorInfo(shape, torch_dtype(value.dtype))
@@ -183,12 +182,13 @@ class _Translator:
         for node in output.args[0]:
             found = self.values.get(node)
             if not isinstance(found, Imported):
-                raise UnsupportedInputError(f"output {node} is not a tensor")
+                raise UnsupportedInputError(
+                    f"output {node} of the exported program is not a tensor",
+                    hint="return tensors only",
+                )
             results.append(self.context.plain(found))
         names = result_names(self.program, len(results))
         return self.context.builder.finish(results, result_names=names, hints=self.inputs.hints)
-
-    # ---------------------------------------------------------------- nodes
 
     def _call(self, node: Any) -> Any:
         name = str(node.target)
@@ -200,11 +200,13 @@ class _Translator:
         return self._handled(node, SIZE_FUNCTIONS.get(function), ())
 
     def _wrapped(self, *args: Any) -> Any:
-        """Translate a sub-graph that PyTorch runs under another mode, which changes no result."""
+        """Translate a subgraph that PyTorch runs in a mode that does not affect its results."""
         at = next(k for k, a in enumerate(args) if hasattr(a, "graph"))
         module, given = args[at], iter(args[at + 1 :])
         if any(a is True for a in args[2:at]):
-            raise UnsupportedFormError("automatic mixed precision", hint="export without autocast")
+            raise UnsupportedFormError(
+                "automatic mixed precision is not supported", hint="export without autocast"
+            )
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 self.values[node] = next(given)
@@ -216,13 +218,13 @@ class _Translator:
         name = str(node.target)
         args, missing = self._arguments(node)
         if handler is None:
-            self.missing.append(Unsupported(_plain_name(node.target), "", place_of(node)))
+            self.missing.append(Unsupported(_plain_name(node.target), "", location_of(node)))
         elif not missing:
             try:
                 return handler(*first, *args, **self._keywords(node))
             except (UnsupportedFormError, TypeError) as error:
-                reason = error.message if isinstance(error, TilewrightError) else str(error)
-                self.missing.append(Unsupported(name, reason, place_of(node)))
+                reason = error.reason if isinstance(error, UnsupportedFormError) else str(error)
+                self.missing.append(Unsupported(name, reason, location_of(node)))
         return _MISSING
 
     def _arguments(self, node: Any) -> tuple[list[Any], bool]:
@@ -243,11 +245,11 @@ class _Translator:
 
 
 _WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
-"""Operators that run a sub-graph under another mode."""
+"""Operators that run a subgraph in another mode of PyTorch."""
 
 
 class _Missing:
-    """Stands for the result of an operator that is not supported."""
+    """A placeholder for the result of an unsupported operator."""
 
 
 _MISSING = _Missing()
@@ -258,8 +260,8 @@ def _plain_name(target: Any) -> str:
     return getattr(target, "__name__", text) if text.startswith("<") else text
 
 
-def place_of(node: Any) -> str:
-    """Say where in the source model a node is: module, file and line."""
+def location_of(node: Any) -> str:
+    """Return the location of a node in the source model: module, file, and line."""
     path = module_path(node)
     lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     where = f"{lines[-1][0]}:{lines[-1][1]}" if lines else f"node {node.name}"
@@ -267,7 +269,7 @@ def place_of(node: Any) -> str:
 
 
 def result_names(program: Any, count: int) -> tuple[str, ...]:
-    """Name the outputs as the model does: fields of its result, or positions."""
+    """Return the names of the outputs: field names of the model's result, or positions."""
     pytree = torch_trees()
     spec = program.call_spec.out_spec
     try:

@@ -1,4 +1,4 @@
-"""Importing operators of PyTorch that make and move tensors."""
+"""Import handlers of PyTorch operators that create, reshape, and index tensors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import i64
-from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum
+from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum, to_text
 from .elementwise import convert
-from .lookup import gather, index, select, take
+from .indexing import gather, index, select, take
 from .shaping import (
     axis_of,
     concat,
@@ -21,12 +21,12 @@ from .shaping import (
     squeeze,
 )
 from .tensors import Imported, Iota
-from .torch_context import Operandish, TorchContext, aten
-from .torch_symbols import is_artefact
+from .torch_context import OperandLike, TorchContext, aten
+from .torch_symbols import is_artifact
 from .unsupported import UnsupportedFormError
 
 _WHOLE = 1 << 62
-"""PyTorch writes the greatest integer for a slice to the end."""
+"""PyTorch writes the largest integer as the end of a slice without an end."""
 
 
 @aten(
@@ -34,35 +34,37 @@ _WHOLE = 1 << 62
     "_to_copy", "to", "type_as", "_unsafe_view_copy",
 )  # fmt: skip
 def identity(t: TorchContext, x: Imported, *_: Any, **__: Any) -> Imported:
-    """Copy, perhaps to another dtype: layout and memory are not the model's business here."""
+    """Import a copy as a dtype conversion; memory layout is not part of the imported graph."""
     return convert(t, x, t.result_dtype())
 
 
 @aten("dropout", "native_dropout")
 def dropout(t: TorchContext, x: Imported, _rate: float, train: bool = False) -> Imported:  # noqa: FBT001, FBT002
-    """Nothing in evaluation."""
+    """Return the input; dropout is the identity in evaluation mode."""
     del t
     if train:
-        raise UnsupportedFormError("dropout in training mode", hint="call model.eval() first")
+        raise UnsupportedFormError(
+            "dropout in training mode is not supported", hint="call model.eval() before the export"
+        )
     return x
 
 
 @aten("view", "reshape", "_unsafe_view")
 def view(t: TorchContext, x: Imported, sizes: Sequence[SymInt]) -> Imported:
-    """Change the shape."""
+    """Import a reshape."""
     return reshape(t, x, sizes)
 
 
 @aten("flatten")
 def flatten(t: TorchContext, x: Imported, start: int = 0, end: int = -1) -> Imported:
-    """Join dimensions."""
+    """Import the merge of consecutive dimensions."""
     first, last = axis_of(start, x.rank), axis_of(end, x.rank)
     return reshape(t, x, (*x.shape[:first], -1, *x.shape[last + 1 :]))
 
 
 @aten("transpose")
 def transpose(t: TorchContext, x: Imported, first: int, second: int) -> Imported:
-    """Swap two dimensions."""
+    """Import the exchange of two dimensions."""
     axes = list(range(x.rank))
     a, b = axis_of(first, x.rank), axis_of(second, x.rank)
     axes[a], axes[b] = b, a
@@ -71,27 +73,27 @@ def transpose(t: TorchContext, x: Imported, first: int, second: int) -> Imported
 
 @aten("t")
 def matrix_transpose(t: TorchContext, x: Imported) -> Imported:
-    """Swap the dimensions of a matrix."""
+    """Import a matrix transpose."""
     return permute(t, x, tuple(reversed(range(x.rank))))
 
 
 @aten("permute")
 def permute_(t: TorchContext, x: Imported, axes: Sequence[int]) -> Imported:
-    """Reorder dimensions."""
+    """Import a permutation of dimensions."""
     return permute(t, x, axes)
 
 
 @aten("unsqueeze")
 def unsqueeze(t: TorchContext, x: Imported, axis: int) -> Imported:
-    """Insert a dimension of 1."""
+    """Import the insertion of a dimension of size 1."""
     return expand_dims(t, x, (axis,))
 
 
 @aten("squeeze")
 def squeeze_(t: TorchContext, x: Imported, axes: int | Sequence[int] | None = None) -> Imported:
-    """Drop dimensions that are 1, as PyTorch saw when it traced; others stay.
+    """Import the removal of the dimensions that had size 1 when PyTorch traced the program.
 
-    What was 1 only because sizes were at least 2 then is checked when the program runs.
+    A size that was 1 only because the traced sizes were at least 2 is checked at run time.
     """
     given = range(x.rank) if axes is None else (axes,) if isinstance(axes, int) else axes
     wanted = [axis_of(a, x.rank) for a in given]
@@ -100,24 +102,24 @@ def squeeze_(t: TorchContext, x: Imported, axes: int | Sequence[int] | None = No
 
 def _was_one(t: TorchContext, size: Expr) -> bool:
     claim = eq(size, 1)
-    return is_proved(claim, t.builder.facts) or (const_value(size) is None and is_artefact(claim))
+    return is_proved(claim, t.builder.facts) or (const_value(size) is None and is_artifact(claim))
 
 
 @aten("expand")
 def expand_(t: TorchContext, x: Imported, sizes: Sequence[SymInt], **_: Any) -> Imported:
-    """Broadcast."""
+    """Import a broadcast."""
     return expand(t, x, t.dims(sizes))
 
 
 @aten("expand_as")
 def expand_as(t: TorchContext, x: Imported, other: Imported) -> Imported:
-    """Broadcast to the shape of another tensor."""
+    """Import a broadcast to the shape of another tensor."""
     return expand(t, x, other.shape)
 
 
 @aten("repeat")
 def repeat(t: TorchContext, x: Imported, times: Sequence[SymInt]) -> Imported:
-    """Repeat whole dimensions."""
+    """Import the repetition of a tensor along its dimensions."""
     factors = t.dims(times)
     lead = len(factors) - x.rank
     found = expand_dims(t, x, tuple(range(lead))) if lead else x
@@ -131,25 +133,27 @@ def repeat(t: TorchContext, x: Imported, times: Sequence[SymInt]) -> Imported:
 def repeat_interleave(
     t: TorchContext, x: Imported, times: SymInt | Imported, dim: int | None = None, **_: Any
 ) -> Imported:
-    """Repeat each element along a dimension."""
+    """Import the repetition of each element along a dimension."""
     if isinstance(times, Imported) or dim is None:
-        raise UnsupportedFormError("repeat_interleave needs a number and a dimension")
+        raise UnsupportedFormError(
+            "repeat_interleave is supported only with an integer count and an explicit dim"
+        )
     return _repeated(t, x, axis_of(dim, x.rank), as_expr(times), inner=True)
 
 
 def _repeated(t: TorchContext, x: Imported, axis: int, times: Expr, *, inner: bool) -> Imported:
-    place = axis + 1 if inner else axis
-    wide = (*x.shape[:place], times, *x.shape[place:])
+    position = axis + 1 if inner else axis
+    wide = (*x.shape[:position], times, *x.shape[position:])
     joined = (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :])
-    return reshape(t, expand(t, expand_dims(t, x, (place,)), wide), joined)
+    return reshape(t, expand(t, expand_dims(t, x, (position,)), wide), joined)
 
 
 @aten("slice")
-def slice_(  # noqa: PLR0917  # the order is PyTorch's
+def slice_(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, x: Imported, dim: int = 0, start: SymInt | None = None,
     end: SymInt | None = None, step: int = 1,
 ) -> Imported:  # fmt: skip
-    """Cut along a dimension, with Python's bounds."""
+    """Import a slice along a dimension; bounds follow the rules of Python slices."""
     size = x.shape[axis_of(dim, x.rank)]
     first = as_expr(0 if start is None else start)
     last = as_expr(size if end is None or (isinstance(end, int) and end >= _WHOLE) else end)
@@ -158,23 +162,26 @@ def slice_(  # noqa: PLR0917  # the order is PyTorch's
 
 @aten("narrow")
 def narrow(t: TorchContext, x: Imported, dim: int, start: SymInt, length: SymInt) -> Imported:
-    """Cut a number of elements from a place on."""
+    """Import a slice of ``length`` elements from ``start`` on."""
     first = as_expr(start)
     return slice_exact(t, x, axis_of(dim, x.rank), (first, first + length))
 
 
 @aten("select")
-def select_(t: TorchContext, x: Imported, dim: int, place: SymInt) -> Imported:
-    """Take one slice."""
-    return select(t, x, dim, as_expr(place))
+def select_(t: TorchContext, x: Imported, dim: int, position: SymInt) -> Imported:
+    """Import the selection of one slice."""
+    return select(t, x, dim, as_expr(position))
 
 
 @aten("unbind")
 def unbind(t: TorchContext, x: Imported, dim: int = 0) -> list[Imported]:
-    """Take all slices."""
-    count = const_value(x.shape[axis_of(dim, x.rank)])
+    """Import the selection of all slices along a dimension."""
+    size = x.shape[axis_of(dim, x.rank)]
+    count = const_value(size)
     if count is None:
-        raise UnsupportedFormError("unbind along a symbolic dimension")
+        raise UnsupportedFormError(
+            f"unbind along a symbolic dimension is not supported; its size is {to_text(size)}"
+        )
     return [select(t, x, dim, as_expr(k)) for k in range(count)]
 
 
@@ -182,7 +189,7 @@ def unbind(t: TorchContext, x: Imported, dim: int = 0) -> list[Imported]:
 def split(
     t: TorchContext, x: Imported, sizes: SymInt | Sequence[SymInt], dim: int = 0
 ) -> list[Imported]:
-    """Cut into pieces of given sizes."""
+    """Import a split into parts of given sizes."""
     axis = axis_of(dim, x.rank)
     if isinstance(sizes, int | Expr):
         count, size = len(t.node.meta["val"]), as_expr(sizes)
@@ -199,35 +206,35 @@ def split(
 
 @aten("chunk")
 def chunk(t: TorchContext, x: Imported, count: int, dim: int = 0) -> list[Imported]:
-    """Cut into a number of pieces."""
-    size = const_value(x.shape[axis_of(dim, x.rank)])
+    """Import a split into a number of parts."""
+    whole = x.shape[axis_of(dim, x.rank)]
+    size = const_value(whole)
     if size is None:
-        raise UnsupportedFormError("chunk along a symbolic dimension")
+        raise UnsupportedFormError(
+            f"chunk along a symbolic dimension is not supported; its size is {to_text(whole)}"
+        )
     return split(t, x, -(-size // count), dim)
 
 
 @aten("cat")
 def cat(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
-    """Put tensors one after the other."""
+    """Import a concatenation."""
     dtype = t.result_dtype()
     return concat(t, [convert(t, p, dtype) for p in parts], dim)
 
 
 @aten("stack")
 def stack(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
-    """Put tensors side by side along a new dimension."""
+    """Import a concatenation along a new dimension."""
     axis = axis_of(dim, parts[0].rank + 1)
     dtype = t.result_dtype()
     return concat(t, [expand_dims(t, convert(t, p, dtype), (axis,)) for p in parts], axis)
 
 
-# ---------------------------------------------------------------- making
-
-
 @aten("full", "new_full", "full_like", "zeros", "new_zeros", "zeros_like", "ones", "new_ones",
       "ones_like", "empty", "empty_like", "new_empty", "scalar_tensor")  # fmt: skip
 def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
-    """Make a tensor of one number; one without defined content is made of zeros."""
+    """Import a tensor filled with one number; an uninitialized tensor is filled with zeros."""
     name = t.operator
     numbers = [a for a in args if not isinstance(a, Imported | tuple | list)]
     value = 1 if "ones" in name else numbers[-1] if "full" in name or "scalar" in name else 0
@@ -240,9 +247,11 @@ def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
 
 @aten("arange")
 def arange(t: TorchContext, *bounds: SymInt | float, **_: Any) -> Imported:
-    """Count."""
+    """Import a range of integers."""
     if any(isinstance(b, float) and not b.is_integer() for b in bounds):
-        raise UnsupportedFormError(f"arange of fractions {bounds}")
+        raise UnsupportedFormError(
+            f"arange with non-integers {bounds} is not supported; bounds and step must be integers"
+        )
     exact = [as_expr(b if isinstance(b, Expr) else int(b)) for b in bounds]
     start, stop, step = [*([as_expr(0)] if len(exact) == 1 else []), *exact, as_expr(1)][:3]
     dtype = t.result_dtype()
@@ -256,39 +265,41 @@ def arange(t: TorchContext, *bounds: SymInt | float, **_: Any) -> Imported:
 
 @aten("tril", "triu")
 def triangle(t: TorchContext, x: Imported, k: int = 0) -> Imported:
-    """Zero one triangle."""
+    """Import the upper or lower triangle of matrices."""
     return t.apply(t.operator, t.plain(x), k=k)
-
-
-# ---------------------------------------------------------------- indexing
 
 
 @aten("embedding")
 def embedding(t: TorchContext, table: Imported, indices: Imported, *_: Any, **__: Any) -> Imported:
-    """Take rows."""
+    """Import the lookup of rows of an embedding table."""
     return take(t, table, indices, 0, name=t.leaf)
 
 
 @aten("index_select")
 def index_select(t: TorchContext, x: Imported, dim: int, indices: Imported) -> Imported:
-    """Take slices."""
+    """Import the lookup of slices by index."""
     return take(t, x, indices, dim)
 
 
 @aten("gather")
 def gather_(t: TorchContext, x: Imported, dim: int, indices: Imported, **_: Any) -> Imported:
-    """Take elements."""
+    """Import the lookup of elements along one axis."""
     return gather(t, x, dim, indices)
 
 
 @aten("index")
 def index_(t: TorchContext, x: Imported, indices: Sequence[Imported | None]) -> Imported:
-    """Take by index tensors."""
+    """Import indexing by integer tensors."""
     if any(i is not None and not i.dtype.is_integer for i in indices):
-        raise UnsupportedFormError("indexing by a mask gives a shape that only the data tell")
+        raise UnsupportedFormError(
+            "indexing with a boolean mask is not supported: its result shape depends on data"
+        )
     found = index(t, x, indices)
     if found is None:
-        raise UnsupportedFormError("indices that leave out a dimension between two others")
+        used = ", ".join(str(k) for k, i in enumerate(indices) if i is not None)
+        raise UnsupportedFormError(
+            f"several index tensors must index the leading dimensions, but index dimensions {used}"
+        )
     return found
 
 
@@ -297,10 +308,14 @@ def index_put(
     t: TorchContext, x: Imported, indices: Sequence[Imported | None], values: Imported,
     accumulate: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Write slices along one dimension."""
+    """Import the write of slices along one dimension."""
     given = [(k, i) for k, i in enumerate(indices) if i is not None]
     if accumulate or len(given) != 1 or given[0][1].rank != 1:
-        raise UnsupportedFormError("index_put other than of slices along one dimension")
+        raise UnsupportedFormError(
+            "index_put is supported only with one index vector and accumulate=False; it has "
+            f"{len(given)} index tensors of ranks {[i.rank for _, i in given]} and "
+            f"accumulate={accumulate}"
+        )
     axis, at = given[0]
     return index_copy(t, x, axis, at, values)
 
@@ -309,7 +324,7 @@ def index_put(
 def index_copy(
     t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported
 ) -> Imported:
-    """Write slices along a dimension."""
+    """Import the write of slices along a dimension."""
     axis = axis_of(dim, x.rank)
     want = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
     updates = expand(t, values, want)
@@ -320,9 +335,9 @@ def index_copy(
 
 @aten("scatter")
 def scatter(
-    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Operandish
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: OperandLike
 ) -> Imported:
-    """Write elements."""
+    """Import the write of elements by index."""
     updates = t.number(values, x.dtype)
     if not updates.rank:
         updates = expand(t, updates, indices.shape)
@@ -331,14 +346,14 @@ def scatter(
 
 
 @aten("slice_scatter")
-def slice_scatter(  # noqa: PLR0917  # the order is PyTorch's
+def slice_scatter(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, x: Imported, values: Imported, dim: int = 0, start: SymInt | None = None,
     end: SymInt | None = None, step: int = 1,
 ) -> Imported:  # fmt: skip
-    """Write a slice."""
+    """Import the write of a slice."""
     del end
     if step != 1:
-        raise UnsupportedFormError("slice_scatter with a step")
+        raise UnsupportedFormError(f"step={step} is not supported; only step=1 is")
     axis = axis_of(dim, x.rank)
     begin = [as_expr(start or 0) if k == axis else as_expr(0) for k in range(x.rank)]
     return t.apply("update_slice", t.plain(x), t.plain(values), begin)

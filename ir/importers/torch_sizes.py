@@ -1,4 +1,4 @@
-"""Importing what exported programs compute with sizes rather than tensors."""
+"""Import handlers of size computations and runtime assertions of exported programs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .torch_context import TorchContext, aten
 
 @aten("sym_size")
 def size(t: TorchContext, x: Imported, dim: int) -> Expr:
-    """The size of one dimension."""
+    """Return the size of one dimension."""
     del t
     return x.shape[dim]
 
 
 @aten("sym_numel")
 def count(t: TorchContext, x: Imported) -> Expr:
-    """The number of elements."""
+    """Return the number of elements."""
     del t
     return product(x.shape)
 
@@ -28,12 +28,12 @@ def count(t: TorchContext, x: Imported) -> Expr:
 @aten("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
       "sym_constrain_range_for_size")  # fmt: skip
 def nothing(t: TorchContext, *_: Any, **__: Any) -> None:
-    """A check of PyTorch's own; what it guards is among the facts or proved here again."""
+    """Ignore an assertion of PyTorch; its condition is a fact or is proved again on import."""
     del t
 
 
-def _item(values: Sequence[Any], place: int) -> Any:
-    return values[place]
+def _item(values: Sequence[Any], position: int) -> Any:
+    return values[position]
 
 
 def _negated(a: SymInt) -> Expr:
@@ -65,4 +65,4 @@ SIZE_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "gt": _computed(operator.gt),
     "ge": _computed(operator.ge),
 }
-"""Python functions that exported programs apply to sizes and lists, by name."""
+"""Python functions that exported programs apply to sizes and lists, by function name."""

@@ -1,7 +1,8 @@
-"""From the symbols of torch.export to ours: names, ranges, and which guards are facts.
+"""Translation of torch.export symbols: names, ranges, and guards.
 
-PyTorch traces at sizes of 2 and more and guards what it thereby took for granted. A guard that
-follows from all sizes being at least 2 is such an artefact and no fact: sizes of 1 have to run.
+PyTorch traces at sizes of 2 or more and adds guards for the resulting specializations. A guard
+that follows from all sizes being at least 2 is an artifact of tracing, not a fact: the imported
+program must also run at size 1.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import TilewrightError
+from ...errors import TilewrightError
 from ..identity import fresh_name
-from ..naming import writable
+from ..naming import to_valid_name
 from ..symbolic import (
     Bool,
     Discharge,
@@ -41,9 +42,9 @@ from ..symbolic import (
 
 
 class SymbolicDimensionError(TilewrightError):
-    """A size of an exported program is of a form that has no counterpart."""
+    """A symbolic size of an exported program that has an unsupported form."""
 
-    title = "Size cannot be imported"
+    title = "Unsupported symbolic size"
 
 
 _SIZE = re.compile(r"L\[[^()]*?\](?:\.\w+)*\.size\(\)\[\d+\]")
@@ -54,28 +55,28 @@ class TorchSymbols:
     """The symbols of one exported program."""
 
     names: Mapping[str, str]
-    """Source expressions such as ``L['ids'].size()[0]``, with the names of the user's Dims."""
+    """The names of the user's ``Dim`` objects by PyTorch symbol, such as ``s0``."""
 
     vars: dict[str, Var] = field(default_factory=dict[str, Var])
     solved: dict[Var, Expr] = field(default_factory=dict[Var, Expr])
     _taken: set[str] = field(default_factory=set[str])
 
     def declare(self, symbol: str, name: str) -> Var:
-        """Make the variable of a symbol, under a name that is free."""
+        """Return the variable of a symbol; the first call creates it with an unused name."""
         if symbol not in self.vars:
-            chosen = fresh_name(writable(name), self._taken)
+            chosen = fresh_name(to_valid_name(name), self._taken)
             self._taken.add(chosen)
             self.vars[symbol] = var(chosen, lower=0)
         return self.vars[symbol]
 
     def size(self, size: Any) -> Expr:
-        """Translate a size: an integer or a SymInt."""
+        """Translate a size, which is an integer or a SymInt."""
         if isinstance(size, int):
             return as_expr(size)
         return substitute(self._term(size.node.expr), self.solved)
 
     def _term(self, term: Any) -> Expr:
-        """Translate a sympy term by the names of its classes, so that sympy need not be here."""
+        """Translate a sympy term by the names of its classes, without importing sympy."""
         kind = type(term).__name__
         if term.is_Integer:
             return as_expr(int(term))
@@ -99,14 +100,13 @@ class TorchSymbols:
                 return minimum(*args)
             case _:
                 raise SymbolicDimensionError(
-                    f"a size is {term}, where {kind} has no counterpart",
-                    hint="sizes may be sums, products, quotients, minima and maxima",
+                    f"size {term} of the exported program uses {kind}, which is not supported",
+                    hint="sizes may use sums, products, integer powers, floor division, modulo, "
+                    "min, and max",
                 )
 
-    # ---------------------------------------------------------------- guards
-
     def solve(self, guards: Iterable[Bool]) -> None:
-        """Write symbols that guards equate to a term as that term."""
+        """Substitute symbols that guards equate to a term by that term."""
         for left, right in _equations(list(guards)):
             self._solve(substitute(left - right, self.solved))
 
@@ -114,14 +114,14 @@ class TorchSymbols:
         found = list(_solutions(difference))
         if not found:
             return
-        # A sum of sizes reads better than a difference, and cannot be negative.
+        # A sum of sizes is easier to read than a difference, and cannot be negative.
         symbol, value = next((s for s in found if s[1].lower is not None), found[0])
         self.solved = {k: substitute(v, {symbol: value}) for k, v in self.solved.items()}
         self.solved[symbol] = value
 
 
 def _solutions(difference: Expr) -> Iterable[tuple[Var, Expr]]:
-    """Solve ``difference == 0`` for each symbol that it has once, the latest first."""
+    """Yield solutions of ``difference == 0`` for symbols of coefficient 1 or -1, latest first."""
     for symbol in sorted(free_vars(difference), key=lambda v: -v.serial):
         form = linear_form(difference, (symbol,))
         factor = None if form is None else const_value(form.coefficients.get(symbol, as_expr(0)))
@@ -130,7 +130,7 @@ def _solutions(difference: Expr) -> Iterable[tuple[Var, Expr]]:
 
 
 def _equations(guards: list[Bool]) -> Iterable[tuple[Expr, Expr]]:
-    """Find equations, those stated as two inequalities included."""
+    """Yield both sides of the equations, including those written as two inequalities."""
     at_most = {g.left - g.right for g in guards if isinstance(g, Le)}
     for guard in guards:
         if isinstance(guard, Eq):
@@ -140,7 +140,7 @@ def _equations(guards: list[Bool]) -> Iterable[tuple[Expr, Expr]]:
 
 
 def parse_guards(texts: Iterable[str], sizes: Mapping[str, Expr]) -> list[Bool]:
-    """Read guards, written over source expressions; those about anything but sizes are left out."""
+    """Parse guards over source expressions; guards about anything except sizes are ignored."""
     found: list[Bool] = []
     symbols = {f"size{k}": sizes[s] for k, s in enumerate(sizes)}
     numbered = {s: f"size{k}" for k, s in enumerate(sizes)}
@@ -163,15 +163,20 @@ def _parse(text: str, sizes: Mapping[str, Expr]) -> Bool | None:
     return substitute(guard, {names[name]: sizes[name] for name in sizes})
 
 
-def is_artefact(claim: Bool, given: Iterable[Bool] = ()) -> bool:
-    """Whether a guard holds by itself, or because sizes at trace time are at least 2.
+def is_artifact(claim: Bool, given: Iterable[Bool] = ()) -> bool:
+    """Return whether a guard is always true when sizes are at least 2, as at trace time.
 
-    ``given`` are relations between sizes that hold at trace time as well.
+    Parameters
+    ----------
+    claim : Bool
+        The guard.
+    given : iterable of Bool
+        Other relations between sizes that hold at trace time.
 
     Examples
     --------
     >>> n = var("n", lower=0)
-    >>> is_artefact(n >= 2), is_artefact(n >= 3), is_artefact(n * 8 != 8)
+    >>> is_artifact(n >= 2), is_artifact(n >= 3), is_artifact(n * 8 != 8)
     (True, False, True)
     """
     if isinstance(claim, bool | Ne):
@@ -186,7 +191,7 @@ def is_artefact(claim: Bool, given: Iterable[Bool] = ()) -> bool:
 
 
 def add_fact(facts: Facts, claim: Bool, text: str, given: Iterable[Bool] = ()) -> Facts:
-    """State a guard that is checked when the program is entered, unless it is an artefact."""
-    if is_artefact(claim, given):
+    """Add a guard as a fact with an entry check, unless it is an artifact of tracing."""
+    if is_artifact(claim, given):
         return facts
     return facts.assume(claim, origin=Origin(text), discharge=Discharge.ENTRY_CHECK)

@@ -1,17 +1,22 @@
-"""What a source model uses that cannot be imported, told all at once."""
+"""Errors for operators of a source model that cannot be imported; one error lists all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import TilewrightError, UnsupportedOperatorsError
+from ...errors import TilewrightError, UnsupportedOperatorsError
 
 
 class UnsupportedFormError(TilewrightError):
-    """An operator is supported, but not used like this."""
+    """A use of a supported operator with unsupported attributes or operands."""
 
-    title = "Unsupported form of an operator"
+    title = "Unsupported operator variant"
+
+    @property
+    def reason(self) -> str:
+        """The message, with the hint if there is one."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +26,11 @@ class Unsupported:
     Parameters
     ----------
     operator : str
-        Its name in the source model.
+        The name of the operator in the source model.
     reason : str
-        What is special about this use; empty where the operator is not known at all.
-    place : str
-        Where the source model uses it.
+        Why this use is not supported; empty if no use of the operator is supported.
+    location : str
+        The node of the source model, with its module or source line if the model has one.
 
     Examples
     --------
@@ -35,30 +40,38 @@ class Unsupported:
 
     operator: str
     reason: str
-    place: str
+    location: str
 
     def __str__(self) -> str:
-        """Print operator, reason and place."""
-        return f"{self.operator}{f' ({self.reason})' if self.reason else ''} at {self.place}"
+        """Return operator, reason, and location as text."""
+        return f"{self.operator}{f' ({self.reason})' if self.reason else ''} at {self.location}"
 
 
-def unsupported_error(found: Sequence[Unsupported]) -> UnsupportedOperatorsError:
-    """Make one error of all that was found.
+def unsupported_error(source: str, found: Sequence[Unsupported]) -> UnsupportedOperatorsError:
+    """Return one error that lists all unsupported uses.
+
+    Parameters
+    ----------
+    source : str
+        The kind of the source model, such as ``ONNX model``.
+    found : sequence of Unsupported
+        The uses, in the order of the model.
 
     Examples
     --------
-    >>> print(unsupported_error([Unsupported("Hardmax", "", "node 3")]).message)
-    1 operator of the model is not supported: Hardmax
+    >>> print(unsupported_error("ONNX model", [Unsupported("Hardmax", "", "node 3")]).message)
+    1 operator of the ONNX model is not supported: Hardmax
     """
     names = sorted({u.operator for u in found})
-    count = "1 operator of the model is" if len(names) == 1 else f"{len(names)} operators are"
+    count = "1 operator" if len(names) == 1 else f"{len(names)} operators"
+    verb = "is" if len(names) == 1 else "are"
     return UnsupportedOperatorsError(
-        f"{count} not supported: {', '.join(names)}",
+        f"{count} of the {source} {verb} not supported: {', '.join(names)}",
         where="\n     ".join(str(u) for u in found),
-        hint="replace them in the model, or open an issue naming them",
+        hint="replace these operators in the model, or request support for them by name",
         details={
             "operators": [
-                {"operator": u.operator, "reason": u.reason, "place": u.place} for u in found
+                {"operator": u.operator, "reason": u.reason, "location": u.location} for u in found
             ]
         },
     )

@@ -1,13 +1,13 @@
-"""Slow and obviously right execution of loops and graphs on NumPy: the oracle of every test."""
+"""Reference interpreter of graph-level and loop-level functions on NumPy: the test oracle."""
 
 from .graph import run_graph
 from .loops import OutOfBoundsError, call_prim, run_prim
-from .oracle import Agreement, Exact, compare, interpreted
+from .oracle import Exact, Verdict, compare, interpreted
 
 __all__ = [
-    "Agreement",
     "Exact",
     "OutOfBoundsError",
+    "Verdict",
     "call_prim",
     "compare",
     "interpreted",

@@ -1,7 +1,9 @@
-"""What every element operation means, on NumPy scalars (DESIGN, "Element semantics are total").
+"""Reference semantics of element operations on NumPy scalars.
 
-The arithmetic is NumPy's: integers wrap, integer division by zero gives 0, shifts by the width or
-more give 0 or the sign. Functions such as ``exp`` are computed in float64 and rounded once.
+Every operation is total, that is, defined for all operands. Integer arithmetic wraps around.
+Integer division by zero returns 0. Shifts by the bit width or more return 0, or the sign for an
+arithmetic right shift. Casts from floats to integers saturate, and NaN becomes 0. Functions such
+as ``exp`` are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -12,21 +14,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...errors import TilewrightError
 from ..dtype import DType
-from ..errors import TilewrightError
 
 Scalar: TypeAlias = Any
-"""A NumPy scalar. Typed loosely: each operation works on every dtype it is defined for."""
+"""A NumPy scalar of any dtype that the operation is defined for."""
 
 
 class OutOfBoundsError(TilewrightError):
-    """A program reads or writes outside a buffer, or leaves an iteration domain."""
+    """An access outside of a buffer, or an iteration variable outside of its domain."""
 
-    title = "Out of bounds"
+    title = "Out-of-bounds access"
 
 
 def _wide(function: Callable[[np.float64], Scalar]) -> Callable[[Scalar], Scalar]:
-    """Compute in float64, round once to the operand's dtype."""
+    """Return a function that computes in float64 and rounds once to the operand's dtype."""
 
     def apply(x: Scalar) -> Scalar:
         return type(x)(function(np.float64(x)))
@@ -81,13 +83,13 @@ UNARY: Mapping[str, Callable[[Scalar], Scalar]] = {
 
 
 def _wrapped(value: int, like: Scalar) -> Scalar:
-    """Give the integer of the same type whose bits are the lowest of a value."""
+    """Return the low bits of a value as an integer of the dtype of ``like``."""
     word = value % (1 << (8 * like.dtype.itemsize))
     return np.dtype(f"u{like.dtype.itemsize}").type(word).view(like.dtype)
 
 
 def _divide(a: Scalar, b: Scalar) -> Scalar:
-    """Divide; integers towards zero and by zero to zero."""
+    """Divide; integer quotients are truncated, and integer division by zero returns 0."""
     if a.dtype.kind not in "iu":
         return a / b
     x, y = int(a), int(b)
@@ -131,7 +133,14 @@ COMPARE: Mapping[str, Callable[[Scalar, Scalar], Scalar]] = {
 
 
 def cast_to(target: DType, storage: np.dtype[np.generic]) -> Callable[[Scalar], Scalar]:
-    """Give the conversion to ``target``, stored as ``storage`` (wider when computing precisely).
+    """Return the conversion function to a dtype.
+
+    Parameters
+    ----------
+    target : DType
+        The dtype whose range and rounding apply.
+    storage : numpy.dtype
+        The dtype of the result: that of ``target``, or float64 for floats in precise mode.
 
     Examples
     --------

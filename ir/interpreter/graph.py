@@ -1,8 +1,8 @@
-"""Run graph-level functions on NumPy arrays, in either stage.
+"""Interpreter of graph-level functions on NumPy arrays, for both stages.
 
-Operators run by their reference, loop-level functions by :mod:`.loops`. Symbols are bound by the
-parameters' shapes and by ``match_cast``; every annotation with a known shape is checked against
-what was computed, so a wrong deduction shows here first.
+Operators run with their reference implementations, loop-level functions with :mod:`.loops`.
+Parameter shapes and ``match_cast`` bind symbols. Every annotation with a known shape is checked
+against the computed value, which detects errors of shape inference.
 """
 
 from __future__ import annotations
@@ -14,29 +14,25 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import TilewrightError
 from ..dtype import DType, f64
-from ..errors import TilewrightError
-from ..graph.memory import (
-    AllocStorage,
-    Check,
-    Kill,
-    Launch,
-    LaunchLibrary,
-    VersionSwitch,
-    ViewTensor,
-)
 from ..graph.nodes import (
+    AllocStorage,
     Binding,
     Branch,
     Call,
     CallDPSLibrary,
     CallGraph,
     CallTIR,
+    Check,
     ConstantRef,
     Dims,
     GraphFunc,
     IfElse,
     Info,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
     MakeTuple,
     MatchCast,
     Operand,
@@ -47,29 +43,31 @@ from ..graph.nodes import (
     TupleInfo,
     TupleItem,
     Value,
+    VersionSwitch,
+    ViewTensor,
 )
 from ..graph.operators import get_operator
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
-from ..symbolic import Expr, Var, evaluate, to_text
+from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text
 from .libraries import library_reference
 from .loops import run_prim
 from .rounding import Rounding, not_exact
-from .wear import wear_of
+from .rounding_count import count_roundings
 
 Array: TypeAlias = NDArray[Any]
 Datum: TypeAlias = "Array | bytearray | int | float | bool | tuple[Datum, ...]"
 
 
 class GraphCheckError(TilewrightError):
-    """What was computed or given does not fit an annotation, a fact or a check."""
+    """An argument or a computed value violates an annotation, a fact, or a check."""
 
-    title = "Check failed"
+    title = "Failed check"
 
 
 @dataclass(slots=True)
 class _Frame:
-    """The state of one call: values by definition, symbols by variable."""
+    """The state of one call: the data of its values and symbols."""
 
     module: Module
     function: GraphFunc
@@ -108,7 +106,7 @@ def _operand(frame: _Frame, operand: Operand) -> Datum:
 
 
 def _array(frame: _Frame, operand: Operand) -> Array:
-    """An operand as a tensor; scalar literals become tensors of rank 0."""
+    """Return an operand as a tensor; scalar literals become tensors of rank 0."""
     datum = _operand(frame, operand)
     if isinstance(operand, ScalarLiteral):
         array = np.asarray(datum, frame.storage(operand.dtype))
@@ -118,14 +116,11 @@ def _array(frame: _Frame, operand: Operand) -> Array:
     return np.asarray(datum)
 
 
-# ---------------------------------------------------------------- annotations
-
-
 def _match_dims(
     frame: _Frame, dims: Sequence[Expr], sizes: Sequence[int], where: str, *, bind: bool
 ) -> None:
     if len(dims) != len(sizes):
-        raise GraphCheckError(f"rank {len(sizes)} given, rank {len(dims)} expected", where=where)
+        raise GraphCheckError(f"expected rank {len(dims)}, got rank {len(sizes)}", where=where)
     if bind:
         for dim, size in zip(dims, sizes, strict=True):
             if isinstance(dim, Var):
@@ -133,18 +128,21 @@ def _match_dims(
     for axis, (dim, size) in enumerate(zip(dims, sizes, strict=True)):
         expected = frame.size(dim)
         if expected != size:
-            raise GraphCheckError(
-                f"axis {axis} is {size}, but {to_text(dim)} is {expected}", where=where
+            wanted = (
+                f"{expected}" if const_value(dim) is not None else f"{to_text(dim)} = {expected}"
             )
+            raise GraphCheckError(f"dimension {axis}: expected {wanted}, got {size}", where=where)
 
 
 def _match(frame: _Frame, info: Info, datum: Datum, where: str, *, bind: bool = False) -> None:
-    """Check a datum against its annotation; ``bind`` lets it determine new symbols."""
+    """Check a datum against its annotation; ``bind`` permits binding new symbols."""
     match info:
         case TensorInfo(shape=shape, dtype=dtype):
             array = np.asarray(datum)
             if array.dtype != frame.storage(dtype):
-                raise GraphCheckError(f"dtype {array.dtype}, {dtype} expected", where=where)
+                raise GraphCheckError(
+                    f"expected dtype {frame.storage(dtype)}, got {array.dtype}", where=where
+                )
             if shape is not None:
                 _match_dims(frame, shape, array.shape, where, bind=bind)
         case ShapeInfo(dims=dims):
@@ -155,7 +153,10 @@ def _match(frame: _Frame, info: Info, datum: Datum, where: str, *, bind: bool = 
                 _match_dims(frame, (value,), (datum,), where, bind=bind)
         case TupleInfo(fields=fields):
             if not isinstance(datum, tuple) or len(datum) != len(fields):
-                raise GraphCheckError(f"a tuple of {len(fields)} expected", where=where)
+                got = f"{len(datum)} fields" if isinstance(datum, tuple) else "a single value"
+                raise GraphCheckError(
+                    f"expected a tuple of {len(fields)} fields, got {got}", where=where
+                )
             for k, (inner, part) in enumerate(zip(fields, datum, strict=True)):
                 _match(frame, inner, part, f"{where}, field {k}", bind=bind)
         case _:
@@ -166,13 +167,13 @@ def _integers(datum: tuple[Datum, ...]) -> tuple[int, ...]:
     return tuple(int(d) for d in datum if isinstance(d, int | np.integer))
 
 
-# ---------------------------------------------------------------- calls
-
-
 def _reference_argument(frame: _Frame, operand: Operand) -> Array | float | tuple[int, ...]:
     datum = _operand(frame, operand)
     if isinstance(datum, bytearray):
-        raise GraphCheckError("a storage is no tensor", where=f"function {frame.function.name!r}")
+        raise GraphCheckError(
+            "expected a tensor operand, got the value of alloc_storage",
+            where=f"function {frame.function.name!r}",
+        )
     return _integers(datum) if isinstance(datum, tuple) else datum
 
 
@@ -195,27 +196,29 @@ def _rounded_operator(
     args: Sequence[Array | float | tuple[int, ...]],
     attributes: Mapping[str, Any],
 ) -> Datum:
-    """Compute with operands and results that are moved as the operator's roundings move them.
+    """Evaluate an operator with operands and results perturbed by its rounding error.
 
-    What an operator computes is what it would give exactly for operands a little off (it is
-    backward stable), the further off the more terms it sums.
+    Operators are backward stable: a computed result is the exact result for slightly perturbed
+    operands. The perturbation grows with the number of summed terms.
     """
     rounding, operator = frame.rounding, get_operator(call.op)
     if rounding is None:
         return ()
-    wear = wear_of(call, frame.symbols)
+    count = count_roundings(call, frame.symbols)
     given = [
-        rounding.array(a, wear.inner, wear.units) if wear.units and isinstance(a, np.ndarray) else a
+        rounding.array(a, count.inner, count.units)
+        if count.units and isinstance(a, np.ndarray)
+        else a
         for a in args
     ]
     made = operator.reference(given, attributes, wide=frame.precise)
-    if not wear.units:
+    if not count.units:
         return made
     several = made if isinstance(made, tuple) else (made,)
-    moved = tuple(
-        rounding.array(rounding.array(r, wear.inner, wear.units), wear.outer) for r in several
+    perturbed = tuple(
+        rounding.array(rounding.array(r, count.inner, count.units), count.outer) for r in several
     )
-    return moved if isinstance(made, tuple) else moved[0]
+    return perturbed if isinstance(made, tuple) else perturbed[0]
 
 
 def _scalar_values(frame: _Frame, prim: PrimFunc, scalars: Sequence[Expr]) -> dict[str, int]:
@@ -266,9 +269,6 @@ def _if_else(frame: _Frame, branch: IfElse) -> Datum:
     return results[0] if len(results) == 1 else results
 
 
-# ---------------------------------------------------------------- memory stage
-
-
 def _view(frame: _Frame, view: ViewTensor) -> Array:
     storage = frame.values[view.storage]
     dtype = frame.storage(view.info.dtype)
@@ -278,13 +278,14 @@ def _view(frame: _Frame, view: ViewTensor) -> Array:
     offset = frame.size(view.offset)
     if offset + count * dtype.itemsize > len(raw):
         raise GraphCheckError(
-            f"{count * dtype.itemsize} bytes at {offset} exceed a storage of {len(raw)}",
+            f"a view of {count * dtype.itemsize} bytes at offset {offset} exceeds its storage of "
+            f"{len(raw)} bytes",
             where=f"function {frame.function.name!r}, storage {view.storage.name!r}",
         )
     return np.frombuffer(raw, dtype, count, offset).reshape(shape)
 
 
-def _launch(frame: _Frame, launch: Launch) -> Datum:
+def _launch(frame: _Frame, launch: LaunchKernel) -> Datum:
     prim = frame.module.prim(launch.function)
     arrays = [_array(frame, a) for a in launch.args]
     scalars = _scalar_values(frame, prim, launch.scalars)
@@ -297,16 +298,15 @@ def _version_switch(frame: _Frame, switch: VersionSwitch) -> Datum:
         if evaluate(case.guard, frame.symbols):
             _bindings(frame, case.bindings)
             return ()
-    raise GraphCheckError("no version's guard holds", where=f"function {frame.function.name!r}")
+    raise GraphCheckError(
+        "no case of the version switch has a true guard", where=f"function {frame.function.name!r}"
+    )
 
 
 def _check(frame: _Frame, check: Check) -> Datum:
     if not evaluate(check.predicate, frame.symbols):
         raise GraphCheckError(check.message, where=f"function {frame.function.name!r}")
     return ()
-
-
-# ---------------------------------------------------------------- bindings
 
 
 def _right(frame: _Frame, binding: Binding) -> Datum:
@@ -334,7 +334,7 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
             return bytearray(b"\x7f" * frame.size(size))
         case ViewTensor():
             return _view(frame, binding.right)
-        case Launch():
+        case LaunchKernel():
             return _launch(frame, binding.right)
         case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
             arrays = [_array(frame, o) for o in outputs]
@@ -363,11 +363,17 @@ def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
 
 
 def _bind_sizes(frame: _Frame, info: Info, datum: Datum) -> None:
-    """Bind symbols that are whole dimensions, so that any parameter may mention them."""
+    """Bind symbols that are by themselves dimensions; all parameters may use them."""
     if isinstance(info, TensorInfo) and isinstance(datum, np.ndarray):
         for dim, size in zip(info.shape or (), datum.shape, strict=False):
             if isinstance(dim, Var):
                 frame.symbols.setdefault(dim, int(size))
+
+
+def _bound(frame: _Frame, fact: Fact) -> str:
+    """Return the values of the symbols of a fact as text."""
+    symbols = sorted(fact.predicate.free, key=lambda v: v.serial)
+    return ", ".join(f"{v.name} = {frame.symbols[v]}" for v in symbols)
 
 
 def _run(
@@ -382,7 +388,7 @@ def _run(
     if len(inputs) != len(function.params):
         names = ", ".join(p.value.name for p in function.params)
         raise GraphCheckError(
-            f"{len(inputs)} arguments given, {len(function.params)} expected: {names}",
+            f"number of arguments: expected {len(function.params)} ({names}), got {len(inputs)}",
             where=f"function {function.name!r}",
         )
     given = [
@@ -401,7 +407,8 @@ def _run(
         known = all(v in frame.symbols for v in fact.predicate.free)
         if known and not evaluate(fact.predicate, frame.symbols):
             raise GraphCheckError(
-                f"{to_text(fact.predicate)} does not hold", where=f"function {function.name!r}"
+                f"fact {to_text(fact.predicate)} does not hold for {_bound(frame, fact)}",
+                where=f"function {function.name!r}",
             )
     _bindings(frame, function.bindings)
     return tuple(_operand(frame, r) for r in function.results)
@@ -422,23 +429,23 @@ def run_graph(
     module : Module
         The program.
     inputs : sequence of arrays
-        One a parameter, in order.
+        One array per parameter, in order.
     function : str
-        Which function.
+        The name of the function.
     precise : bool
-        Compute all floats in float64, weights included. For the dataflow stage: the storage of
-        the memory stage has the size of the program's own dtypes.
+        Compute all floats in float64, including constants. Only for the dataflow stage: storage
+        of the memory stage has the size of the program's own dtypes.
     rounding : Rounding, optional
-        Round every operation on floats at random, to see what rounding does to the results.
+        Round every operation on floats randomly, to estimate the effect of rounding.
 
     Returns
     -------
     tuple
-        One array a result, always a tuple.
+        One array per result.
 
     Raises
     ------
     GraphCheckError
-        If the inputs, a computed value, a fact or a run-time check does not hold.
+        If the inputs or a computed value violate an annotation, a fact, or a run-time check.
     """
     return _run(module, module.graph(function), inputs, precise=precise, rounding=rounding)

@@ -1,4 +1,4 @@
-"""What library functions compute, on NumPy: references for ``call_dps_library``."""
+"""NumPy references of the library functions called by ``call_dps_library``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TilewrightError
+from ...errors import TilewrightError
 from ..loop.nodes import Attributes
 
 Array: TypeAlias = NDArray[Any]
@@ -16,7 +16,7 @@ Reference: TypeAlias = Callable[[Sequence[Array], Sequence[Array], Attributes], 
 
 
 class UnknownLibraryFunctionError(TilewrightError):
-    """No library function of that name is registered."""
+    """A library function without a registered reference."""
 
     title = "Unknown library function"
 
@@ -29,17 +29,25 @@ _REFERENCES: dict[str, Reference] = {"cblas.sgemm": _gemm, "cblas.dgemm": _gemm}
 
 
 def register_library_reference(symbol: str, reference: Reference) -> None:
-    """Tell what a library function computes: ``reference(inputs, outputs, attributes)``."""
+    """Register the NumPy reference of a library function.
+
+    Parameters
+    ----------
+    symbol : str
+        The name of the library function.
+    reference : callable
+        Called as ``reference(inputs, outputs, attributes)``; it writes into the outputs.
+    """
     _REFERENCES[symbol] = reference
 
 
 def library_reference(symbol: str) -> Reference:
-    """Look up what a library function computes.
+    """Return the NumPy reference of a library function.
 
     Raises
     ------
     UnknownLibraryFunctionError
-        If it is not registered; the message lists those that are.
+        If no reference is registered; the hint lists the registered ones.
 
     Examples
     --------
@@ -50,7 +58,7 @@ def library_reference(symbol: str) -> Reference:
     """
     if symbol not in _REFERENCES:
         raise UnknownLibraryFunctionError(
-            f"no library function {symbol!r}",
-            hint=f"library functions are {', '.join(sorted(_REFERENCES))}",
+            f"library function {symbol!r} has no registered reference",
+            hint=f"registered library functions: {', '.join(sorted(_REFERENCES))}",
         )
     return _REFERENCES[symbol]

@@ -1,9 +1,9 @@
-"""Run loop-level functions on NumPy arrays.
+"""Interpreter of loop-level functions on NumPy arrays.
 
-A function is translated, statement by statement, into Python loops over NumPy scalars. The
-translation is literal: no vectorisation, no reordering. Every index is checked against its buffer
-and every iteration variable against its domain; temporaries start as NaN or a garbage pattern, so
-a read before a write shows in the result.
+A function is translated statement by statement into Python loops over NumPy scalars, without
+vectorization or reordering. Every index is checked against its buffer, and every iteration
+variable against its domain. Temporaries are filled with NaN or a byte pattern, so that a read of
+uninitialized memory changes the result.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import TilewrightError
 from ..dtype import DType, bf16, f64
-from ..errors import TilewrightError
 from ..loop.decompose import decomposed
 from ..loop.nodes import (
     Binary,
@@ -41,7 +41,7 @@ from ..loop.nodes import (
     Unary,
     Where,
 )
-from ..symbolic import TRUE, Bool, Expr, Var, evaluate, free_vars, to_text
+from ..symbolic import TRUE, Bool, Expr, Fact, Var, const_value, evaluate, free_vars, to_text
 from .elements import BINARY, COMPARE, UNARY, OutOfBoundsError, cast_to
 from .rounding import Rounding, amplitude, not_exact, roundings
 
@@ -49,9 +49,9 @@ Array = NDArray[Any]
 
 
 class InterpreterInputError(TilewrightError):
-    """Arrays or integers handed to the interpreter do not fit the function's parameters."""
+    """Arguments of the interpreter that do not match the parameters of the function."""
 
-    title = "Wrong input"
+    title = "Invalid interpreter input"
 
 
 def _storage(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
@@ -59,7 +59,7 @@ def _storage(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
 
 
 class _Translator:
-    """Writes the Python of one function; names of the program never reach the text."""
+    """A translator of one function to Python; the text contains only generated names."""
 
     def __init__(self, *, precise: bool, rounded: bool = False) -> None:
         self.precise = precise
@@ -93,9 +93,7 @@ class _Translator:
     def emit(self, depth: int, line: str) -> None:
         self.lines.append("    " * depth + line)
 
-    # elements
-
-    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+    def address(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         name = self.buffer(buffer)
         label = self.constant(buffer.name)
         inner = ", ".join(
@@ -103,26 +101,26 @@ class _Translator:
         )
         return f"{name}[{inner}]" if indices else f"{name}[()]"
 
-    def moved(self, text: str, dtype: DType, units: int) -> str:
-        """A value that is rounded at random, by so many units of its type."""
+    def perturbed(self, text: str, dtype: DType, units: int) -> str:
+        """Return the text that rounds a value randomly by a number of units of its dtype."""
         if not (self.rounded and units and dtype.is_float):
             return text
         return f"rounding({text}, {amplitude(dtype, units)!r})"
 
     def element(self, element: Element) -> str:
-        """The text of an element, with random roundings where they are asked for."""
+        """Return the text of an element, with random rounding if requested."""
         text = self.exactly(element)
         match element:
             case Unary(op=op) | Binary(op=op):
-                return self.moved(text, element.dtype, roundings(op))
+                return self.perturbed(text, element.dtype, roundings(op))
             case Number(value=value, dtype=dtype):
-                return self.moved(text, dtype, int(not_exact(value, dtype)))
+                return self.perturbed(text, dtype, int(not_exact(value, dtype)))
             case Index(dtype=dtype):
-                return self.moved(text, dtype, 1)
+                return self.perturbed(text, dtype, 1)
             case Cast(dtype=dtype, operand=operand):
                 source = operand.dtype
                 widens = source.is_float and source.bits <= dtype.bits and source != bf16
-                return self.moved(text, dtype, int(not widens))
+                return self.perturbed(text, dtype, int(not widens))
             case _:
                 return text
 
@@ -137,7 +135,7 @@ class _Translator:
             case Condition(value=value):
                 return f"np.bool_({self.term(value)})"
             case Load(buffer=buffer, indices=indices):
-                return self.place(buffer, indices)
+                return self.address(buffer, indices)
             case Unary(op=op, operand=operand):
                 return f"{self.constant(UNARY[op])}({self.element(operand)})"
             case Binary(op=op, left=left, right=right):
@@ -155,12 +153,10 @@ class _Translator:
             case _:
                 assert_never(element)
 
-    # statements
-
     def statement(self, statement: Stmt, depth: int) -> None:
         match statement:
             case Store(buffer=buffer, indices=indices, value=value):
-                self.emit(depth, f"{self.place(buffer, indices)} = {self.element(value)}")
+                self.emit(depth, f"{self.address(buffer, indices)} = {self.element(value)}")
             case For(var=var, extent=extent, body=body):
                 self.emit(depth, f"for {self.name(var)} in range({self.term(extent)}):")
                 self.statement(body, depth + 1)
@@ -212,7 +208,7 @@ def _ceildiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _select(condition: bool, then: int, otherwise: int) -> int:  # noqa: FBT001  # as in the text
+def _select(condition: bool, then: int, otherwise: int) -> int:  # noqa: FBT001  # as in terms
     return then if condition else otherwise
 
 
@@ -220,7 +216,7 @@ def _at(index: int, extent: int, buffer: str, axis: int) -> int:
     if 0 <= index < extent:
         return index
     raise OutOfBoundsError(
-        f"index {index} of axis {axis} is outside [0, {extent})", where=f"buffer {buffer!r}"
+        f"index {index} of axis {axis} is not in [0, {extent})", where=f"buffer {buffer!r}"
     )
 
 
@@ -228,41 +224,41 @@ def _within(value: int, extent: int, block: str) -> int:
     if 0 <= value < extent:
         return value
     raise OutOfBoundsError(
-        f"iteration value {value} is outside [0, {extent})", where=f"block {block!r}"
+        f"value {value} of an iteration variable is not in [0, {extent})", where=f"block {block!r}"
     )
 
 
 def _checked(value: int, low: int, high: int, name: str) -> int:
     if low <= value < high:
         return value
-    raise OutOfBoundsError(f"{name} = {value} is outside [{low}, {high})", where=f"let {name!r}")
+    raise OutOfBoundsError(f"value {value} is not in [{low}, {high})", where=f"variable {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
+class _ExecutableLoops:
     run: Callable[..., None]
     buffers: tuple[Buffer, ...]
     symbols: tuple[Var, ...]
 
 
-_programs: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], _Program]] = (
+_programs: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], _ExecutableLoops]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def _translate(func: PrimFunc, *, precise: bool, rounded: bool) -> _Program:
+def _translate(func: PrimFunc, *, precise: bool, rounded: bool) -> _ExecutableLoops:
     translator = _Translator(precise=precise, rounded=rounded)
     buffers = (*func.buffer_params, *func.buffers)
     symbols = tuple(_symbols(func))
     names = [*map(translator.buffer, buffers), *map(translator.name, symbols)]
     translator.emit(0, f"def run({', '.join(['rounding', *names])}):")
     translator.statement(decomposed(func).body, 1)
-    # The text holds only generated names, numbers and operators, never text of the program.
+    # Safe to execute: the text contains only generated names, numbers, and operators.
     exec("\n".join(translator.lines), translator.scope)  # noqa: S102
-    return _Program(translator.scope["run"], buffers, symbols)
+    return _ExecutableLoops(translator.scope["run"], buffers, symbols)
 
 
-def _program(func: PrimFunc, *, precise: bool, rounded: bool) -> _Program:
+def _program(func: PrimFunc, *, precise: bool, rounded: bool) -> _ExecutableLoops:
     cached, key = _programs.setdefault(func, {}), (precise, rounded)
     if key not in cached:
         cached[key] = _translate(func, precise=precise, rounded=rounded)
@@ -270,7 +266,7 @@ def _program(func: PrimFunc, *, precise: bool, rounded: bool) -> _Program:
 
 
 def _symbols(func: PrimFunc) -> dict[Var, None]:
-    """All symbols a caller determines, in order of first occurrence in the parameters."""
+    """Return all symbols bound by the caller, in order of first use in the parameters."""
     found: dict[Var, None] = {}
     for param in func.params:
         dims = param.buffer.shape if isinstance(param, BufferParam) else (param.var,)
@@ -282,12 +278,12 @@ def _symbols(func: PrimFunc) -> dict[Var, None]:
 def bind_symbols(
     func: PrimFunc, shapes: Mapping[Buffer, tuple[int, ...]], scalars: Mapping[str, int]
 ) -> dict[Var, int]:
-    """Determine the function's symbols from the shapes of its arrays and its integers.
+    """Return the values of the function's symbols, bound by array shapes and integer arguments.
 
     Raises
     ------
     InterpreterInputError
-        If a rank, a dimension or a fact does not hold, or a symbol stays undetermined.
+        If a rank, dimension, or fact is violated, or a symbol remains unbound.
     """
     env: dict[Var, int] = {v: scalars[v.name] for v in func.scalar_params if v.name in scalars}
     for buffer, shape in shapes.items():
@@ -299,16 +295,24 @@ def bind_symbols(
     missing = [v.name for v in _symbols(func) if v not in env]
     if missing:
         raise InterpreterInputError(
-            f"nothing determines {', '.join(missing)}", where=f"function {func.name!r}"
+            f"no array shape or integer argument determines {', '.join(missing)}",
+            where=f"function {func.name!r}",
+            hint="pass the missing values in `scalars`",
         )
     _check_dims(func, shapes, env)
     return env
 
 
+def _bound(fact: Fact, env: Mapping[Var, int]) -> str:
+    """Return the values of the symbols of a fact as text."""
+    symbols = sorted(fact.predicate.free, key=lambda v: v.serial)
+    return ", ".join(f"{v.name} = {env[v]}" for v in symbols)
+
+
 def _check_rank(func: PrimFunc, buffer: Buffer, shape: tuple[int, ...]) -> None:
     if len(shape) != buffer.rank:
         raise InterpreterInputError(
-            f"rank {len(shape)} given, rank {buffer.rank} expected",
+            f"expected rank {buffer.rank}, got rank {len(shape)}",
             where=f"function {func.name!r}, parameter {buffer.name!r}",
         )
 
@@ -320,14 +324,20 @@ def _check_dims(
         for axis, (dim, size) in enumerate(zip(buffer.shape, shape, strict=True)):
             expected = evaluate(dim, env)
             if expected != size:
+                wanted = (
+                    f"{expected}"
+                    if const_value(dim) is not None
+                    else f"{to_text(dim)} = {expected}"
+                )
                 raise InterpreterInputError(
-                    f"axis {axis} is {size}, but {to_text(dim)} is {expected}",
+                    f"dimension {axis}: expected {wanted}, got {size}",
                     where=f"function {func.name!r}, parameter {buffer.name!r}",
                 )
     for fact in func.facts:
         if not evaluate(fact.predicate, env):
             raise InterpreterInputError(
-                f"{to_text(fact.predicate)} does not hold", where=f"function {func.name!r}"
+                f"fact {to_text(fact.predicate)} does not hold for {_bound(fact, env)}",
+                where=f"function {func.name!r}",
             )
 
 
@@ -371,22 +381,22 @@ def run_prim(
     Parameters
     ----------
     func : PrimFunc
-        What to run.
+        The function.
     arrays : sequence of arrays
-        One a buffer parameter, in order; outputs are written in place.
-    scalars : mapping of str to int
-        Values of the integer parameters, by name.
+        One array per buffer parameter, in order; outputs are written in place.
+    scalars : mapping of str to int, optional
+        The values of the integer parameters, by name.
     precise : bool
-        Compute all floats in float64; float arrays must be float64 then.
+        Compute all floats in float64; float arrays must have dtype float64.
     rounding : Rounding, optional
-        Round every operation on floats at random, to see what rounding does to the results.
+        Round every operation on floats randomly, to estimate the effect of rounding.
 
     Raises
     ------
     InterpreterInputError
-        If the arrays do not fit the parameters.
+        If the arrays or integers do not match the parameters.
     OutOfBoundsError
-        If the program leaves a buffer or an iteration domain.
+        If an access is outside of its buffer, or an iteration variable outside of its domain.
 
     Examples
     --------
@@ -405,13 +415,14 @@ def run_prim(
     buffers = func.buffer_params
     if len(arrays) != len(buffers):
         raise InterpreterInputError(
-            f"{len(arrays)} arrays given, {len(buffers)} expected", where=f"function {func.name!r}"
+            f"number of arrays: expected {len(buffers)}, got {len(arrays)}",
+            where=f"function {func.name!r}",
         )
     for buffer, array in zip(buffers, arrays, strict=True):
         storage = _storage(buffer.dtype, precise=precise)
         if array.dtype != storage:
             raise InterpreterInputError(
-                f"dtype {array.dtype} given, {storage} expected",
+                f"expected dtype {storage}, got {array.dtype}",
                 where=f"function {func.name!r}, parameter {buffer.name!r}",
             )
     bound = dict(zip(buffers, arrays, strict=True))
@@ -427,16 +438,18 @@ def call_prim(
     precise: bool = False,
     rounding: Rounding | None = None,
 ) -> tuple[Array, ...]:
-    """Run a loop-level function on its inputs and give the arrays it writes.
+    """Run a loop-level function on its inputs and return the arrays it writes.
 
-    ``inputs`` are the in, inout and state parameters in order, and are not changed; the result
-    holds the out, inout and state arrays in order of the parameters.
+    ``inputs`` are the arrays of the in, inout, and state parameters in order; they are not
+    modified. The result contains the out, inout, and state arrays in the order of the parameters.
+    The other parameters are those of `run_prim`.
     """
     params = [p for p in func.params if isinstance(p, BufferParam)]
     given = [p.buffer for p in params if p.access != "out"]
     if len(inputs) != len(given):
         raise InterpreterInputError(
-            f"{len(inputs)} arrays given, {len(given)} expected", where=f"function {func.name!r}"
+            f"number of arrays: expected {len(given)}, got {len(inputs)}",
+            where=f"function {func.name!r}",
         )
     arrays: dict[Buffer, Array] = {
         b: np.array(a, _storage(b.dtype, precise=precise), copy=True)

@@ -1,4 +1,4 @@
-"""What a function has to give: exact values, and how far rounding may take a result from them."""
+"""The numerical oracle: exact results of a function and the error that rounding permits."""
 
 from __future__ import annotations
 
@@ -22,29 +22,36 @@ from .rounding import Rounding, unit
 Array = NDArray[Any]
 
 MANY, FEW = 4, 2
-"""Runs that round at random; few where one takes longer than :data:`LONG`."""
+"""The number of randomly rounded runs; `FEW` if one run takes longer than :data:`LONG`."""
 
 LONG = 1.0
-"""Seconds."""
+"""The duration of a run, in seconds, above which only `FEW` runs are made."""
 
 SPREADS = {MANY: 16.0, FEW: 48.0}
-"""How many standard deviations a result may be off, by the runs that they are estimated from.
+"""The allowed error in standard deviations, by the number of runs used for the estimate.
 
-Compiled code differs from the runs in the order of sums and in contraction, so its error is another
-draw. A standard deviation estimated from 4 draws is wrong by the factor 16 less than once in 10,000
-elements even if its error were as large as that of the runs; it is smaller, as real roundings move
-by less than a unit.
+Compiled code differs from the runs in the order of sums and in contraction, so its error is
+another sample. A standard deviation estimated from 4 samples is too small by a factor of 16 for
+fewer than one element in 10,000, even if the error were as large as that of the runs. It is
+smaller, because a real rounding changes a value by less than a unit.
 """
 
-_LAST = 4
-"""Units of the result's own type that are always allowed."""
+_ALWAYS_ALLOWED = 4
+"""The error that is always allowed, in units of the dtype of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Results in float64 (integers as they are), and for every element what it may be off.
+    """Exact results and the allowed error of each element.
 
-    ``text`` says how the allowance was derived.
+    Parameters
+    ----------
+    values : tuple of arrays
+        The results: floats in float64, integers in their dtype.
+    allowed : tuple of arrays
+        The largest allowed absolute error of each element.
+    text : str
+        The derivation of the allowed errors.
     """
 
     values: tuple[Array, ...]
@@ -53,11 +60,23 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """How a result compares with the exact one.
+class Verdict:
+    """A comparison of results with the exact ones.
 
-    ``error`` and ``allowed`` are those of the element where the error takes most of what is
-    allowed: element ``index`` of result ``result``, which is ``got`` and should be ``expected``.
+    Parameters
+    ----------
+    agrees : bool
+        Whether the error of every element is allowed.
+    error, allowed : float
+        The absolute error and the allowed error of the element with the largest ratio of the two.
+    result : int
+        The position of the result that contains this element; -1 if there are no elements.
+    index : tuple of int
+        The index of this element.
+    got, expected : float
+        The actual and the exact value of this element.
+    derivation : str
+        The derivation of the allowed errors.
     """
 
     agrees: bool
@@ -70,33 +89,33 @@ class Agreement:
     derivation: str
 
     def __str__(self) -> str:
-        """Say what was seen, what was allowed, and where."""
+        """Return the compared element, its error, and the allowed error as text."""
         if self.result < 0:
-            return "there are no results to compare"
+            return "the results have no elements to compare"
         if math.isnan(self.expected) and math.isinf(self.error) and not self.index:
-            return f"result {self.result} has another shape"
-        place = f"result {self.result}[{', '.join(map(str, self.index))}]"
+            return f"the shape of result {self.result} differs from the expected shape"
+        element = f"result {self.result}[{', '.join(map(str, self.index))}]"
         return (
-            f"{place} is {self.got:.9g}, exactly {self.expected:.9g}: "
-            f"off by {self.error:.2e}, {self.allowed:.2e} allowed"
+            f"{element} is {self.got:.9g}, exact value {self.expected:.9g}: "
+            f"error {self.error:.2e}, allowed {self.allowed:.2e}"
         )
 
 
 def interpreted(
     module: Module, name: str, inputs: Sequence[Array | int], *, rounded: bool = True
 ) -> Exact:
-    """Run a function in the interpreter, exactly and then with random roundings.
+    """Run a function in the interpreter, first exactly, then with random rounding.
 
     Parameters
     ----------
     module : Module
         The program.
     name : str
-        The function.
-    inputs : sequence
-        Its arrays and integers; they are not changed.
+        The name of the function.
+    inputs : sequence of arrays and integers
+        Its arguments; they are not modified.
     rounded : bool
-        Whether to find out what is allowed; else nothing is.
+        Whether to estimate the allowed errors; if not, they are 0.
 
     Examples
     --------
@@ -113,7 +132,7 @@ def interpreted(
     >>> compare([np.array([1, 2], np.float32) / np.float32(3)], exact).agrees
     True
     >>> print(compare([np.array([0.33333, 0.7])], exact))
-    result 0[1] is 0.7, exactly 0.666666667: off by 3.33e-02, 7.95e-07 allowed
+    result 0[1] is 0.7, exact value 0.666666667: error 3.33e-02, allowed 7.95e-07
     """
     function = module.functions[name]
     started = time.monotonic()
@@ -126,8 +145,8 @@ def interpreted(
     runs = [_run(module, function, inputs, Rounding(seed)) for seed in range(count)]
     allowed = tuple(_allowance(v, [run[k] for run in runs], types[k]) for k, v in enumerate(values))
     text = (
-        f"{SPREADS[count]:g} times the spread of {count} runs in which every operation rounds "
-        f"at random by the unit of its type ({_units(types)})"
+        f"{SPREADS[count]:g} standard deviations of {count} runs in which every operation rounds "
+        f"randomly by the unit roundoff of its dtype ({_units(types)})"
     )
     return Exact(values, allowed, text)
 
@@ -155,7 +174,7 @@ def _scalars(function: PrimFunc, inputs: Sequence[Array | int]) -> dict[str, int
 
 
 def _types(function: Function, values: Sequence[Array]) -> list[DType]:
-    """The types that the program declares for its results."""
+    """Return the dtypes that the program declares for its results."""
     if isinstance(function, PrimFunc):
         return [
             p.buffer.dtype
@@ -171,36 +190,36 @@ def _types(function: Function, values: Sequence[Array]) -> list[DType]:
 
 
 def _allowance(exact: Array, runs: Sequence[Array], dtype: DType) -> Array:
-    """What each element may be off, from how far runs that round at random are."""
-    away = np.stack([_apart(run, exact) for run in runs])
+    """Return the allowed error of each element, estimated from randomly rounded runs."""
+    errors = np.stack([_distance(run, exact) for run in runs])
     with np.errstate(invalid="ignore", over="ignore"):
-        spread = np.sqrt((away**2).mean(axis=0))
+        spread = np.sqrt((errors**2).mean(axis=0))
     seen = spread[(spread > 0) & np.isfinite(spread)]
     usual = float(np.median(seen)) if seen.size else 0.0
     allowed = SPREADS[len(runs)] * np.maximum(spread, usual)
     if dtype.is_float and dtype != f64:
         with np.errstate(invalid="ignore"):
-            own = np.where(np.isfinite(exact), np.abs(exact), 0.0) * unit(dtype) * _LAST
+            own = np.where(np.isfinite(exact), np.abs(exact), 0.0) * unit(dtype) * _ALWAYS_ALLOWED
         allowed = allowed + own + _tiny(dtype)
     return np.asarray(np.nan_to_num(allowed, nan=np.inf))
 
 
 def _tiny(dtype: DType) -> float:
-    """The smallest normal number: below it, a processor may give zero."""
+    """Return the smallest normal number; a processor may flush smaller results to zero."""
     return 2.0**-14 if dtype.name == "f16" else 2.0**-126
 
 
-def _apart(got: Array, exact: Array) -> Array:
-    """Distances of elements; two NaN are the same, and so are two infinities."""
+def _distance(got: Array, exact: Array) -> Array:
+    """Return absolute errors; NaN equals NaN, and an infinity equals the same infinity."""
     a, b = got.astype(np.float64), exact.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):  # inf - inf, which `same` has looked at already
-        apart = np.where(same, 0.0, np.abs(a - b))
-    return np.where(np.isnan(apart), np.inf, apart)
+    with np.errstate(invalid="ignore"):  # `same` already covers inf - inf
+        distance = np.where(same, 0.0, np.abs(a - b))
+    return np.where(np.isnan(distance), np.inf, distance)
 
 
-def compare(got: Sequence[Array], exact: Exact) -> Agreement:
-    """Compare results with the exact ones, element by element.
+def compare(got: Sequence[Array], exact: Exact) -> Verdict:
+    """Compare results element by element with the exact ones.
 
     Examples
     --------
@@ -208,22 +227,22 @@ def compare(got: Sequence[Array], exact: Exact) -> Agreement:
     >>> compare([np.array([1, 2])], exact).agrees
     True
     >>> print(compare([np.array([1, 3])], exact))
-    result 0[1] is 3, exactly 2: off by 1.00e+00, 0.00e+00 allowed
+    result 0[1] is 3, exact value 2: error 1.00e+00, allowed 0.00e+00
     """
-    worst = Agreement(True, 0.0, 0.0, -1, (), 0.0, 0.0, exact.text)
+    worst = Verdict(True, 0.0, 0.0, -1, (), 0.0, 0.0, exact.text)
     most = 0.0
     for k, (a, b, limit) in enumerate(zip(got, exact.values, exact.allowed, strict=True)):
         if a.shape != b.shape:
-            return Agreement(False, math.inf, 0.0, k, (), math.nan, math.nan, exact.text)
+            return Verdict(False, math.inf, 0.0, k, (), math.nan, math.nan, exact.text)
         if not b.size:
             continue
-        error = _apart(a, b)
+        error = _distance(a, b)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(error == 0, 0.0, np.where(np.isinf(limit), 0.0, error / limit))
         at = np.unravel_index(int(np.argmax(share)), b.shape)
         if share[at] > most or worst.result < 0:
             most = max(most, float(share[at]))
-            worst = Agreement(
+            worst = Verdict(
                 most <= 1, float(error[at]), float(limit[at]), k, tuple(int(i) for i in at),
                 float(a[at]), float(b[at]), exact.text,
             )  # fmt: skip

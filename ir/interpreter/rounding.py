@@ -1,14 +1,14 @@
-"""What rounding may do to a result: unit roundoffs, worst-case factors, and random rounding.
+"""Error bounds of rounding: unit roundoffs, worst-case factors, and random rounding.
 
-Two kinds of bounds are derived here. Where a test knows the formula of one kernel, :func:`gamma`
-gives the factor of its worst case. For any program, :class:`Rounding` rounds at random: the
-program is computed in float64, every operation's result is moved by the roundoff of the type that
-the program declares for it, up or down by chance, and how far the results spread shows what
-rounding does to this program at these inputs, cancellation and depth included.
+The module derives two kinds of bounds. For a kernel of known formula, :func:`gamma` returns the
+worst-case factor. For an arbitrary program, :class:`Rounding` implements Monte Carlo arithmetic:
+the program is computed in float64, and the result of every operation is perturbed randomly up or
+down by the unit roundoff of its declared dtype. The spread of the results estimates the effect of
+rounding on this program for these inputs, including cancellation and depth.
 
-Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1; D. S. Parker,
+References: N. J. Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1; D. S. Parker,
 Monte Carlo Arithmetic, 1997; N. J. Higham and T. Mary, A New Approach to Probabilistic Rounding
-Error Analysis, 2019 (a sum of n terms errs by sqrt(n) units, not n).
+Error Analysis, 2019 (the error of a sum of n terms grows with sqrt(n) units, not n).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..dtype import DType, f32
 
 _PRECISION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 _SIGNS = 4099
-"""Length of a row of random signs: prime, so that it does not fall in step with loops."""
+"""The period of the random signs: a prime, so that it does not synchronize with loops."""
 
 _EXACT = frozenset(
     ("neg", "abs", "min", "max", "floor", "ceil", "round", "trunc", "sign", "isnan", "isinf", "not")
 )
 _ROUNDED = frozenset(("add", "sub", "mul", "div", "sqrt"))
 _FUNCTION = 4
-"""Units by which functions such as ``exp`` may err, two units in the last place."""
+"""The error of functions such as ``exp`` in units: two units in the last place."""
 
 
 def unit(dtype: DType) -> float:
-    """Give the unit roundoff: the largest relative error of one rounding; 0 for integers.
+    """Return the unit roundoff: the largest relative error of one rounding; 0 for integers.
 
     Examples
     --------
@@ -46,22 +46,22 @@ def unit(dtype: DType) -> float:
 
 
 def gamma(count: int, dtype: DType = f32) -> float:
-    """Bound the relative error of ``count`` roundings in a row: ``n u / (1 - n u)``.
+    """Return a bound of the relative error of ``count`` successive roundings, ``nu / (1 - nu)``.
 
-    The error of a sum of n products, in any order, is at most ``gamma(n)`` times the sum of their
-    absolute values.
+    The error of a sum of n products, in any order, is at most ``gamma(n)`` times the sum of the
+    absolute values of the products.
 
     Examples
     --------
     >>> gamma(1) > 2.0**-24, gamma(1024) / 2.0**-24 < 1025
     (True, True)
     """
-    taken = count * unit(dtype)
-    return taken / (1 - taken) if taken < 1 else math.inf
+    total = count * unit(dtype)
+    return total / (1 - total) if total < 1 else math.inf
 
 
 def roundings(op: str) -> int:
-    """Give by how many units an operation's result may be off.
+    """Return the maximal error of the result of an operation, in units.
 
     Examples
     --------
@@ -74,44 +74,44 @@ def roundings(op: str) -> int:
 
 
 class Rounding:
-    """Rounds at random: moves values by multiples of a unit, up or down by chance.
+    """A source of random rounding that perturbs values up or down by multiples of a unit.
 
     Parameters
     ----------
     seed : int
-        The same one gives the same roundings.
+        The seed; equal seeds produce equal perturbations.
 
     Examples
     --------
-    >>> moved = Rounding(1).array(np.ones(4), f32, 2)
-    >>> (np.abs(moved - 1) == 2 * 2.0**-24).all()
+    >>> perturbed = Rounding(1).array(np.ones(4), f32, 2)
+    >>> (np.abs(perturbed - 1) == 2 * 2.0**-24).all()
     np.True_
     """
 
     def __init__(self, seed: int) -> None:
-        """Draw the signs."""
+        """Draw the random signs."""
         self._draw = np.random.default_rng(seed)
         self._signs = cycle((self._draw.integers(0, 2, _SIGNS) * 2.0 - 1.0).tolist())
 
     def array(self, values: NDArray[Any], dtype: DType, units: float = 1) -> NDArray[Any]:
-        """Move every element of a float array."""
+        """Perturb every element of a float array."""
         if not dtype.is_float or values.dtype.kind != "f":
             return values
         signs = self._draw.integers(0, 2, values.shape) * 2.0 - 1.0
         return values * (1.0 + amplitude(dtype, units) * signs)
 
     def scalar(self, value: Any, scale: float) -> Any:
-        """Move one value by a relative ``scale``."""
+        """Perturb one value by the relative amount ``scale``."""
         return value * (1.0 + scale * next(self._signs))
 
 
 def amplitude(dtype: DType, units: float) -> float:
-    """Give the relative size of so many units, at least what float64 can tell from nothing."""
+    """Return the relative size of ``units`` units, at least the spacing of float64."""
     return max(units * unit(dtype), 2.0**-52)
 
 
 def not_exact(value: float, dtype: DType) -> bool:
-    """Whether a number of the program is not a number of its type.
+    """Return whether a literal of the program is not representable in its dtype.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Write loop-level functions by what they compute; the builder makes loops, blocks and regions.
+"""A builder of loop-level functions that creates loops, blocks and regions.
 
-This is how operators state their loop-level definition: each :meth:`Builder.compute` or
-:meth:`Builder.reduce` becomes one block under loops of its own.
+Operators define their loop-level computation with it: each :meth:`Builder.compute` or
+:meth:`Builder.reduce` adds one block in its own loop nest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..dtype import DType, bool_
 from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
 from ..symbolic import Expr, Facts, SymInt, Var, as_expr
 from .nodes import (
-    Access,
+    AccessMode,
     Attributes,
     Binary,
     Block,
@@ -40,7 +40,7 @@ Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
 
 
 def identity_of(combiner: Combiner, dtype: DType) -> Number:
-    """Give the neutral element of a combiner.
+    """Return the identity element of a combiner.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def identity_of(combiner: Combiner, dtype: DType) -> Number:
         return Number(False if dtype == bool_ else (0.0 if dtype.is_float else 0), dtype)
     if combiner == "mul" or (combiner == "and" and dtype == bool_):
         return Number(True if dtype == bool_ else (1.0 if dtype.is_float else 1), dtype)
-    if combiner == "and":  # of integers, bit by bit: all are set
+    if combiner == "and":  # bitwise on integers: all bits set
         return Number(-1 if dtype.kind == "int" else (1 << dtype.bits) - 1, dtype)
     lowest = combiner == "max"
     if dtype.is_float:
@@ -64,7 +64,7 @@ def identity_of(combiner: Combiner, dtype: DType) -> Number:
 
 
 class Builder:
-    """Collects parameters, temporaries and blocks, and makes the function of them.
+    """A builder of one loop-level function from parameters, temporaries and blocks.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Builder:
         return Buffer(self._mint(), self._fresh(name), dims, dtype, scope)
 
     def param(
-        self, name: str, shape: Sequence[SymInt], dtype: DType, access: Access = "in"
+        self, name: str, shape: Sequence[SymInt], dtype: DType, access: AccessMode = "in"
     ) -> Buffer:
         """Add a buffer parameter."""
         buffer = self._buffer(name, shape, dtype, "global")
@@ -106,21 +106,21 @@ class Builder:
         return buffer
 
     def scalar(self, symbol: Var) -> Var:
-        """Add an integer parameter, for a symbol that no parameter's shape determines."""
+        """Add an integer parameter for a symbol that no shape of a parameter binds."""
         self._params.append(ScalarParam(symbol))
         return symbol
 
     def temporary(
         self, name: str, shape: Sequence[SymInt], dtype: DType, scope: Scope = "global"
     ) -> Buffer:
-        """Add a buffer that lives during the call."""
+        """Add a temporary buffer, allocated for the duration of the call."""
         buffer = self._buffer(name, shape, dtype, scope)
         self._buffers.append(buffer)
         return buffer
 
     @staticmethod
     def load(buffer: Buffer, *indices: SymInt) -> Load:
-        """Read one element."""
+        """Load one element."""
         return Load(buffer, tuple(as_expr(i) for i in indices))
 
     def _iters(
@@ -175,7 +175,7 @@ class Builder:
         origins: Origins = NO_ORIGIN,
         annotations: Attributes = (),
     ) -> None:
-        """Define every element of ``out``: ``value`` is called with one variable a dimension."""
+        """Define every element of ``out``; ``value`` gets one index variable per dimension."""
         iters = self._iters(out.shape, "spatial", names)
         indices: tuple[Expr, ...] = tuple(v.var for _, v in iters)
         body = Store(out, indices, value(*indices), origins)
@@ -196,9 +196,9 @@ class Builder:
         origins: Origins = NO_ORIGIN,
         annotations: Attributes = (),
     ) -> None:
-        """Define every element of ``out`` by combining ``value`` over the reduction ``extents``.
+        """Define every element of ``out`` by reducing ``value`` over a domain of ``extents``.
 
-        ``value`` is called with the spatial variables, then the reduction variables.
+        ``value`` gets the spatial variables, then the reduction variables.
         """
         spatial = self._iters(out.shape, "spatial", names)
         reduction = self._iters(extents, "reduce", names[len(spatial) :])
@@ -224,9 +224,9 @@ class Builder:
         names: Sequence[str] = (),
         origins: Origins = NO_ORIGIN,
     ) -> None:
-        """Add one block with iteration variables of given extents and kinds.
+        """Add one block with iteration variables of the given extents and kinds.
 
-        ``body`` is called with the variables; it may read indices from memory by ``Let``.
+        ``body`` gets the iteration variables; it may load indices from memory by ``Let``.
         """
         made: list[tuple[Var, IterVar]] = []
         for k, (extent, kind) in enumerate(iters):
@@ -236,16 +236,16 @@ class Builder:
         self._block(name, made, statement, init=None, origins=origins, annotations=())
 
     def statement(self, statement: Stmt) -> None:
-        """Add a statement written by hand; mint its uids with :attr:`mint`."""
+        """Append a statement; mint its uids with :attr:`mint`."""
         self._body.append(statement)
 
     @property
     def mint(self) -> UidSource:
-        """The function's source of uids."""
+        """The source of uids of the function."""
         return self._mint
 
     def finish(self, *, attributes: Attributes = (), origins: Origins = NO_ORIGIN) -> PrimFunc:
-        """Make the function."""
+        """Return the function."""
         return PrimFunc(
             self._name,
             tuple(self._params),

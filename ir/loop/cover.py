@@ -1,4 +1,4 @@
-"""Whether the regions that a block states cover what its body accesses."""
+"""Coverage of the accesses of a block by its declared regions."""
 
 from __future__ import annotations
 
@@ -41,23 +41,24 @@ _ONE = as_expr(1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
-    """A box that the body touches where ``facts`` hold; None where that is not known.
+class _RegionAccess:
+    """A region that the body accesses under ``facts``; None if the condition is unknown.
 
-    That of a block inside may hang over the end of the buffer, as a tile does, where nothing is.
+    The region of a nested block may extend beyond the end of the buffer, as the region of a partial
+    tile does; it is then ``clipped`` to the buffer.
     """
 
     region: Region
     writes: bool
     facts: Facts | None
-    hanging: bool = False
+    clipped: bool = False
 
 
 def uncovered(block: Block, facts: Facts) -> Iterator[str]:
-    """Say which accesses of a block lie outside of its regions, in words.
+    """Yield a message for each access of a block that is outside of its declared regions.
 
-    ``facts`` hold in its body. What can be neither proved nor refuted is left alone, and so is the
-    extent of what happens only under a condition that is read from memory.
+    ``facts`` hold in the body. Accesses that are neither proved nor refuted to be covered are not
+    reported, and the indices of accesses under a condition loaded from memory are not checked.
     """
     seen: set[tuple[Region, bool]] = set()
     parts = [block.body] if block.init is None else [block.init, block.body]
@@ -68,14 +69,14 @@ def uncovered(block: Block, facts: Facts) -> Iterator[str]:
                 yield from _outside(block, access)
 
 
-def _outside(block: Block, access: _Access) -> Iterator[str]:
-    # A reduction's read of its own output belongs to the write.
+def _outside(block: Block, access: _RegionAccess) -> Iterator[str]:
+    # The read of the output by a reduction update is covered by the write region.
     stated = block.writes if access.writes else (*block.reads, *block.writes)
     regions = [r for r in stated if r.buffer is access.region.buffer]
     verb = "writes" if access.writes else "reads"
     name = access.region.buffer.name
     if not regions:
-        yield f"it {verb} buffer {name!r}, which none of its regions has"
+        yield f"the block {verb} buffer {name!r} but declares no region of it"
         return
     if access.facts is None or access.region in regions:
         return
@@ -83,7 +84,7 @@ def _outside(block: Block, access: _Access) -> Iterator[str]:
     refuted = [a for a in answers if isinstance(a, Refuted)]
     if len(refuted) == len(answers):
         box = ", ".join(_range_text(r) for r in access.region.ranges)
-        yield f"it {verb} {name}[{box}] outside of its regions, where {refuted[-1]}"
+        yield f"the block {verb} {name}[{box}] outside of its declared regions for {refuted[-1]}"
 
 
 def _range_text(part: Range) -> str:
@@ -91,13 +92,13 @@ def _range_text(part: Range) -> str:
     return start if part.extent == _ONE else f"{start}:{to_text(part.start + part.extent)}"
 
 
-def _inside(access: _Access, outer: Region) -> Bool:
+def _inside(access: _RegionAccess, outer: Region) -> Bool:
     claims: list[Bool] = []
     region = access.region
     sides = zip(region.ranges, outer.ranges, region.buffer.shape, strict=False)
     for inner, stated, size in sides:
         stop = inner.start + inner.extent
-        stop = minimum(stop, size) if access.hanging else stop
+        stop = minimum(stop, size) if access.clipped else stop
         claims += [stated.start <= inner.start, stop <= stated.start + stated.extent]
     return all_of(*claims)
 
@@ -107,7 +108,7 @@ def _point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
 
 
 def _given(facts: Facts | None, condition: Bool) -> Facts | None:
-    """Add a condition to what is known; None where it can never hold."""
+    """Add a condition to facts; None if it contradicts them."""
     if facts is None:
         return None
     try:
@@ -116,10 +117,10 @@ def _given(facts: Facts | None, condition: Bool) -> Facts | None:
         return None
 
 
-def _accesses(statement: Stmt, facts: Facts | None) -> Iterator[_Access]:
+def _accesses(statement: Stmt, facts: Facts | None) -> Iterator[_RegionAccess]:
     match statement:
         case Store(buffer=buffer, indices=indices, value=value):
-            yield _Access(_point(buffer, indices), writes=True, facts=facts)
+            yield _RegionAccess(_point(buffer, indices), writes=True, facts=facts)
             yield from _element_accesses(value, facts)
         case For(var=var, extent=extent, body=body):
             inner = None if facts is None else facts.with_loop(var, extent)
@@ -141,13 +142,13 @@ def _accesses(statement: Stmt, facts: Facts | None) -> Iterator[_Access]:
             yield from _block_accesses(statement, facts)
 
 
-def _block_accesses(block: Block, facts: Facts | None) -> Iterator[_Access]:
-    """Give the regions of a block inside, in terms of the variables around it."""
+def _block_accesses(block: Block, facts: Facts | None) -> Iterator[_RegionAccess]:
+    """Yield the regions of a nested block in terms of the variables of the outer scope."""
     values = {v.var: v.binding for v in block.iters}
     guarded = _given(facts, block.predicate)
     for writes, regions in ((False, block.reads), (True, block.writes)):
         for region in regions:
-            yield _Access(_rebound(region, values), writes, guarded, hanging=True)
+            yield _RegionAccess(_rebound(region, values), writes, guarded, clipped=True)
 
 
 def _rebound(region: Region, values: dict[Var, Expr]) -> Region:
@@ -157,11 +158,11 @@ def _rebound(region: Region, values: dict[Var, Expr]) -> Region:
     return Region(region.buffer, tuple(ranges))
 
 
-def _element_accesses(element: Element, facts: Facts | None) -> Iterator[_Access]:
+def _element_accesses(element: Element, facts: Facts | None) -> Iterator[_RegionAccess]:
     if isinstance(element, Load):
-        yield _Access(_point(element.buffer, element.indices), writes=False, facts=facts)
+        yield _RegionAccess(_point(element.buffer, element.indices), writes=False, facts=facts)
         return
-    # Only one side of a `Where` is evaluated, so the other may be out of bounds.
+    # Only the selected side of a `Where` is evaluated, so the other may be out of bounds.
     parts: Iterable[Element] = operands(element)
     unknown = None if isinstance(element, Where) else facts
     for position, part in enumerate(parts):

@@ -1,7 +1,8 @@
-"""What a reduction block means: its initialisation first, everywhere, then its updates.
+"""Decomposition of reductions into an init nest and an update nest.
 
-``init`` runs for every spatial iteration before the outermost loop that feeds a reduction, so
-also where the reduction has no iterations at all: an empty sum is 0.
+The decomposition defines the semantics of a reduction block: ``init`` runs for every spatial
+iteration before the outermost reduction loop, even if the reduction domain is empty. An empty sum
+is 0.
 """
 
 from __future__ import annotations
@@ -10,7 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..identity import Uid, UidSource, fresh_name
-from ..symbolic import TRUE, And, Bool, Expr, Var, all_of, const_value, free_vars, substitute, var
+from ..symbolic import (
+    Bool,
+    Expr,
+    Var,
+    all_of,
+    conjuncts,
+    const_value,
+    free_vars,
+    substitute,
+    var,
+)
 from .nodes import Block, For, If, IterVar, Let, PrimFunc, Stmt
 from .regions import access_regions
 from .visit import path_to, replace_statement, seq, substitute_in, walk
@@ -18,13 +29,13 @@ from .visit import path_to, replace_statement, seq, substitute_in, walk
 
 @dataclass(frozen=True, slots=True)
 class Namer:
-    """How new parts get their uids and printed names."""
+    """A source of uids and names for new nodes."""
 
     mint: Callable[[], Uid]
     fresh: Callable[[str], str]
 
     def variable(self, base: str, extent: Expr) -> Var:
-        """Make a variable of that many values."""
+        """Create a variable with the range ``[0, extent)``."""
         size = const_value(extent)
         upper = None if size is None else max(size - 1, 0)
         return var(self.fresh(base), lower=0, upper=upper)
@@ -32,14 +43,14 @@ class Namer:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The initialisation of a block as a nest of its own.
+    """The init of a block as a separate nest.
 
     Parameters
     ----------
     nest : Stmt
-        The loops of the spatial iterations around ``block``.
+        ``block`` and the spatial loops around it.
     block : Block
-        The initialising block.
+        The block that stores the init values.
     """
 
     nest: Stmt
@@ -47,22 +58,23 @@ class Start:
 
 
 def split_off(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start | None:
-    """Make the nest that initialises the results of a block.
+    """Create the init nest of a reduction block.
 
     Parameters
     ----------
     block : Block
-        A block with an initialisation.
+        A block with an init.
     path : tuple of Stmt
-        What is around the block, outermost first, from the statement before which the nest will
-        go; loops that feed spatial iterations are repeated, the others are left out.
+        The statements around the block, outermost first, starting at the statement before which
+        the nest will be inserted. Loops that bind spatial iteration variables are copied, other
+        loops are omitted.
     names : Namer
-        Names for the new parts.
+        The names of the new nodes.
 
     Returns
     -------
     Start or None
-        None where the extent of a loop to repeat depends on one that is left out.
+        None if the extent of a copied loop depends on the variable of an omitted loop.
     """
     spatial = frozenset[Var]().union(
         *(free_vars(v.binding) for v in block.iters if v.kind != "reduce")
@@ -86,7 +98,7 @@ def split_off(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start | Non
                 return None
             case _:
                 pass
-    start = _start(block, renamed, dropped, names)
+    start = _init_block(block, renamed, dropped, names)
     nest: Stmt = start
     for wrapper in reversed(wrappers):
         match wrapper:
@@ -99,7 +111,7 @@ def split_off(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start | Non
     return Start(nest, start)
 
 
-def _start(block: Block, renamed: Mapping[Var, Var], dropped: set[Var], names: Namer) -> Block:
+def _init_block(block: Block, renamed: Mapping[Var, Var], dropped: set[Var], names: Namer) -> Block:
     fresh: dict[Var, Expr] = {}
     iters: list[IterVar] = []
     for item in block.iters:
@@ -125,8 +137,8 @@ def _start(block: Block, renamed: Mapping[Var, Var], dropped: set[Var], names: N
 
 
 def _kept(block: Block, dropped: set[Var]) -> Bool:
-    """What of the predicate holds of spatial iterations alone; else that they are in range."""
-    parts = _conjuncts(block.predicate)
+    """Return the predicate restricted to spatial iterations, with range checks where needed."""
+    parts = conjuncts(block.predicate)
     kept = [p for p in parts if free_vars(p).isdisjoint(dropped)]
     mixed = [p for p in parts if not free_vars(p) <= dropped and p not in kept]
     if any(not free_vars(p).isdisjoint(free_vars(v.binding)) for p in mixed for v in block.iters):
@@ -134,20 +146,11 @@ def _kept(block: Block, dropped: set[Var]) -> Bool:
     return all_of(*kept)
 
 
-def _conjuncts(claim: Bool) -> tuple[Bool, ...]:
-    if claim == TRUE:
-        return ()
-    return claim.args if isinstance(claim, And) else (claim,)
-
-
-# ---------------------------------------------------------------- whole functions
-
-
 def decomposed(function: PrimFunc) -> PrimFunc:
-    """Give every reduction its initialisation as a nest of its own.
+    """Replace the init of every reduction block by a separate init nest.
 
-    What is left of a reduction block are its updates. A block whose initialisation cannot be told
-    from its loops keeps it.
+    The reduction block keeps its update only. A block keeps its init if the loops of the init nest
+    cannot be separated from its reduction loops.
 
     Examples
     --------
@@ -187,14 +190,14 @@ def _without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
 
 
 def around(body: Stmt, block: Block) -> tuple[Stmt, ...]:
-    """Give what is around a block, up to the nearest block, outermost first."""
+    """Return the statements between the nearest enclosing block and a block, outermost first."""
     path = path_to(body, block)[:-1]
     inner = [k for k, s in enumerate(path) if isinstance(s, Block)]
     return path[inner[-1] + 1 :] if inner else path
 
 
 def namer_of(function: PrimFunc) -> Namer:
-    """Name new parts of a function apart from all that it has."""
+    """Return a namer whose uids and names are unused in a function."""
     taken: set[str] = {function.name, *(b.name for b in function.buffers)}
     taken |= {b.name for b in function.buffer_params} | {v.name for v in function.scalar_params}
     largest = max((b.uid for b in (*function.buffers, *function.buffer_params)), default=0)

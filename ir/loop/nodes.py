@@ -1,8 +1,8 @@
 """Loop-level IR: functions of loops and blocks over buffers (TensorIR §3).
 
-Index arithmetic is :mod:`tilewright.ir.symbolic`; the arithmetic of elements is the small
-expression type :data:`Element` below. Nodes are immutable. Elements compare by value, statements,
-buffers and functions by identity.
+Indices are terms of :mod:`tilewright.ir.symbolic`; element values are expressions of type
+:data:`Element`. Nodes are immutable. Elements compare by value; statements, buffers and functions
+compare by identity.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from ...target.target import Target
 from ..dtype import DType, bool_
 from ..identity import NO_ORIGIN, Origins, Uid
 from ..symbolic import TRUE, Bool, Expr, Facts, Var
-from ..target import Target
 
 Scope: TypeAlias = str
-"""Where a buffer lives: ``global``, ``local`` (registers or thread-private), ``shared``."""
+"""A memory scope: ``global``, ``shared``, ``local`` (registers or thread-private), ..."""
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled", "thread"]
 IterKind: TypeAlias = Literal["spatial", "reduce", "ordered"]
-Access: TypeAlias = Literal["in", "out", "inout", "state"]
+AccessMode: TypeAlias = Literal["in", "out", "inout", "state"]
 INTRINSIC: Final = "intrinsic"
-"""The annotation of a tensorized block; its value is the name of the instruction."""
+"""The annotation key of a tensorized block; its value is the name of the intrinsic."""
 
 LetMode: TypeAlias = Literal["proved", "checked", "clamped"]
 Attribute: TypeAlias = "bool | int | float | str | Expr | tuple[Attribute, ...]"
@@ -41,7 +41,7 @@ CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexMap:
-    """A map from logical indices to physical ones: ``inputs -> outputs``."""
+    """A map from logical to physical indices: ``inputs -> outputs``."""
 
     inputs: tuple[Var, ...]
     outputs: tuple[Expr, ...]
@@ -49,7 +49,10 @@ class IndexMap:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Buffer:
-    """A named tensor in memory. ``strides`` (in elements) of None mean compact row-major."""
+    """A named tensor in memory.
+
+    ``strides`` are in elements; None means compact row-major. ``alignment`` is in bytes.
+    """
 
     uid: Uid
     name: str
@@ -62,16 +65,13 @@ class Buffer:
 
     @property
     def rank(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
-
-
-# ---------------------------------------------------------------- elements
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number written in the program."""
+    """A number literal."""
 
     value: float | int | bool
     dtype: DType
@@ -79,7 +79,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A symbolic integer used as an element, such as a position in a mask."""
+    """A symbolic integer used as an element, such as an index compared in a mask."""
 
     value: Expr
     dtype: DType
@@ -87,45 +87,50 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A symbolic predicate used as a truth value."""
+    """A symbolic predicate used as a bool element."""
 
     value: Bool
 
     @property
     def dtype(self) -> DType:
-        """Always bool."""
+        """The dtype bool."""
         return bool_
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One element of a buffer."""
+    """The value of one element of a buffer."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
 
     @property
     def dtype(self) -> DType:
-        """The buffer's dtype."""
+        """The dtype of the buffer."""
         return self.buffer.dtype
 
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A function of one element. Total: see DESIGN, element semantics."""
+    """A function of one element, defined for every value of its dtype."""
 
     op: UnaryOp
     operand: Element
 
     @property
     def dtype(self) -> DType:
-        """Bool for the tests, else the operand's."""
+        """The dtype bool for predicates such as ``isnan``, else the dtype of the operand."""
         return bool_ if self.op in ("isnan", "isinf", "not") else self.operand.dtype
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A function of two elements of one dtype. ``min`` and ``max`` propagate NaN."""
+    """A function of two elements of the same dtype.
+
+    It is defined for all values: integers wrap, integer division by zero gives 0, and a shift by
+    the width of the dtype or more gives 0, or -1 for the right shift of a negative integer.
+    ``min`` and ``max`` propagate NaN.
+    """
 
     op: BinaryOp
     left: Element
@@ -133,13 +138,13 @@ class Binary:
 
     @property
     def dtype(self) -> DType:
-        """The operands' dtype."""
+        """The dtype of the operands."""
         return self.left.dtype
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A comparison of two elements of one dtype."""
+    """A comparison of two elements of the same dtype."""
 
     op: CompareOp
     left: Element
@@ -147,13 +152,16 @@ class Compare:
 
     @property
     def dtype(self) -> DType:
-        """Always bool."""
+        """The dtype bool."""
         return bool_
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion. Floats become integers saturating, NaN becomes 0; integers wrap."""
+    """A conversion to another dtype.
+
+    Float to integer saturates and maps NaN to 0; integer to integer wraps.
+    """
 
     dtype: DType
     operand: Element
@@ -161,9 +169,9 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """``then`` where the condition holds, else ``otherwise``.
+    """A selection: ``then`` if the condition is true, else ``otherwise``.
 
-    Only the chosen side is evaluated, so the other one may be out of bounds.
+    Only the selected side is evaluated, so the other one may be out of bounds.
     """
 
     condition: Element
@@ -172,19 +180,16 @@ class Where:
 
     @property
     def dtype(self) -> DType:
-        """The dtype of both sides."""
+        """The dtype of both values."""
         return self.then.dtype
 
 
 Element: TypeAlias = "Number | Index | Condition | Load | Unary | Binary | Compare | Cast | Where"
 
 
-# ---------------------------------------------------------------- statements
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Write one element."""
+    """A store of one element."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -194,7 +199,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class For:
-    """``for var in range(extent)``. ``thread`` is the tag of a thread-bound loop."""
+    """A loop ``for var in range(extent)``; ``thread`` is the tag of a thread-bound loop."""
 
     uid: Uid
     var: Var
@@ -216,7 +221,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box of a buffer."""
+    """A box of a buffer, one range per dimension."""
 
     buffer: Buffer
     ranges: tuple[Range, ...]
@@ -224,7 +229,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterVar:
-    """An iteration variable of a block: ``0 <= var < extent``, bound to an outer expression."""
+    """An iteration variable of a block: ``0 <= var < extent``, bound to ``binding``."""
 
     var: Var
     extent: Expr
@@ -236,9 +241,9 @@ class IterVar:
 class Block:
     """A unit of computation, isolated from the loops around it by its iteration variables.
 
-    ``body`` and ``init`` mention only the iteration variables and the function's symbols, never a
-    loop variable. ``predicate`` and the bindings mention loop variables. ``init`` runs before the
-    body at the first iteration of every reduction variable.
+    ``body`` and ``init`` use only iteration variables and symbols, no variables of enclosing loops.
+    ``predicate`` and the bindings use loop variables. ``init`` runs before the body at the first
+    iteration of the reduction domain.
     """
 
     uid: Uid
@@ -255,7 +260,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seq:
-    """Statements one after the other."""
+    """A sequence of statements."""
 
     body: tuple[Stmt, ...]
 
@@ -271,9 +276,10 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Let:
-    """``let var: int in [lower, upper) = buffer[indices]``: an integer read from memory.
+    """An integer loaded from memory: ``let var in [lower, upper) = buffer[indices]``.
 
-    ``mode`` tells how the range is known: proved, checked at run time (a named error), or clamped.
+    ``mode`` states how the range is ensured: ``checked`` at run time, ``clamped``, or ``proved``,
+    which compiled code does not check.
     """
 
     var: Var
@@ -287,20 +293,17 @@ class Let:
 Stmt: TypeAlias = "Store | For | Block | Seq | If | Let"
 
 
-# ---------------------------------------------------------------- functions
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferParam:
-    """A buffer that the caller passes, with how the function uses it."""
+    """A buffer parameter and its access mode."""
 
     buffer: Buffer
-    access: Access
+    access: AccessMode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarParam:
-    """An integer that the caller passes; needed only where no buffer shape determines it."""
+    """An integer parameter, needed for symbols that no buffer shape binds."""
 
     var: Var
 
@@ -312,8 +315,8 @@ Param: TypeAlias = "BufferParam | ScalarParam"
 class PrimFunc:
     """A loop-level function in destination-passing style.
 
-    Symbols that occur in the parameters' shapes are bound by them; ``buffers`` are temporaries,
-    live during the call. ``facts`` hold at entry.
+    A symbol that is by itself a dimension of a parameter is bound by it. ``buffers`` are
+    temporaries, allocated for the duration of the call. ``facts`` hold at entry.
     """
 
     name: str
@@ -327,10 +330,10 @@ class PrimFunc:
 
     @property
     def buffer_params(self) -> tuple[Buffer, ...]:
-        """The parameters that are buffers, in order."""
+        """The buffer parameters, in order."""
         return tuple(p.buffer for p in self.params if isinstance(p, BufferParam))
 
     @property
     def scalar_params(self) -> tuple[Var, ...]:
-        """The parameters that are integers, in order."""
+        """The integer parameters, in order."""
         return tuple(p.var for p in self.params if isinstance(p, ScalarParam))

@@ -1,4 +1,4 @@
-"""The range a loop variable has by its extent alone: one rule for all who make loops."""
+"""The constant range of a loop variable, derived from the extent of its loop."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from ..symbolic import Expr, SymInt, Var, as_expr, var
 
 
 def range_of(extent: Expr) -> tuple[int, int | None]:
-    """Give the constant bounds of ``i`` in ``0 <= i < extent``, both included.
+    """Return the inclusive constant bounds of a variable with ``0 <= i < extent``.
 
-    An extent of zero gives ``(0, 0)``: no integer is in range, and none is asked for.
+    The result for extent zero is ``(0, 0)``: the loop has no iterations.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def range_of(extent: Expr) -> tuple[int, int | None]:
 
 
 def loop_var(name: str, extent: SymInt) -> Var:
-    """Make a variable that runs from 0 to an extent, its own constant bounds from the extent's.
+    """Create a loop variable whose constant bounds follow from the extent.
 
     Examples
     --------

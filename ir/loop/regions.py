@@ -1,4 +1,4 @@
-"""Which parts of which buffers a block body reads and writes."""
+"""Read and write regions of loop-free block bodies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ZERO, _ONE = as_expr(0), as_expr(1)
 
 
 def _range(index: Expr, size: Expr, read: frozenset[Var]) -> Range:
-    """An index that rests on an integer read from memory may be any of the dimension."""
+    """Return the range of an index: all of the dimension if it depends on a loaded integer."""
     return Range(_ZERO, size) if free_vars(index) & read else Range(index, _ONE)
 
 
@@ -27,11 +27,11 @@ def _regions(
 
 
 def access_regions(body: Stmt) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """Give the regions that a loop-free block body reads and writes, one an access.
+    """Return the read and write regions of a loop-free block body, one region per access.
 
-    Where an index is read from memory, the region is the whole dimension. A reduction's read of
-    its own output is not listed: it belongs to the write. Bodies with loops of their own need
-    :mod:`tilewright.ir.analysis`, which widens points to boxes.
+    The range of an index that is loaded from memory is the whole dimension. The read of the output
+    by a reduction update is not listed: the write region covers it. For bodies that contain loops
+    use :mod:`tilewright.ir.analysis`, which computes boxes.
     """
     bound = frozenset(s.var for s in walk(body) if isinstance(s, Let))
     written = [(s.buffer, s.indices) for s in stores(body)]

@@ -1,4 +1,4 @@
-"""Which dtypes the operations of elements take, and whether an element's parts agree."""
+"""Type checking of element expressions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHIFTS: Final = frozenset({"shl", "shr", "bitnot"})
 
 
 def _allowed(op: str, dtype: DType) -> bool:
-    """Whether an operation is one of the dtype."""
+    """Return whether an operation is defined for a dtype."""
     if op in _FLOAT_FUNCTIONS:
         return dtype.is_float
     if op in _LOGIC:
@@ -45,7 +45,7 @@ def _allowed(op: str, dtype: DType) -> bool:
 
 
 def _number_fits(value: float, dtype: DType) -> bool:
-    """Whether a number is one of the dtype, and in its range."""
+    """Return whether a number has the kind of a dtype and is within its range."""
     if dtype == bool_:
         return isinstance(value, bool)
     if dtype.is_float:
@@ -58,13 +58,13 @@ def _number_fits(value: float, dtype: DType) -> bool:
 
 
 def dtype_problems(element: Element) -> Iterator[str]:
-    """Say what is wrong with the dtypes inside an element, in words.
+    """Yield a message for each dtype error inside an element expression.
 
     Examples
     --------
     >>> from ..dtype import f32, i32
     >>> list(dtype_problems(Binary("add", Number(1.0, f32), Number(1, i32))))
-    ['add of f32 and i32']
+    ['add is not defined for dtypes f32 and i32']
     """
     for part in walk_element(element):
         yield from _problems(part)
@@ -74,24 +74,27 @@ def _problems(part: Element) -> Iterator[str]:
     match part:
         case Number(value=value, dtype=dtype):
             if not _number_fits(value, dtype):
-                yield f"{value!r} is no {dtype}"
+                yield f"number {value!r} is not a value of dtype {dtype}"
         case Index(value=value, dtype=dtype):
             if dtype == bool_:
-                yield f"integer {to_text(value)} used as {dtype}"
+                yield f"integer {to_text(value)} cannot have dtype {dtype}"
         case Unary(op=op, operand=operand):
             if not _allowed(op, operand.dtype):
-                yield f"{op} of {operand.dtype}"
+                yield f"{op} is not defined for dtype {operand.dtype}"
         case Binary(op=op, left=left, right=right):
             if left.dtype != right.dtype or not _allowed(op, left.dtype):
-                yield f"{op} of {left.dtype} and {right.dtype}"
+                yield f"{op} is not defined for dtypes {left.dtype} and {right.dtype}"
         case Compare(op=op, left=left, right=right):
             if left.dtype != right.dtype:
-                yield f"comparison {op} of {left.dtype} and {right.dtype}"
+                yield f"comparison {op} is not defined for dtypes {left.dtype} and {right.dtype}"
         case Where(condition=condition, then=then, otherwise=otherwise):
             if condition.dtype != bool_:
-                yield f"where on a condition of dtype {condition.dtype}"
+                yield f"the condition of where must have dtype bool, got {condition.dtype}"
             if then.dtype != otherwise.dtype:
-                yield f"where chooses between {then.dtype} and {otherwise.dtype}"
+                yield (
+                    "the two values of where must have the same dtype, "
+                    f"got {then.dtype} and {otherwise.dtype}"
+                )
         case Cast() | Condition() | Load():
             return
         case _:

@@ -1,4 +1,4 @@
-"""Well-formedness of loop-level functions, one violation a broken rule and place."""
+"""Well-formedness checks of loop-level functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import assert_never
 
 from ..identity import Uid
-from ..naming import is_writable
+from ..naming import is_valid_name
 from ..symbolic import Bool, Expr, Var
 from ..violations import Collector, Violation
 from . import rules
@@ -34,10 +34,10 @@ from .visit import loads, stores, walk, walk_element
 
 
 def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
-    """Find everything in which a function is not well formed.
+    """Return all violations of the well-formedness rules in a loop-level function.
 
-    Regions are checked with the prover where they are not plain points; what it can neither prove
-    nor refute is not a violation.
+    Regions that are not single elements are checked by proof; an access that is neither proved nor
+    refuted to be covered is not a violation.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
 
 
 class _Checker:
-    """Walks one function with the variables in scope."""
+    """The checker of one function; it tracks the variables in scope."""
 
     def __init__(self, func: PrimFunc) -> None:
         self._func = func
@@ -77,8 +77,6 @@ class _Checker:
         self._statement(self._func.body)
         return self._out.found
 
-    # ------------------------------------------------------------ names and symbols
-
     def _check_identity(self) -> None:
         func, nodes = self._func, list(walk(self._func.body))
         buffers = [(b.uid, b.name) for b in (*func.buffer_params, *func.buffers)]
@@ -87,27 +85,27 @@ class _Checker:
         for uid, count in Counter(u for u, _ in (*buffers, *blocks, *loops)).items():
             if count > 1:
                 self._out.report(rules.UIDS, f"{count} nodes have uid {uid}", uid)
-        for what, named in (("buffer", buffers), ("block", blocks), ("loop", loops)):
-            self._check_names(what, named)
-        self._check_writable("function", func.name, None)
+        for kind, named in (("buffer", buffers), ("block", blocks), ("loop", loops)):
+            self._check_names(kind, named)
+        self._check_name("function", func.name, None)
 
-    def _check_names(self, what: str, named: Iterable[tuple[Uid, str]]) -> None:
+    def _check_names(self, kind: str, named: Iterable[tuple[Uid, str]]) -> None:
         owners: dict[str, list[Uid]] = {}
         for uid, name in named:
             owners.setdefault(name, []).append(uid)
         for name, uids in owners.items():
-            self._check_writable(what, name, uids[0])
+            self._check_name(kind, name, uids[0])
             if len(uids) > 1:
-                message = f"{len(uids)} {what}s are named {name!r}"
+                message = f"{len(uids)} {kind}s are named {name!r}"
                 self._out.report(rules.NAMES, message, uids[-1])
 
-    def _check_writable(self, what: str, name: str, uid: Uid | None) -> None:
-        if not is_writable(name):
-            message = f"{what} name {name!r} is not one that reads back"
-            self._out.report(rules.WRITABLE, message, uid)
+    def _check_name(self, kind: str, name: str, uid: Uid | None) -> None:
+        if not is_valid_name(name):
+            message = f"{kind} name {name!r} is not a valid identifier of the text format"
+            self._out.report(rules.VALID_NAMES, message, uid)
 
     def _parameter_symbols(self) -> dict[Var, bool]:
-        """Give the symbols of the parameters, and whether each is determined by them."""
+        """Return the symbols of the parameters and whether each is bound by one of them."""
         symbols: dict[Var, bool] = {}
         for param in self._func.params:
             dims = param.buffer.shape if isinstance(param, BufferParam) else (param.var,)
@@ -121,41 +119,41 @@ class _Checker:
             if not bound:
                 self._out.report(
                     rules.SYMBOLS,
-                    f"symbol {symbol.name!r} occurs in dimensions, but is none by itself",
+                    f"no parameter defines symbol {symbol.name!r}: it must be a dimension by "
+                    f"itself ({symbol.name}, not {symbol.name} + 1) or an integer parameter",
                 )
         names = Counter(s.name for s in self._symbols)
         for name, count in names.items():
-            self._check_writable("symbol", name, None)
+            self._check_name("symbol", name, None)
             if count > 1:
                 self._out.report(rules.NAMES, f"{count} symbols are named {name!r}")
 
     def _check_buffer(self, buffer: Buffer) -> None:
         with self._out.inside(f"buffer {buffer.name!r}", buffer.uid):
             for dim in buffer.shape:
-                self._use(dim, "its shape")
+                self._use(dim, "the shape")
             if buffer.strides is not None and len(buffer.strides) != buffer.rank:
                 self._mismatch("strides", len(buffer.strides), buffer)
             if buffer.layout is not None and len(buffer.layout.inputs) != buffer.rank:
                 self._mismatch("layout inputs", len(buffer.layout.inputs), buffer)
             if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
-                message = f"alignment {buffer.alignment} is no power of two"
+                message = f"alignment {buffer.alignment} is not a power of two"
                 self._out.report(rules.BUFFERS, message)
 
-    def _mismatch(self, what: str, count: int, buffer: Buffer) -> None:
-        self._out.report(rules.BUFFERS, f"{count} {what} for rank {buffer.rank}")
+    def _mismatch(self, field: str, count: int, buffer: Buffer) -> None:
+        message = f"number of {field}: expected {buffer.rank}, one per dimension, got {count}"
+        self._out.report(rules.BUFFERS, message)
 
-    # ------------------------------------------------------------ variables
-
-    def _bind(self, variable: Var, what: str, stack: ExitStack) -> None:
-        """Have a variable in scope until the stack closes."""
+    def _bind(self, variable: Var, kind: str, stack: ExitStack) -> None:
+        """Add a variable to the scope until the stack closes."""
         if variable in self._ever_bound:
-            self._out.report(rules.BOUND_ONCE, f"{what} {variable.name!r} is bound twice")
+            self._out.report(rules.BOUND_ONCE, f"{kind} {variable.name!r} is bound twice")
         others = (v for v in (*self._scope, *self._hidden) if v.name == variable.name)
         if any(v is not variable for v in others):
-            self._out.report(rules.NAMES, f"another variable {variable.name!r} is in scope")
-        self._check_writable(what, variable.name, None)
+            self._out.report(rules.NAMES, f"another variable named {variable.name!r} is in scope")
+        self._check_name(kind, variable.name, None)
         self._ever_bound.add(variable)
-        self._scope[variable] = what
+        self._scope[variable] = kind
         stack.callback(self._scope.pop, variable, None)
 
     def _use(self, term: Expr | Bool, where: str) -> None:
@@ -165,13 +163,12 @@ class _Checker:
                 continue
             if variable in self._hidden:
                 rule = rules.ISOLATION
-                message = f"{where} mentions {self._hidden[variable]} {variable.name!r} around it"
+                kind = self._hidden[variable]
+                message = f"{where} uses {kind} {variable.name!r} from outside the block"
             else:
                 rule = rules.SCOPE
-                message = f"{where} mentions {variable.name!r}, which nothing binds here"
+                message = f"{where} uses variable {variable.name!r}, which is not in scope"
             self._out.report(rule, message)
-
-    # ------------------------------------------------------------ statements
 
     def _statement(self, statement: Stmt) -> None:
         match statement:
@@ -197,22 +194,23 @@ class _Checker:
     def _store(self, store: Store) -> None:
         self._access(store.buffer, store.indices)
         if store.buffer in self._read_only:
-            message = f"parameter {store.buffer.name!r} is passed in, and written"
+            message = f"parameter {store.buffer.name!r} has access mode 'in' but is written"
             self._out.report(rules.ACCESS, message, store.buffer.uid)
         self._element(store.value)
         if store.value.dtype != store.buffer.dtype:
             self._out.report(
                 rules.DTYPES,
-                f"{store.value.dtype} is stored in buffer {store.buffer.name!r} "
-                f"of {store.buffer.dtype}",
+                f"a value of dtype {store.value.dtype} is stored in buffer {store.buffer.name!r} "
+                f"of dtype {store.buffer.dtype}",
             )
 
     def _access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
         self._declared(buffer)
         if len(indices) != buffer.rank:
+            noun = "index" if buffer.rank == 1 else "indices"
             self._out.report(
                 rules.RANK,
-                f"{len(indices)} indices into buffer {buffer.name!r} of rank {buffer.rank}",
+                f"expected {buffer.rank} {noun} into buffer {buffer.name!r}, got {len(indices)}",
             )
         for index in indices:
             self._use(index, f"an index of {buffer.name!r}")
@@ -238,8 +236,13 @@ class _Checker:
         with self._out.inside(f"loop {loop.var.name!r}", loop.uid), ExitStack() as stack:
             self._use(loop.extent, "the extent")
             if (loop.kind == "thread") != bool(loop.thread):
-                self._out.report(rules.LOOPS, f"a {loop.kind} loop with thread tag {loop.thread!r}")
-            self._bind(loop.var, "loop", stack)
+                message = (
+                    f"a {loop.kind} loop cannot have a thread tag, got {loop.thread!r}"
+                    if loop.thread
+                    else "a thread-bound loop requires a thread tag, such as 'blockIdx.x'"
+                )
+                self._out.report(rules.LOOPS, message)
+            self._bind(loop.var, "loop variable", stack)
             self._statement(loop.body)
 
     def _let(self, let: Let) -> None:
@@ -248,19 +251,20 @@ class _Checker:
             self._use(let.upper, "the upper bound")
             self._element(let.load)
             if not let.load.dtype.is_integer:
-                message = f"an index is read from {let.load.buffer.name!r} of {let.load.dtype}"
+                name, dtype = let.load.buffer.name, let.load.dtype
+                message = (
+                    f"an index is loaded from {name!r} of dtype {dtype}; expected an integer dtype"
+                )
                 self._out.report(rules.DTYPES, message)
             self._bind(let.var, "variable", stack)
             self._statement(let.body)
-
-    # ------------------------------------------------------------ blocks
 
     def _block(self, block: Block) -> None:
         with self._out.inside(f"block {block.name!r}", block.uid):
             for iter_var in block.iters:
                 self._use(iter_var.extent, "an extent")
                 self._use(iter_var.binding, "a binding")
-            self._use(block.predicate, "the guard")
+            self._use(block.predicate, "the predicate")
             with self._isolated(), ExitStack() as stack:
                 for iter_var in block.iters:
                     self._bind(iter_var.var, "iteration variable", stack)
@@ -274,7 +278,7 @@ class _Checker:
             self._check_regions(block)
 
     def _isolated(self) -> ExitStack:
-        """Hide all but symbols until the stack closes."""
+        """Hide all variables except symbols until the stack closes."""
         outer, hidden = self._scope, self._hidden
         self._scope = dict.fromkeys(self._symbols, "symbol")
         self._hidden = hidden | {v: w for v, w in outer.items() if v not in self._symbols}
@@ -288,10 +292,11 @@ class _Checker:
     def _region(self, region: Region) -> None:
         self._declared(region.buffer)
         if len(region.ranges) != region.buffer.rank:
+            noun = "range" if region.buffer.rank == 1 else "ranges"
             self._out.report(
                 rules.RANK,
-                f"{len(region.ranges)} ranges of buffer {region.buffer.name!r} "
-                f"of rank {region.buffer.rank}",
+                f"expected {region.buffer.rank} {noun} of buffer {region.buffer.name!r}, "
+                f"got {len(region.ranges)}",
             )
         for part in region.ranges:
             self._use(part.start, f"a region of {region.buffer.name!r}")
@@ -302,15 +307,22 @@ class _Checker:
         if named is None:
             return
         if not isinstance(named, str):
-            self._out.report(rules.TENSORIZED, f"{named!r} is no name of an instruction")
+            self._out.report(
+                rules.TENSORIZED, f"the annotation must be the name of an intrinsic, got {named!r}"
+            )
         below = block.body
         while isinstance(below, For):
             below = below.body
         held = isinstance(below, Block) and isinstance(below.body, Store)
         starts = block.init is not None or (isinstance(below, Block) and below.init is not None)
         if not held or starts:
-            what = "an initialisation" if starts else "no single block of one store under its loops"
-            self._out.report(rules.TENSORIZED, f"it holds {what}, and {named} would do its work")
+            reason = (
+                "it contains an init"
+                if starts
+                else "its body is not a perfect nest around a block with a single store"
+            )
+            message = f"intrinsic {named!r} cannot replace the block: {reason}"
+            self._out.report(rules.TENSORIZED, message)
 
     def _check_reduction(self, block: Block) -> None:
         reduced = {v.var for v in block.iters if v.kind == "reduce"}
@@ -322,18 +334,19 @@ class _Checker:
                 for variable in index.free & reduced:
                     self._out.report(
                         rules.REDUCTION,
-                        f"{store.buffer.name!r} is written at reduction variable {variable.name!r}",
+                        f"a write index of buffer {store.buffer.name!r} contains reduction "
+                        f"variable {variable.name!r}",
                     )
         written = {s.buffer for s in body}
         if block.init is None:
             own = {load.buffer for load in loads(block.body)}
             missing = written - own
-            message = "without init, and does not read what it writes"
+            message = "has no init and is not read by the update"
         else:
             missing = {s.buffer for s in stores(block.init)} ^ written
             message = "is written by only one of init and body"
         for buffer in sorted(missing, key=lambda b: b.name):
-            self._out.report(rules.REDUCTION, f"{buffer.name!r} {message}")
+            self._out.report(rules.REDUCTION, f"buffer {buffer.name!r} {message}")
 
     def _check_regions(self, block: Block) -> None:
         facts = self._func.facts

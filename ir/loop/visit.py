@@ -1,7 +1,6 @@
-"""Walk and rebuild loop-level programs.
+"""Traversal and rewriting of loop-level programs.
 
-Every function here shares what it does not change: a rebuilt statement is the old object wherever
-nothing below it differs.
+All functions share unchanged parts: a statement without changes is returned as the same object.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from ..identity import Uid
 from ..symbolic import Bool, Expr, SymInt, Var, substitute
 from .nodes import (
     Binary,
@@ -40,23 +38,20 @@ _T = TypeVar("_T")
 
 
 def same(old: tuple[_T, ...], new: tuple[_T, ...]) -> bool:
-    """Whether two tuples hold the same objects."""
+    """Return whether two tuples hold the same objects."""
     return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
 
 
 def seq(*statements: Stmt) -> Stmt:
-    """Put statements one after the other, without nesting and without a sequence of one."""
+    """Return a sequence of statements, flattened; a single statement is returned unchanged."""
     flat: list[Stmt] = []
     for statement in statements:
         flat.extend(statement.body if isinstance(statement, Seq) else (statement,))
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 
-# ---------------------------------------------------------------- walking
-
-
 def children(statement: Stmt) -> tuple[Stmt, ...]:
-    """Give the statements directly inside one."""
+    """Return the direct children of a statement."""
     match statement:
         case Store():
             return ()
@@ -73,7 +68,7 @@ def children(statement: Stmt) -> tuple[Stmt, ...]:
 
 
 def walk(statement: Stmt) -> Iterator[Stmt]:
-    """Iterate a statement and all below it, outer before inner, in program order."""
+    """Yield a statement and its descendants in program order, outer before inner."""
     stack = [statement]
     while stack:
         top = stack.pop()
@@ -82,7 +77,7 @@ def walk(statement: Stmt) -> Iterator[Stmt]:
 
 
 def operands(element: Element) -> tuple[Element, ...]:
-    """Give the elements directly inside one."""
+    """Return the direct operands of an element."""
     match element:
         case Number() | Index() | Condition() | Load():
             return ()
@@ -97,7 +92,7 @@ def operands(element: Element) -> tuple[Element, ...]:
 
 
 def walk_element(element: Element) -> Iterator[Element]:
-    """Iterate an element and all below it, outer before inner."""
+    """Yield an element and its descendants, outer before inner."""
     stack = [element]
     while stack:
         top = stack.pop()
@@ -106,7 +101,7 @@ def walk_element(element: Element) -> Iterator[Element]:
 
 
 def loads(statement: Stmt) -> Iterator[Load]:
-    """Iterate all loads below a statement, those of :class:`Let` included."""
+    """Yield all loads in a statement, including those of :class:`Let`."""
     for inner in walk(statement):
         if isinstance(inner, Let):
             yield inner.load
@@ -115,15 +110,12 @@ def loads(statement: Stmt) -> Iterator[Load]:
 
 
 def stores(statement: Stmt) -> Iterator[Store]:
-    """Iterate all stores below a statement."""
+    """Return an iterator over all stores in a statement."""
     return (inner for inner in walk(statement) if isinstance(inner, Store))
 
 
-# ---------------------------------------------------------------- rebuilding
-
-
 def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
-    """Rebuild a statement around new children, as many as :func:`children` gave."""
+    """Return a statement with new children, as many as :func:`children` returns."""
     if same(children(statement), new):
         return statement
     match statement:
@@ -146,30 +138,20 @@ def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
 
 
 def transform(statement: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
-    """Rebuild bottom-up: ``change`` sees every statement after its children were changed."""
+    """Rewrite bottom-up: ``change`` receives every statement after its children were rewritten."""
     inner = tuple(transform(child, change) for child in children(statement))
     return change(with_children(statement, inner))
 
 
 def replace_statement(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    """Rebuild the path from the root to one statement, which is replaced."""
+    """Return ``root`` with the statement ``old`` replaced by ``new``."""
     if root is old:
         return new
     return with_children(root, tuple(replace_statement(c, old, new) for c in children(root)))
 
 
-def find_loop(root: Stmt, uid: Uid) -> For | None:
-    """Find a loop by its uid."""
-    return next((s for s in walk(root) if isinstance(s, For) and s.uid == uid), None)
-
-
-def find_block(root: Stmt, uid: Uid) -> Block | None:
-    """Find a block by its uid."""
-    return next((s for s in walk(root) if isinstance(s, Block) and s.uid == uid), None)
-
-
 def path_to(root: Stmt, target: Stmt) -> tuple[Stmt, ...]:
-    """Give the statements from the root to the target, both included; empty if it is not there."""
+    """Return the statements from the root to the target, inclusive; empty if not found."""
     if root is target:
         return (root,)
     for child in children(root):
@@ -180,38 +162,38 @@ def path_to(root: Stmt, target: Stmt) -> tuple[Stmt, ...]:
 
 
 class Rebuilder:
-    """Rebuilds elements and statements with changed terms, predicates, buffers or loads.
+    """A base class for rewriting terms, predicates, buffers, loads and stores.
 
-    Override what should change; everything else is copied only where something below differs.
+    Override the methods of the nodes to rewrite; unchanged nodes are kept.
     """
 
     def expr(self, term: Expr) -> Expr:
-        """Change an index term."""
+        """Rewrite an index term."""
         return term
 
     def predicate(self, claim: Bool) -> Bool:
-        """Change a predicate."""
+        """Rewrite a predicate."""
         return claim
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """Change which buffer is meant."""
+        """Replace a buffer."""
         return buffer
 
     def load(self, load: Load) -> Element:
-        """Change a load, whose indices are changed already."""
+        """Rewrite a load whose indices are already rewritten."""
         return load
 
     def store(self, store: Store) -> Stmt:
-        """Change a store, whose parts are changed already."""
+        """Rewrite a store whose operands are already rewritten."""
         return store
 
     def exprs(self, terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Change index terms, keeping the tuple where none differs."""
+        """Rewrite index terms; the same tuple is returned if none changes."""
         new = tuple(self.expr(t) for t in terms)
         return terms if same(terms, new) else new
 
     def region(self, region: Region) -> Region:
-        """Change a region's buffer and ranges."""
+        """Rewrite the buffer and the ranges of a region."""
         buffer = self.buffer(region.buffer)
         ranges = tuple(Range(self.expr(r.start), self.expr(r.extent)) for r in region.ranges)
         return Region(buffer, ranges)
@@ -222,7 +204,7 @@ class Rebuilder:
         return load if unchanged else Load(buffer, indices)
 
     def element(self, element: Element) -> Element:
-        """Rebuild an element."""
+        """Rewrite an element."""
         match element:
             case Number():
                 return element
@@ -246,13 +228,13 @@ class Rebuilder:
                 assert_never(element)
 
     def iter_var(self, iter_var: IterVar) -> IterVar:
-        """Rebuild the extent and binding of an iteration variable."""
+        """Rewrite the extent and binding of an iteration variable."""
         extent, binding = self.expr(iter_var.extent), self.expr(iter_var.binding)
         unchanged = extent is iter_var.extent and binding is iter_var.binding
         return iter_var if unchanged else replace(iter_var, extent=extent, binding=binding)
 
     def block(self, block: Block) -> Stmt:
-        """Rebuild a block."""
+        """Rewrite a block."""
         return replace(
             block,
             iters=tuple(self.iter_var(v) for v in block.iters),
@@ -264,7 +246,7 @@ class Rebuilder:
         )
 
     def statement(self, statement: Stmt) -> Stmt:
-        """Rebuild a statement and all below it."""
+        """Rewrite a statement and its descendants."""
         match statement:
             case Store(buffer=buffer, indices=indices, value=value):
                 new_value = self.element(value)
@@ -313,9 +295,9 @@ def substitute_in(
     terms: Mapping[Var, SymInt] | None = None,
     buffers: Mapping[Buffer, Buffer] | None = None,
 ) -> Stmt:
-    """Replace variables by terms and buffers by buffers everywhere in a statement.
+    """Replace variables by terms and buffers by buffers in a statement.
 
-    Loop and iteration variables that the statement itself binds are not renamed.
+    Variables bound inside the statement are not renamed.
     """
     return _Substituter(terms or {}, buffers or {}).statement(statement)
 
@@ -325,5 +307,5 @@ def substitute_in_element(
     terms: Mapping[Var, SymInt] | None = None,
     buffers: Mapping[Buffer, Buffer] | None = None,
 ) -> Element:
-    """Replace variables by terms and buffers by buffers everywhere in an element."""
+    """Replace variables by terms and buffers by buffers in an element."""
     return _Substituter(terms or {}, buffers or {}).element(element)

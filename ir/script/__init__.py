@@ -1,7 +1,7 @@
-"""One text format for both levels a person edits: Python syntax, parsed and never executed.
+"""The text format of graph-level and loop-level programs: Python syntax that is never executed.
 
-Printing and parsing are exact inverses: names, attributes, facts and access modes survive, and so
-does the text itself.
+Printing and parsing are exact inverses: names, attributes, facts and access modes are preserved,
+and so is the text itself.
 
 Example
 -------
@@ -28,16 +28,16 @@ def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
 """
 
 from ..module import MissingConstantError
-from ..naming import is_writable, writable
+from ..naming import is_valid_name, to_valid_name
 from .decorators import graph_func, module, prim_func
 from .errors import (
     ConstantMismatchError,
     DuplicateNameError,
     OutsideFunctionError,
     ParseError,
-    Place,
     ScriptSyntaxError,
     ScriptTypeError,
+    SourceLocation,
     SourceUnavailableError,
     TextTooLargeError,
     UnknownNameError,
@@ -53,10 +53,10 @@ __all__ = [
     "MissingConstantError",
     "OutsideFunctionError",
     "ParseError",
-    "Place",
     "Rendered",
     "ScriptSyntaxError",
     "ScriptTypeError",
+    "SourceLocation",
     "SourceUnavailableError",
     "Span",
     "TextTooLargeError",
@@ -65,7 +65,7 @@ __all__ = [
     "buffer_text",
     "element_text",
     "graph_func",
-    "is_writable",
+    "is_valid_name",
     "module",
     "parse",
     "prim_func",
@@ -73,5 +73,5 @@ __all__ = [
     "store_text",
     "symbols",
     "to_text",
-    "writable",
+    "to_valid_name",
 ]

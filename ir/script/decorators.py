@@ -1,4 +1,4 @@
-"""Functions written in a notebook cell: Python defines them, the parser reads their source."""
+"""Decorators for functions in notebook cells and files; the parser reads their source code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..loop.nodes import PrimFunc
 from ..module import Function, Module
 from ..symbolic import Expr, Var, to_text
 from .errors import SourceUnavailableError
-from .reading.constants import Constants
-from .reading.graph import read_graph_func
-from .reading.header import Declared
-from .reading.loop import read_prim_func
-from .reading.source import Source
+from .parser.constants import Constants
+from .parser.graph import read_graph_func
+from .parser.header import Declared
+from .parser.loop import read_prim_func
+from .parser.source import Source
 from .words import Word
 
 Written: TypeAlias = Callable[..., Any]
@@ -32,17 +32,17 @@ def prim_func(**options: Any) -> Callable[[Written], PrimFunc]: ...
 def prim_func(
     function: Written | None = None, /, **_: Any
 ) -> PrimFunc | Callable[[Written], PrimFunc]:
-    """Make a loop-level function of one written in Python.
+    """Convert a Python function to a loop-level function.
 
-    The function is read, not run. Its symbols, and numbers, dtypes and terms that it takes from
-    around it, are those of the cell. Options are attributes, and ``target=``.
+    The function is parsed and never executed. Symbols, numbers, dtypes and terms are resolved in
+    the scope of its definition. Options are ``target=`` and attributes.
 
     Raises
     ------
     ParseError
-        With the place in the function's source.
+        If the source is not a valid loop-level function; the location is one in its file.
     SourceUnavailableError
-        If Python does not know the source.
+        If the source code of the function is not available.
     """
     return _read_prim if function is None else _read_prim(function)
 
@@ -54,12 +54,12 @@ def graph_func(**options: Any) -> Callable[[Written], GraphFunc]: ...
 def graph_func(
     function: Written | None = None, /, **_: Any
 ) -> GraphFunc | Callable[[Written], GraphFunc]:
-    """Make a graph-level function of one written in Python; see :func:`prim_func`."""
+    """Convert a Python function to a graph-level function; see :func:`prim_func`."""
     return _read_graph if function is None else _read_graph(function)
 
 
 def module(*functions: Function, **attributes: str) -> Module:
-    """Put functions together.
+    """Combine functions to a module with attributes.
 
     Examples
     --------
@@ -79,24 +79,24 @@ def _read_graph(function: Written) -> GraphFunc:
 
 
 def _definition(function: Written) -> tuple[Source, ast.FunctionDef, dict[str, Declared]]:
-    """Find the source of a function, and replace what it takes from around it."""
+    """Return the source of a function, its syntax tree with resolved names, and its symbols."""
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise SourceUnavailableError(
-            f"the source of {function!r} is not known: {error}",
-            hint="write the function in a file or a cell, or use tilewright.parse(text)",
+            f"the source of {function!r} is not available: {error}",
+            hint="define the function in a file or a cell, or use tilewright.parse(text)",
         ) from None
     source = Source(textwrap.dedent("".join(lines)), first_line=max(first, 1))
     (node,) = source.tree().body
     if not isinstance(node, ast.FunctionDef):
-        raise source.error(node, "a function is expected here")
-    resolver = _Resolver(_surroundings(function), _local_names(node))
+        raise source.error(node, "expected a function definition")
+    resolver = _Resolver(_visible_names(function), _local_names(node))
     return source, _resolved(resolver, node), resolver.declared
 
 
 def _resolved(resolver: _Resolver, node: ast.FunctionDef) -> ast.FunctionDef:
-    """Resolve all but the decorators, which only name themselves."""
+    """Resolve the names of a function, except those of its decorators."""
     node.args = resolver.visit(node.args)
     node.body = [resolver.visit(statement) for statement in node.body]
     for decorator in node.decorator_list:
@@ -106,8 +106,8 @@ def _resolved(resolver: _Resolver, node: ast.FunctionDef) -> ast.FunctionDef:
     return node
 
 
-def _surroundings(function: Written) -> dict[str, object]:
-    """Give the names that a function sees: globals, then what is around its definition."""
+def _visible_names(function: Written) -> dict[str, object]:
+    """Return the globals, enclosing locals and closure variables of a function."""
     if not isinstance(function, FunctionType):
         return {}
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -124,9 +124,9 @@ def _filled(cell: Any) -> bool:
 
 
 def _enclosing() -> dict[str, object]:
-    """Give the local names of the function in which the decorated one is defined.
+    """Return the local variables of the frame that defines the decorated function.
 
-    Annotations are no part of its code, so what only they mention is in no closure.
+    Names used only in annotations are not in the closure.
     """
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
@@ -135,7 +135,7 @@ def _enclosing() -> dict[str, object]:
 
 
 def _local_names(node: ast.FunctionDef) -> set[str]:
-    """Give the names that the function binds itself."""
+    """Return the names that are bound inside the function."""
     stored = {
         n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
@@ -143,7 +143,7 @@ def _local_names(node: ast.FunctionDef) -> set[str]:
 
 
 class _Resolver(ast.NodeTransformer):
-    """Writes numbers, dtypes, symbols and terms of the cell in the place of their names."""
+    """Replaces names by the numbers, dtypes, symbols and terms they refer to."""
 
     def __init__(self, names: Mapping[str, object], local: set[str]) -> None:
         self._names = names
@@ -160,7 +160,7 @@ class _Resolver(ast.NodeTransformer):
         return node if found is None else self._written(found, node)
 
     def _attribute(self, node: ast.expr) -> object:
-        """Look up ``tw.script.f32`` without running anything: only modules are asked."""
+        """Look up ``tw.script.f32``; only attributes of modules, so that no user code runs."""
         match node:
             case ast.Name(id=name) if name not in self._local:
                 return self._names.get(name)
@@ -180,7 +180,7 @@ class _Resolver(ast.NodeTransformer):
                 new = self._term(value)
             case _:
                 return self._word(value, node)
-        return _placed(new, node)
+        return _with_location_of(new, node)
 
     def _term(self, term: Expr) -> ast.expr:
         for symbol in sorted(term.free, key=lambda v: v.serial):
@@ -194,14 +194,14 @@ class _Resolver(ast.NodeTransformer):
 
     @staticmethod
     def _word(value: object, node: ast.expr) -> ast.expr:
-        """Write a word of the format under its own name, however the cell calls it."""
+        """Replace an alias of a format keyword by the keyword itself."""
         if isinstance(value, Word):
-            return _placed(ast.Name(value.name, ast.Load()), node)
+            return _with_location_of(ast.Name(value.name, ast.Load()), node)
         return node
 
 
-def _placed(new: ast.expr, node: ast.expr) -> ast.expr:
-    """Put new nodes in the place of an old one, so that errors point there."""
+def _with_location_of(new: ast.expr, node: ast.expr) -> ast.expr:
+    """Copy the location of ``node`` to all parts of ``new``, for error messages."""
     for part in ast.walk(new):
         ast.copy_location(part, node)
     return new

@@ -1,15 +1,19 @@
-"""What can be wrong with a text, each mistake with its name and its place."""
+"""Errors of the text format: parse errors with locations, and printing errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import TilewrightError
+from ...errors import TilewrightError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a text: ``line`` and ``column`` from 1, and the line's own words for the caret."""
+class SourceLocation:
+    """A location in a program text.
+
+    ``line`` and ``column`` count from 1; ``width`` is the number of characters to underline and
+    ``text`` the content of the line.
+    """
 
     line: int
     column: int
@@ -17,15 +21,15 @@ class Place:
     text: str
 
     def __str__(self) -> str:
-        """Say the place in words."""
+        """Return the location as text."""
         return f"line {self.line}, column {self.column}"
 
     def caret(self) -> str:
-        """Quote the line with carets under the part that is meant.
+        """Return the line with carets under the located part.
 
         Examples
         --------
-        >>> print(Place(1, 5, 3, "y = foo + 1").caret())
+        >>> print(SourceLocation(1, 5, 3, "y = foo + 1").caret())
         y = foo + 1
             ^^^
         """
@@ -34,38 +38,42 @@ class Place:
 
 
 class ParseError(TilewrightError):
-    """A text is not a program. ``place`` tells where, and prints as a caret under the line.
+    """An invalid program text; the message shows the line with carets under ``location``.
 
     Examples
     --------
-    >>> print(ParseError("no buffer 'D'; buffers are A, B", place=Place(7, 5, 1, "x = D[i]")))
+    >>> print(
+    ...     ParseError(
+    ...         "no buffer 'D'; buffers are A, B", location=SourceLocation(7, 5, 1, "x = D[i]")
+    ...     )
+    ... )
     no buffer 'D'; buffers are A, B
       at line 7, column 5
         x = D[i]
             ^
     """
 
-    title = "The text cannot be read"
+    title = "Parse error"
 
-    def __init__(self, message: str, *, place: Place, hint: str = "") -> None:
-        """Keep the place as data beside the message."""
-        self.place = place
-        self.line, self.column = place.line, place.column
+    def __init__(self, message: str, *, location: SourceLocation, hint: str = "") -> None:
+        """Store the message and the location; both are also stored as data."""
+        self.location = location
+        self.line, self.column = location.line, location.column
         super().__init__(
             message,
-            where=str(place),
+            where=str(location),
             hint=hint,
             details={
-                "line": place.line,
-                "column": place.column,
-                "width": place.width,
-                "text": place.text,
+                "line": location.line,
+                "column": location.column,
+                "width": location.width,
+                "text": location.text,
             },
         )
 
     def __str__(self) -> str:
-        """Render message, place, the quoted line with its caret, and advice."""
-        quoted = "\n".join(f"    {line}" for line in self.place.caret().splitlines())
+        """Return the message, the location, the line with carets, and the hint."""
+        quoted = "\n".join(f"    {line}" for line in self.location.caret().splitlines())
         lines = [self.message, f"  at {self.where}", quoted]
         if self.hint:
             lines.append(f"  {self.hint}")
@@ -73,54 +81,54 @@ class ParseError(TilewrightError):
 
 
 class ScriptSyntaxError(ParseError):
-    """The text is not Python, or uses a part of Python that the script format does not have."""
+    """Text that is not valid Python, or Python syntax that the text format does not support."""
 
     title = "Syntax error"
 
 
 class UnknownNameError(ParseError):
-    """A name that nothing in scope has; the message lists those there are."""
+    """A name that is not defined in scope; the message lists the defined names."""
 
     title = "Unknown name"
 
 
 class DuplicateNameError(ParseError):
-    """A name is given twice where each may be used once."""
+    """A second definition of a name that must be unique."""
 
     title = "Duplicate name"
 
 
 class ScriptTypeError(ParseError):
-    """A literal or an expression cannot be given a dtype, or has one that does not fit."""
+    """An expression whose dtype or annotation cannot be inferred or does not match."""
 
-    title = "Dtype unclear"
+    title = "Type error"
 
 
 class TextTooLargeError(ParseError):
-    """The text is larger, or nested more deeply, than any program a person edits."""
+    """A text that exceeds the size or nesting limit of the parser."""
 
     title = "Text too large"
 
 
 class UnprintableProgramError(TilewrightError):
-    """A program has names that cannot be written, so that its text would not mean the same."""
+    """A program with names that the text format cannot represent unambiguously."""
 
-    title = "Program cannot be printed"
+    title = "Unprintable program"
 
 
 class ConstantMismatchError(TilewrightError):
-    """A constant supplied to ``parse`` has another shape, dtype or digest than the text says."""
+    """A constant passed to ``parse`` that differs from its declaration."""
 
-    title = "Constant does not match the text"
+    title = "Constant mismatch"
 
 
 class SourceUnavailableError(TilewrightError):
-    """Python does not know the source of a decorated function."""
+    """A decorated function whose source code is not available."""
 
-    title = "Source not available"
+    title = "Source unavailable"
 
 
 class OutsideFunctionError(TilewrightError):
-    """A word of the text format was called outside of a function that the parser reads."""
+    """A call of a keyword of the text format outside of a decorated function."""
 
-    title = "Word outside of a function"
+    title = "Keyword outside of a function"

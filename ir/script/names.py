@@ -1,4 +1,4 @@
-"""How strings, numbers and tuples are written."""
+"""Text of strings, numbers and tuples."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 
 
 def quote(text: str) -> str:
-    """Write a string in double quotes where that needs no escapes.
+    """Return a string literal, in double quotes if that needs no escapes.
 
     Examples
     --------
-    >>> print(quote("a.b"), quote('say "x"'))
-    "a.b" 'say "x"'
+    >>> print(quote("a.b"), quote('axis "x"'))
+    "a.b" 'axis "x"'
     """
     written = repr(text)
     return f'"{written[1:-1]}"' if written[0] == "'" and '"' not in written else written
 
 
 def float_text(value: float) -> str:
-    """Write a floating-point number so that it reads back to the last bit.
+    """Return a floating-point literal that parses to the same value.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def float_text(value: float) -> str:
 
 
 def tuple_text(parts: list[str]) -> str:
-    """Write a tuple, a comma ending that of one.
+    """Return the text of a tuple, with a trailing comma if it has one element.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which characters of a printed text stand for which node, so that a selection can be linked."""
+"""Mapping between characters of a printed text and IR nodes, for selections in the UI."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..identity import Uid
-from .printing.lines import Lines, Mark, Span
+from .printer.lines import Lines, Mark, Span
 
-# A string, or a word with the character behind it: `exp(` and `axis=` are no nodes.
+# A string, or a word with the next character: `exp(` and `axis=` do not name nodes.
 _WORDS: Final = re.compile(
     r"""(?P<block>\bblock\()?(?:"(?P<text>(?:[^"\\]|\\.)*)"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<word>[^\W\d]\w*)(?P<next>[\[(=]?)"""
@@ -19,39 +19,39 @@ _WORDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A text and the places of its nodes, in the order of the text."""
+    """A text and the spans of its nodes, in the order of the text."""
 
     text: str
     spans: tuple[Span, ...]
 
     def at(self, line: int, column: int) -> Span | None:
-        """Give the span at a place, counted from 1.
+        """Return the span at a line and column, both counted from 1.
 
-        Where no word is meant, it is the innermost definition around the line.
+        If no span contains the position, return the innermost definition that contains the line.
         """
         exact = (s for s in self.spans if s.line == line and s.column <= column < s.end)
         inside = [s for s in self.spans if s.role == "defined" and s.line <= line <= s.last_line]
         return next(exact, inside[-1] if inside else None)
 
     def of(self, function: str, uid: Uid) -> tuple[Span, ...]:
-        """Give all spans of a node, its definition and its uses."""
+        """Return all spans of a node, its definition and its uses."""
         return tuple(s for s in self.spans if s.function == function and s.uid == uid)
 
 
 def spans_of(function: str, lines: Lines) -> tuple[Span, ...]:
-    """Find the nodes of one function in its lines."""
+    """Return the spans of the nodes of one function."""
     if not lines.spans:
         lines.spans.extend(_Finder(function, lines.marks).find(lines.lines))
     return tuple(lines.spans)
 
 
 def shifted(spans: Iterable[Span], lines: int) -> Iterator[Span]:
-    """Move spans down."""
+    """Yield the spans moved down by a number of lines."""
     return (s._replace(line=s.line + lines, last_line=s.last_line + lines) for s in spans)
 
 
 class _Word(NamedTuple):
-    """A word that may name a node, from a column counted from 0."""
+    """A word that may name a node, with its column counted from 0."""
 
     name: str
     column: int
@@ -60,7 +60,7 @@ class _Word(NamedTuple):
 
 
 class _Finder:
-    """Looks for the names of nodes, line by line."""
+    """Finds the names of nodes in lines of text."""
 
     def __init__(self, function: str, marks: list[Mark]) -> None:
         self._function = function
@@ -78,7 +78,7 @@ class _Finder:
 
     @staticmethod
     def _named(match: re.Match[str]) -> _Word | None:
-        """Give what the match may name."""
+        """Return the word of a match if it can name a node."""
         if match["block"] is not None:
             return _Word(match["text"], match.start("text"), is_block=True, indexed=False)
         word = match["word"]
@@ -90,8 +90,8 @@ class _Finder:
     def _span(self, number: int, word: _Word) -> Iterator[Span]:
         known = self._nodes.get((word.is_block, word.name), ())
         marks = [m for m in known if m.first <= number]
-        loops_apart = [m for m in marks if (m.kind == "loop") != word.indexed]
-        for mark in (loops_apart or marks)[-1:]:
+        matching_kind = [m for m in marks if (m.kind == "loop") != word.indexed]
+        for mark in (matching_kind or marks)[-1:]:
             first = mark not in self._defined
             self._defined.add(mark)
             last = max(mark.end, number + 1) if first else number + 1

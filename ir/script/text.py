@@ -1,98 +1,119 @@
-"""The public face of the format: ``parse``, ``to_text`` and ``render``."""
+"""The public functions of the text format: ``parse``, ``to_text`` and ``render``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import cast
 
-from ..errors import MalformedProgramError
+from ...errors import MalformedProgramError
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
 from ..module import Array, Constant, Function, Module
-from .printing.lines import Lines, Span
-from .printing.module import NO_CONSTANTS, print_function, print_preamble
-from .reading.module import ModuleReader
-from .reading.source import Source
+from .parser.module import ModuleReader
+from .parser.source import Source
+from .printer.lines import Lines, Span
+from .printer.module import NO_CONSTANTS, print_function, print_preamble
 from .spans import Rendered, shifted, spans_of
 
 __all__ = ["Rendered", "Span", "parse", "render", "to_text"]
 
 
 def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None) -> Module:
-    """Read a module of functions of both levels.
+    """Parse a module of graph-level and loop-level functions.
 
     Parameters
     ----------
     text : str
-        Python syntax; it is never executed, so any string is safe.
+        The program in Python syntax. It is never executed, so any string is safe.
     constants : Mapping[str, Constant or array], optional
-        Values for the constants that the text describes; arrays are not copied. Those that are
-        missing raise :class:`MissingConstantError` when they are loaded.
+        Values of the constants that the text declares; arrays are not copied. Loading a constant
+        without values raises :class:`MissingConstantError`.
 
     Raises
     ------
     ParseError
-        What is wrong, with line, column and a caret under it.
+        If the text is not a valid program; the error has line, column and the underlined text.
     ConstantMismatchError
-        If a constant supplied is not the one described, or no array.
+        If a supplied constant is not an array or does not match its declaration.
 
     Examples
     --------
     >>> parse("x = 1")
     Traceback (most recent call last):
         ...
-    tilewright.ir.script.errors.ScriptSyntaxError: no such statement in a module
+    tilewright.ir.script.errors.ScriptSyntaxError: unsupported statement in a module
       at line 1, column 1
         x = 1
         ^^^^^
-      a module has symbols, constants and functions under @prim_func, @graph_func
+      statements are symbols, constant, module, and functions under @prim_func or @graph_func
     """
     if not isinstance(cast("object", text), str):
         raise MalformedProgramError(
-            f"the text of a program is a str, not {type(text).__name__}",
-            hint="of a file, parse(Path(name).read_text())",
+            f"expected the text of a program as str, got {type(text).__name__}",
+            hint="read a file with parse(Path(name).read_text())",
         )
     return ModuleReader(Source(text), constants or NO_CONSTANTS).read()
 
 
 def _sections(
-    program: Module | Function, module: Module | None, *, provenance: bool
+    program: Module | Function,
+    module: Module | None,
+    *,
+    provenance: bool = False,
+    lowered: bool = False,
 ) -> list[tuple[str, Lines]]:
-    """Give the parts of a text in order, each with the name of its function."""
+    """Return the sections of a text in order, each with the name of its function."""
     match program:
         case Module():
             preamble = print_preamble(program)
-            above = [("", preamble)] if preamble.lines else []
+            preamble_sections = [("", preamble)] if preamble.lines else []
             functions = [
-                (f.name, print_function(f, program.constants, provenance=provenance))
+                (
+                    f.name,
+                    print_function(f, program.constants, provenance=provenance, lowered=lowered),
+                )
                 for f in program
             ]
-            return above + functions
+            return preamble_sections + functions
         case PrimFunc() | GraphFunc():
             constants = NO_CONSTANTS if module is None else module.constants
-            lines = print_function(program, constants, provenance=provenance)
+            lines = print_function(program, constants, provenance=provenance, lowered=lowered)
             return [(program.name, lines)]
 
 
 def to_text(
-    program: Module | Function, *, module: Module | None = None, provenance: bool = False
+    program: Module | Function,
+    *,
+    module: Module | None = None,
+    provenance: bool = False,
+    lowered: bool = False,
 ) -> str:
-    r"""Write a module or one function.
+    r"""Return the text of a module or of one function.
 
     Parameters
     ----------
     program : Module, PrimFunc or GraphFunc
-        What to write.
+        The program to print.
     module : Module, optional
-        Where a single function is from: references to its constants are then written without
-        their annotations.
+        The module of a single function. References to constants of this module are printed
+        without annotations.
     provenance : bool
-        Write origins too, as ``origins=`` and ``with origin(...)``; without, they are left out.
+        Whether to print origins, as ``origins=`` and ``with origin(...)``.
+    lowered : bool
+        Whether loop-level functions may be intermediate results of lowering. Variables of equal
+        name then get a numeric suffix, and a block without iteration variables is printed without
+        its regions.
+
+    Returns
+    -------
+    str
+        The text; :func:`parse` returns the same program for it, except with ``lowered``.
 
     Raises
     ------
     UnprintableProgramError
-        If a name cannot be written, or two variables of one name are in scope at once.
+        If a name is not a valid identifier, or, without ``lowered``, two variables of equal name
+        are in scope.
 
     Examples
     --------
@@ -100,12 +121,12 @@ def to_text(
     >>> to_text(parse(text)) == text
     True
     """
-    sections = _sections(program, module, provenance=provenance)
+    sections = _sections(program, module, provenance=provenance, lowered=lowered)
     return "\n\n\n".join("\n".join(lines.lines) for _, lines in sections)
 
 
 def render(program: Module | Function, *, module: Module | None = None) -> Rendered:
-    """Write a module or one function, with the places of loops, blocks, buffers and bindings.
+    """Return the text of a program with the spans of loops, blocks, buffers and bindings.
 
     Examples
     --------
@@ -124,10 +145,10 @@ def render(program: Module | Function, *, module: Module | None = None) -> Rende
     """
     texts: list[str] = []
     spans: list[Span] = []
-    above = 0
-    for name, lines in _sections(program, module, provenance=False):
+    line_offset = 0
+    for name, lines in _sections(program, module):
         own = spans_of(name, lines)
-        spans.extend(shifted(own, above) if above else own)
+        spans.extend(shifted(own, line_offset) if line_offset else own)
         texts.append("\n".join(lines.lines))
-        above += len(lines.lines) + 2
+        line_offset += len(lines.lines) + 2
     return Rendered("\n\n\n".join(texts), tuple(spans))

@@ -1,7 +1,7 @@
-"""The words of the text format as Python names, for functions written in a notebook cell.
+"""The keywords of the text format as Python names, for functions in notebook cells.
 
-``from tilewright.ir.script.vocabulary import *`` makes a cell's text ordinary Python for an
-editor. The words mean something to the parser alone: a function under ``@prim_func`` is read from
+``from tilewright.ir.script.vocabulary import *`` lets editors and linters resolve all names of a
+program. Only the parser interprets the keywords: a function under ``@prim_func`` is parsed from
 its source and never called.
 
 Examples
@@ -12,30 +12,35 @@ Buffer
 >>> exp(1.0)
 Traceback (most recent call last):
     ...
-tilewright.ir.script.errors.OutsideFunctionError: 'exp' is a word of the text format
-  it means something inside a function under @prim_func or @graph_func
+tilewright.ir.script.errors.OutsideFunctionError: ...'exp' was called outside of ...
+  use it inside a function decorated with @prim_func or @graph_func
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from ...target.target import Target
 from ..dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from ..symbolic import Var, ceildiv, select, var
-from ..target import Target
 from .decorators import graph_func, module, prim_func
 from .words import Annotation, Word
 
 
 def symbols(names: str, **options: int | None) -> Any:
-    """Make symbols for the shapes of functions below.
+    """Create symbols for the shapes of functions.
 
     Parameters
     ----------
     names : str
-        Names between blanks. One name gives a symbol, several a tuple.
+        Names separated by spaces or commas.
     **options : int
-        ``lower`` and ``upper``, both included, and ``multiple_of``.
+        ``lower`` and ``upper``, both inclusive, and ``multiple_of``.
+
+    Returns
+    -------
+    Var or tuple of Var
+        A symbol for one name, a tuple for several.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What stands for a word of the text format in Python."""
+"""Python objects that represent keywords of the text format."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from .errors import OutsideFunctionError
 
 
 class Word:
-    """A word that only the parser understands."""
+    """A keyword that only the parser interprets."""
 
     def __init__(self, name: str) -> None:
-        """Know the name."""
+        """Store the name."""
         self.name = name
 
     def __call__(self, *_: Any, **__: Any) -> Any:
-        """Refuse: the functions that use words are read, not run."""
+        """Raise an error: functions that use keywords are parsed, never executed."""
         raise OutsideFunctionError(
-            f"{self.name!r} is a word of the text format",
-            hint="it means something inside a function under @prim_func or @graph_func",
+            f"{self.name!r} was called outside of a decorated function; it is a keyword of the "
+            "text format",
+            hint="use it inside a function decorated with @prim_func or @graph_func",
         )
 
     def __repr__(self) -> str:
@@ -26,11 +27,11 @@ class Word:
 
 
 class Annotation(Word):
-    """A word that annotates parameters; Python evaluates annotations when it defines a function."""
+    """A keyword for annotations, which Python evaluates when it defines a function."""
 
     def __getitem__(self, _: Any) -> Any:
         return self
 
     def __call__(self, *_: Any, **__: Any) -> Any:
-        """Accept any arguments, as ``[...]`` does."""
+        """Accept any arguments, like ``[...]``."""
         return self

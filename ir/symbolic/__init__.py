@@ -1,6 +1,6 @@
-"""Integers known only at run time: terms, rules, bounds, facts and proofs.
+"""Symbolic integers: terms, rewrite rules, bounds, facts and proofs.
 
-Terms are built with ordinary operators and are simplified and interned as they are built.
+Python operators build terms; construction simplifies and interns them.
 
 Example
 -------
@@ -11,7 +11,7 @@ n
 """
 
 from .algebra import latex, solve_for, to_sympy
-from .base import Bool, Expr, SymInt, Term
+from .base import Bool, Expr, SymInt, Term, Var
 from .build import as_expr, ceildiv, clear_caches, const_value, product, total, var
 from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import (
@@ -29,11 +29,11 @@ from .errors import (
 from .facts import Discharge, Fact, Facts, Origin
 from .linear import LinearForm, linear_form
 from .parse import parse_expr
-from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
+from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or, conjuncts
 from .proof.answer import Proof, Proved, Refuted, Unknown
 from .prove import bounds, congruence, is_proved, prove, simplify
-from .ranges import Interval
-from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
+from .ranges import Bounds
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select
 from .text import to_text
 from .traverse import evaluate, free_vars, postorder, substitute
 
@@ -44,6 +44,7 @@ __all__ = [
     "And",
     "Bool",
     "BoolConst",
+    "Bounds",
     "Cmp",
     "Const",
     "ContradictoryFactsError",
@@ -53,7 +54,6 @@ __all__ = [
     "Fact",
     "Facts",
     "FloorDiv",
-    "Interval",
     "InvalidSymbolError",
     "Le",
     "LinearForm",
@@ -88,6 +88,7 @@ __all__ = [
     "ceildiv",
     "clear_caches",
     "congruence",
+    "conjuncts",
     "const_value",
     "eq",
     "evaluate",

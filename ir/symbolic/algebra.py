@@ -1,19 +1,19 @@
-"""The edge to sympy: formulas for people, and solving for a symbol. Never on a hot path."""
+"""Conversion to sympy, for LaTeX output and for solving equations; slow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .base import Bool, Expr, Term
+from .base import Bool, Expr, Term, Var
 from .errors import UnsolvableEquationError
 from .predicates import And, BoolConst, Cmp, Eq, Or
-from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, factors_of, linear_terms
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, factors_of, linear_terms
 from .traverse import postorder
 
 
 def to_sympy(e: Expr | Bool) -> tuple[Any, Mapping[Var, Any]]:
-    """Write a term as a sympy expression, with the sympy symbol of each symbol.
+    """Convert a term to a sympy expression; return it with the sympy symbol of each symbol.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def _condition(term: Term, done: Mapping[Term, Any]) -> Any:
 
 
 def _side(e: Expr, done: Mapping[Term, Any]) -> Any:
-    """One side of a comparison, of which the terms are written."""
+    """Return a side of a comparison as a sympy expression."""
     import sympy
 
     terms, constant = linear_terms(e)
@@ -88,7 +88,7 @@ def _side(e: Expr, done: Mapping[Term, Any]) -> Any:
 
 
 def latex(e: Expr | Bool) -> str:
-    r"""Write a term as LaTeX, for the user interface.
+    r"""Return a term as LaTeX, for the user interface.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def solve_for(equation: Bool, symbol: Var) -> Expr:
     equation : Bool
         An `Eq`.
     symbol : Var
-        The symbol to express by the others.
+        The symbol to solve for.
 
     Raises
     ------
     UnsolvableEquationError
-        The condition is no equation, or the symbol is not determined by it as an integer term.
+        If the condition is not an equation, or has no unique solution as an integer term.
 
     Examples
     --------
@@ -129,28 +129,31 @@ def solve_for(equation: Bool, symbol: Var) -> Expr:
     if not isinstance(equation, Eq):
         raise _unsolvable(equation, symbol, "it is not an equation")
     atoms = _atoms(equation.delta)
-    tangled = next((a for a in atoms if symbol in a.free and a is not symbol), None)
-    if symbol not in atoms or tangled is not None:
-        reason = "the symbol does not occur" if tangled is None else f"it occurs inside '{tangled}'"
+    nested = next((a for a in atoms if symbol in a.free and a is not symbol), None)
+    if symbol not in atoms or nested is not None:
+        reason = "the symbol does not occur" if nested is None else f"it occurs inside '{nested}'"
         raise _unsolvable(equation, symbol, reason)
     unknowns = {atom: sympy.Dummy(f"a{i}", integer=True) for i, atom in enumerate(atoms)}
     polynomial = _polynomial(equation.delta, unknowns)
     solutions: list[Any] = sympy.solve(polynomial, unknowns[symbol])
     if len(solutions) != 1 or not solutions[0].is_rational_function(*unknowns.values()):
-        raise _unsolvable(equation, symbol, f"it has {len(solutions)} solutions")
+        count = len(solutions)
+        several = f"it has {count} solutions, expected 1"
+        irrational = "its solution is not a quotient of polynomials"
+        raise _unsolvable(equation, symbol, irrational if count == 1 else several)
     numerator, denominator = sympy.fraction(sympy.together(solutions[0]))
     return _term(numerator, unknowns) // _term(denominator, unknowns)
 
 
 def _unsolvable(equation: Bool, symbol: Var, reason: str) -> UnsolvableEquationError:
     return UnsolvableEquationError(
-        f"'{equation}' cannot be solved for '{symbol.name}': {reason}",
-        hint="only equations between sums of products with one solution can be solved",
+        f"cannot solve '{equation}' for '{symbol.name}': {reason}",
+        hint="pass an equation between sums of products that has one solution",
     )
 
 
 def _atoms(e: Expr) -> list[Expr]:
-    """The factors of all terms, in order."""
+    """Return the distinct factors of all terms, in order."""
     factors = [f for term, _ in linear_terms(e)[0] for f in factors_of(term)]
     return sorted(set(factors), key=lambda f: f.order)
 
@@ -164,7 +167,7 @@ def _polynomial(e: Expr, unknowns: Mapping[Expr, Any]) -> Any:
 
 
 def _term(polynomial: Any, unknowns: Mapping[Expr, Any]) -> Expr:
-    """Read a polynomial with integer coefficients back."""
+    """Convert a sympy polynomial with integer coefficients to a term."""
     import sympy
 
     atoms = list(unknowns)

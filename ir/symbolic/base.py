@@ -1,40 +1,39 @@
-"""What all terms share: identity, order, operators, and what is known of a value.
+"""Base classes of terms: identity, order, operators, value ranges.
 
 Terms are immutable and interned: two terms with the same normal form are the same object, so
-``==`` is identity and hashing is free. They are built by operators and by the functions of
-`build` and `conditions`, which simplify; the classes are for ``match``. Each integer term carries
-what is known of it for all values of its symbols: a constant interval and a congruence.
+``==`` is identity and hashing is cheap. Operators and the functions of `build` and `conditions`
+create and simplify terms; the classes are for ``match``. Each integer term stores a constant
+interval and a congruence that hold for all values of its symbols.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .errors import UndecidedConditionError
 
-if TYPE_CHECKING:
-    from .terms import Var
-
 Order: TypeAlias = tuple[int, ...]
-"""Place in sorted listings: a number of the structure, then the serials of its symbols."""
+"""A sort key: a hash of the structure, then the serials of the symbols."""
 
-Known: TypeAlias = tuple[int | None, int | None, int, int]
+ValueRange: TypeAlias = tuple[int | None, int | None, int, int]
 """Lower bound, upper bound, modulus, remainder: ``value % modulus == remainder``.
 
-Modulus 1 says nothing; modulus 0 means that the value *is* the remainder.
+Modulus 1 means no congruence; modulus 0 means that the value *is* the remainder.
 """
 
 _NO_SYMBOLS: frozenset[Var] = frozenset()
+_SERIALS = count(1)
 _COMPOUND_ORDER = 1 << 62
 _ORDER_MASK = _COMPOUND_ORDER - 1
 
 
 class Algebra:
-    """What the operators of terms call; `build` and `text` fill it in when they are imported.
+    """Implementations of the operators of terms; set by `build`, `conditions` and `text`.
 
-    It turns the dependency round: rules and builders use operators, so the classes that have the
-    operators cannot import them.
+    The indirection breaks an import cycle: rules and constructors use operators, so the classes
+    that define the operators cannot import the constructors.
     """
 
     __slots__ = (
@@ -76,12 +75,12 @@ ALGEBRA: Final = Algebra()
 
 
 def structural_order(parts: Iterable[Order], *numbers: int) -> Order:
-    """Place of a compound term in every sorted listing: above all symbols, same in every run.
+    """Return the sort key of a compound term: greater than all symbols, equal in every run.
 
-    The number stands for everything but which symbols occur: the kind, ``numbers`` (none
-    negative), the parts, and where one symbol occurs several times. The serials follow in order of
-    first occurrence. So places compare alike wherever symbols were made in the same order, however
-    many others were made before or between; a number of the serials themselves would not.
+    The first number is a hash of all but the identity of the symbols: the class, ``numbers``
+    (non-negative), the parts, and the positions of repeated symbols. The serials follow in order
+    of first occurrence. So the order depends only on the order in which symbols were created, not
+    on how many other symbols were created; a hash of the serials would not have this property.
     """
     symbols: Order = ()
     for part in parts:
@@ -96,12 +95,12 @@ def structural_order(parts: Iterable[Order], *numbers: int) -> Order:
 
 
 def unsigned(number: int) -> int:
-    """Fold the sign into the lowest bit: ``hash(-1) == hash(-2)`` must not tie two orders."""
+    """Encode the sign in the lowest bit, because ``hash(-1) == hash(-2)``."""
     return 2 * number if number >= 0 else -2 * number - 1
 
 
 def union_of_symbols(terms: tuple[Term, ...]) -> frozenset[Var]:
-    """The symbols that occur in any of the terms."""
+    """Return the symbols that occur in any of the terms."""
     union = _NO_SYMBOLS
     for term in terms:
         symbols = term.free
@@ -118,7 +117,7 @@ class Term:
     _free: frozenset[Var]
 
     def __init__(self, order: Order, children: tuple[Term, ...]) -> None:
-        """Keep the place in sorted listings and the union of the children's symbols."""
+        """Store the sort key and the union of the children's symbols."""
         self.order = order
         self._free = union_of_symbols(children)
 
@@ -129,7 +128,7 @@ class Term:
 
     @property
     def children(self) -> tuple[Term, ...]:
-        """The terms this one is built from, left to right."""
+        """The direct subterms, left to right."""
         return ()
 
     def __repr__(self) -> str:
@@ -143,27 +142,29 @@ class Term:
 
 
 class Expr(Term):
-    """An integer known only at run time.
+    """An integer term.
 
-    ``joins`` tells that a rule for sums may have something to say where the term is a summand.
+    ``has_sum_rules`` is true if rules for sums can match this term as a summand.
     """
 
     __slots__ = ("lower", "modulus", "remainder", "upper")
-    joins: bool = False
+    has_sum_rules: bool = False
     lower: Final[int | None]
     upper: Final[int | None]
     modulus: Final[int]
     remainder: Final[int]
 
-    def __init__(self, known: Known, order: Order = (), children: tuple[Term, ...] = ()) -> None:
-        """Keep what is known of the value; a sum finds its order and symbols later by itself."""
-        self.lower, self.upper, self.modulus, self.remainder = known
-        if order:  # as the base class does; terms are made too often for one call more
+    def __init__(
+        self, value_range: ValueRange, order: Order = (), children: tuple[Term, ...] = ()
+    ) -> None:
+        """Store the value range; a sum computes its order and symbols lazily."""
+        self.lower, self.upper, self.modulus, self.remainder = value_range
+        if order:  # like the base class, without the cost of a call
             self.order = order
             self._free = union_of_symbols(children)
 
     if TYPE_CHECKING:
-        # Identity, inherited from object, but a constant also equals the Python integer.
+        # Identity, inherited from object; a constant also equals the Python integer.
         def __eq__(self, other: object) -> bool: ...
         def __hash__(self) -> int: ...
 
@@ -244,6 +245,32 @@ class Expr(Term):
         return ALGEBRA.less_equal(other, self)
 
 
+class Var(Expr):
+    """A symbol; symbols of equal name are different.
+
+    ``lower`` and ``upper`` are the declared constant bounds (inclusive); ``multiple_of`` divides
+    its value.
+    """
+
+    __slots__ = ("multiple_of", "name", "serial")
+    __match_args__ = ("name", "lower", "upper", "multiple_of")
+    name: Final[str]
+    multiple_of: Final[int]
+    serial: Final[int]
+
+    def __init__(self, name: str, value_range: ValueRange) -> None:
+        """Create a symbol; use `var`, which checks its parameters."""
+        self.name = name
+        self.multiple_of = value_range[2] or 1
+        self.serial = next(_SERIALS)
+        super().__init__(value_range, (0, self.serial), ())
+
+    @property
+    def free(self) -> frozenset[Var]:
+        """The symbol itself; storing it would create a reference cycle."""
+        return frozenset((self,))
+
+
 class Bool(Term):
     """A condition on symbolic integers."""
 
@@ -260,13 +287,14 @@ class Bool(Term):
 
     def __bool__(self) -> bool:
         raise UndecidedConditionError(
-            f"'{self}' is true for some values of its symbols and may be false for others",
-            hint="ask prove(condition, facts), or build a new condition with &, | and ~",
+            f"the value of '{self}' depends on its symbols, so it cannot be used as a Python bool",
+            hint="call prove(condition, facts), or combine conditions with &, | and ~",
         )
 
 
-# Not spelled out at the uses: a type checker knows that callers obey, the interpreter does not.
-# An object, not text: the fields of schedule steps are read at run time.
+# `isinstance` uses these tuples, because type checkers report explicit types as unnecessary.
+# SymInt is an object rather than a string because fields of schedule steps are resolved at run
+# time.
 SymInt: TypeAlias = Expr | int
 OPERANDS: tuple[type, ...] = (Expr, int)
 INTEGER: tuple[type, ...] = (int,)

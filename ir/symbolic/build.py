@@ -1,7 +1,7 @@
-"""The constructors of integer terms: they normalise, ask the rules, and intern.
+"""Constructors of integer terms: they normalize, apply the rewrite rules, and intern.
 
-Results of the operators are remembered in bounded tables, so that building the same index twice
-costs a dictionary lookup.
+Results of operators are cached in bounded tables, so that building the same index twice costs one
+dictionary lookup.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
 
 from . import ranges
-from .base import ALGEBRA, INTEGER, Expr, Known, Order, SymInt
+from .base import ALGEBRA, INTEGER, Expr, Order, SymInt, ValueRange, Var
 from .errors import InvalidSymbolError, NotAnIntegerError
 from .intern import InternTable
 from .rule import PLAIN
 from .rules.division import DIVISION
 from .rules.modulo import MODULO
 from .rules.sums import SUMS
-from .terms import Add, Const, FloorDiv, Mod, Mul, Var, factors_of, linear_terms
+from .terms import Add, Const, FloorDiv, Mod, Mul, factors_of, linear_terms
 
 _CACHE_LIMIT = 1 << 15
 _EXPANSION_LIMIT = 128
@@ -33,14 +33,14 @@ _caches: list[Cache] = []
 
 
 def new_cache() -> Cache:
-    """A table of remembered results that `clear_caches` knows."""
+    """Return a new cache of results that `clear_caches` clears."""
     cache: Cache = {}
     _caches.append(cache)
     return cache
 
 
 def remember(cache: Cache, key: object, result: Expr) -> Expr:
-    """Keep a result; a full table starts afresh, so memory stays bounded."""
+    """Store a result in a cache and return it; a full cache is cleared first."""
     if len(cache) >= _CACHE_LIMIT:
         cache.clear()
     cache[key] = result
@@ -48,7 +48,7 @@ def remember(cache: Cache, key: object, result: Expr) -> Expr:
 
 
 def clear_caches() -> None:
-    """Forget all remembered results. Terms that somebody holds stay interned."""
+    """Clear all caches of results. Referenced terms stay interned."""
     for cache in _caches:
         cache.clear()
 
@@ -61,7 +61,7 @@ _modulo_cache = new_cache()
 
 
 def as_expr(x: SymInt) -> Expr:
-    """Accept a Python integer wherever a term is meant.
+    """Convert a Python integer to a term; return terms unchanged.
 
     Examples
     --------
@@ -73,13 +73,13 @@ def as_expr(x: SymInt) -> Expr:
     if isinstance(x, INTEGER):
         return Const(x)
     raise NotAnIntegerError(
-        f"{x!r} of type {type(x).__name__} is not a symbolic integer",
+        f"expected a symbolic integer, got {x!r} of type {type(x).__name__}",
         hint="pass an int or a symbolic expression",
     )
 
 
 def const_value(e: SymInt) -> int | None:
-    """The value of a constant term, None if the term has symbols.
+    """Return the value of a constant term; None if the term has symbols.
 
     Examples
     --------
@@ -94,21 +94,21 @@ def const_value(e: SymInt) -> int | None:
 def var(
     name: str, *, lower: int | None = None, upper: int | None = None, multiple_of: int = 1
 ) -> Var:
-    """Mint a fresh symbol; two symbols of one name are different.
+    """Create a symbol; two symbols of equal name are different.
 
     Parameters
     ----------
     name : str
-        How it prints. No other meaning.
+        The name for printing.
     lower, upper : int, optional
-        Bounds of its value, both included.
+        The bounds of its value, both inclusive.
     multiple_of : int
-        Divides every value it takes.
+        A divisor of its value.
 
     Raises
     ------
     InvalidSymbolError
-        No integer satisfies the declaration.
+        If no integer satisfies the declaration.
 
     Examples
     --------
@@ -118,25 +118,30 @@ def var(
     """
     if multiple_of < 1:
         raise InvalidSymbolError(
-            f"symbol {name!r} is declared a multiple of {multiple_of}",
-            hint="multiple_of is a positive integer; 1 says nothing",
+            f"expected a positive multiple_of for symbol {name!r}, got {multiple_of}",
+            hint="use multiple_of=1 for a symbol without this constraint",
         )
-    known = ranges.known_of_symbol(lower, upper, multiple_of)
-    if known[0] is not None and known[1] is not None and known[0] > known[1]:
+    value_range = ranges.range_of_symbol(lower, upper, multiple_of)
+    if (
+        value_range[0] is not None
+        and value_range[1] is not None
+        and value_range[0] > value_range[1]
+    ):
         raise InvalidSymbolError(
-            f"symbol {name!r} has no value: [{lower}, {upper}] holds no multiple of {multiple_of}",
-            hint="lower and upper are both included",
+            f"symbol {name!r} has no valid value: no integer satisfies lower={lower}, "
+            f"upper={upper}, multiple_of={multiple_of}",
+            hint="lower and upper are inclusive; lower must not exceed upper",
         )
-    return Var(name, known)
+    return Var(name, value_range)
 
 
-def known_of(e: Expr) -> Known:
-    """What a term carries, as one tuple."""
+def value_range_of(e: Expr) -> ValueRange:
+    """Return the value range that a term stores."""
     return e.lower, e.upper, e.modulus, e.remainder
 
 
 def sum_of(terms: Mapping[Expr, int], constant: int) -> Expr:
-    """Build ``sum(coefficient * term) + constant`` from distinct products, no coefficient zero."""
+    """Build ``sum(coefficient * term) + constant`` from distinct products; no zero coefficients."""
     if not terms:
         return Const(constant)
     if constant == 0 and len(terms) == 1:
@@ -149,7 +154,7 @@ def sum_of(terms: Mapping[Expr, int], constant: int) -> Expr:
 
 def _new_sum(key: Hashable, terms: Mapping[Expr, int], constant: int) -> Expr:
     for term in terms:
-        if term.joins:
+        if term.has_sum_rules:
             for rule in SUMS:
                 result = rule.apply(terms, constant)
                 if result is not None:
@@ -157,12 +162,12 @@ def _new_sum(key: Hashable, terms: Mapping[Expr, int], constant: int) -> Expr:
             break
     ordered = tuple(sorted(terms.items(), key=_first_order) if len(terms) > 1 else terms.items())
     parts = [((e.lower, e.upper, e.modulus, e.remainder), c) for e, c in ordered]
-    known = ranges.known_of_sum(parts, constant)
-    return _sums.add(key, Add(ordered, constant, known))
+    value_range = ranges.range_of_sum(parts, constant)
+    return _sums.add(key, Add(ordered, constant, value_range))
 
 
 def weighted_sum(parts: Iterable[tuple[Expr, int]], constant: int) -> Expr:
-    """Build ``sum(coefficient * part) + constant`` from any terms, in one go."""
+    """Build ``sum(coefficient * part) + constant`` from arbitrary terms."""
     merged: dict[Expr, int] = {}
     for part, weight in parts:
         terms, inner = linear_terms(part)
@@ -177,7 +182,7 @@ def _first_order(item: tuple[Expr, int]) -> Order:
 
 
 def _merge(a: SymInt, b: SymInt, sign: int) -> Expr:
-    """``a + sign * b``."""
+    """Return ``a + sign * b``."""
     terms_a, constant_a = linear_terms(a) if isinstance(a, Expr) else ((), a)
     terms_b, constant_b = linear_terms(b) if isinstance(b, Expr) else ((), b)
     merged = dict(terms_a)
@@ -191,21 +196,21 @@ def _merge(a: SymInt, b: SymInt, sign: int) -> Expr:
 
 
 def add(a: SymInt, b: SymInt) -> Expr:
-    """``a + b``."""
+    """Return ``a + b``."""
     key = (a, b)
     found = _add_cache.get(key)
     return found if found is not None else remember(_add_cache, key, _merge(a, b, 1))
 
 
 def subtract(a: SymInt, b: SymInt) -> Expr:
-    """``a - b``."""
+    """Return ``a - b``."""
     key = (a, b)
     found = _subtract_cache.get(key)
     return found if found is not None else remember(_subtract_cache, key, _merge(a, b, -1))
 
 
 def multiply(a: SymInt, b: SymInt) -> Expr:
-    """``a * b``, expanded unless that makes very many terms."""
+    """Return ``a * b``, expanded unless that creates too many terms."""
     key = (a, b)
     found = _multiply_cache.get(key)
     if found is not None:
@@ -238,7 +243,7 @@ def _expand(a: Expr, b: Expr) -> Expr:
 
 
 def _parts(e: Expr) -> list[tuple[tuple[Expr, ...], int]]:
-    """The summands of a term, each as factors and coefficient; a constant has no factors."""
+    """Return the summands of a term as (factors, coefficient); a constant has no factors."""
     terms, constant = linear_terms(e)
     parts = [(factors_of(term), c) for term, c in terms]
     if constant:
@@ -263,22 +268,22 @@ def _product(factors: Iterable[Expr]) -> Expr:
     for factor in ordered:
         powers[factor] = powers.get(factor, 0) + 1
     key = frozenset(powers.items())
-    return _products.get(key) or _products.add(key, Mul(ordered, _known_of_powers(powers)))
+    return _products.get(key) or _products.add(key, Mul(ordered, _range_of_powers(powers)))
 
 
-def _known_of_powers(powers: Mapping[Expr, int]) -> Known:
-    known: Known = (1, 1, 0, 1)
+def _range_of_powers(powers: Mapping[Expr, int]) -> ValueRange:
+    value_range: ValueRange = (1, 1, 0, 1)
     for factor, power in powers.items():
-        base = known_of(factor)
+        base = value_range_of(factor)
         for _ in range(power // 2):
-            known = ranges.known_of_square(base, known)
+            value_range = ranges.range_of_square(base, value_range)
         if power % 2:
-            known = ranges.known_of_product(base, known)
-    return known
+            value_range = ranges.range_of_product(base, value_range)
+    return value_range
 
 
 def floordiv(a: SymInt, d: SymInt) -> Expr:
-    """``a // d``, rounded towards minus infinity."""
+    """Return ``a // d``, rounded toward minus infinity."""
     key = (a, d)
     found = _floordiv_cache.get(key)
     return (
@@ -305,18 +310,18 @@ def _floordiv(a: Expr, d: Expr) -> Expr:
 
 
 def _quotient(a: Expr, d: Expr) -> Expr:
-    known = ranges.known_of_floordiv(known_of(a), known_of(d))
-    return decided(known, d) or _quotients.add((a, d), FloorDiv(a, d, known))
+    value_range = ranges.range_of_floordiv(value_range_of(a), value_range_of(d))
+    return decided(value_range, d) or _quotients.add((a, d), FloorDiv(a, d, value_range))
 
 
-def decided(known: Known, d: Expr | None = None) -> Const | None:
-    """The constant that a term is, if its bounds meet. Division by zero stays what it is."""
+def decided(value_range: ValueRange, d: Expr | None = None) -> Const | None:
+    """Return the constant if the range contains one value; None for a division by zero."""
     never = isinstance(d, Const) and d.value == 0
-    return Const(known[3]) if known[2] == 0 and not never else None
+    return Const(value_range[3]) if value_range[2] == 0 and not never else None
 
 
 def modulo(a: SymInt, d: SymInt) -> Expr:
-    """``a % d``, with the sign of the divisor."""
+    """Return ``a % d``, with the sign of the divisor."""
     key = (a, d)
     found = _modulo_cache.get(key)
     return (
@@ -343,12 +348,12 @@ def _modulo(a: Expr, d: Expr) -> Expr:
 
 
 def _remainder(a: Expr, d: Expr) -> Expr:
-    known = ranges.known_of_mod(known_of(a), known_of(d))
-    return decided(known, d) or _remainders.add((a, d), Mod(a, d, known))
+    value_range = ranges.range_of_mod(value_range_of(a), value_range_of(d))
+    return decided(value_range, d) or _remainders.add((a, d), Mod(a, d, value_range))
 
 
 def ceildiv(a: SymInt, d: SymInt) -> Expr:
-    """Divide and round up.
+    """Return ``a / d`` rounded up.
 
     Examples
     --------
@@ -365,7 +370,7 @@ def ceildiv(a: SymInt, d: SymInt) -> Expr:
 
 
 def product(xs: Iterable[SymInt]) -> Expr:
-    """Multiply all; the empty product is 1.
+    """Return the product of all terms; the empty product is 1.
 
     Examples
     --------
@@ -380,7 +385,7 @@ def product(xs: Iterable[SymInt]) -> Expr:
 
 
 def total(xs: Iterable[SymInt]) -> Expr:
-    """Add up all; the empty sum is 0.
+    """Return the sum of all terms; the empty sum is 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The constructors of conditions, of choices by order and of choices by condition."""
+"""Constructors of conditions, minima, maxima and selects."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from functools import reduce
 from operator import attrgetter
 
 from . import ranges
-from .base import ALGEBRA, Bool, Expr, Known, SymInt
-from .build import as_expr, decided, known_of
+from .base import ALGEBRA, Bool, Expr, SymInt, ValueRange
+from .build import as_expr, decided, value_range_of
 from .errors import NotAConditionError, NotAnIntegerError
 from .intern import InternTable
 from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
 from .rule import PLAIN, Knowledge
-from .rules.choices import GREATEST, LEAST, SELECTION, PairRule
+from .rules.choices import MAXIMUM, MINIMUM, SELECTION, PairRule
 from .rules.comparison import EQUALITY, ORDER, ComparisonRule
-from .rules.logic import BOTH, EITHER, LogicRule
+from .rules.logic import CONJUNCTION, DISJUNCTION, LogicRule
 from .terms import Max, Min, Select, linear_terms
 
 _by_order = attrgetter("order")
@@ -29,13 +29,13 @@ _greatest: InternTable[Expr] = InternTable()
 _choices: InternTable[Select] = InternTable()
 
 
-def normalise(e: Expr, rules: tuple[ComparisonRule, ...], know: Knowledge) -> Expr | bool:
-    """Apply rules to a comparison with zero until none fits."""
+def normalize(e: Expr, rules: tuple[ComparisonRule, ...], knowledge: Knowledge) -> Expr | bool:
+    """Apply rules to a comparison with zero until none matches."""
     again = True
     while again:
         again = False
         for rule in rules:
-            found = rule.apply(e, know)
+            found = rule.apply(e, knowledge)
             if isinstance(found, bool):
                 return found
             if found is not None:
@@ -44,12 +44,12 @@ def normalise(e: Expr, rules: tuple[ComparisonRule, ...], know: Knowledge) -> Ex
     return e
 
 
-def order_of(e: Expr, know: Knowledge = PLAIN) -> Bool:
-    """``e <= 0``."""
-    present = _orders.get(e) if know is PLAIN else None
+def order_of(e: Expr, knowledge: Knowledge = PLAIN) -> Bool:
+    """Return the condition ``e <= 0``."""
+    present = _orders.get(e) if knowledge is PLAIN else None
     if present is not None:
         return present
-    normal = normalise(e, ORDER, know)
+    normal = normalize(e, ORDER, knowledge)
     if isinstance(normal, bool):
         return BoolConst(normal)
     kind = Lt if _strict(normal) else Le
@@ -58,18 +58,18 @@ def order_of(e: Expr, know: Knowledge = PLAIN) -> Bool:
 
 
 def _strict(delta: Expr) -> bool:
-    """Whether ``<`` reads better than ``<=``.
+    """Return whether to print ``<`` rather than ``<=``.
 
-    Against a constant, the even one of two possible bounds: ``i < 8``, ``n <= 64``, ``0 < n``.
+    ``i < 8`` equals ``i <= 7``: of these two forms, the one with the even constant is printed.
     """
     terms, constant = linear_terms(delta)
     signs = {c > 0 for _, c in terms}
     return constant == 1 if len(signs) == 2 else constant % 2 == 1
 
 
-def equality_of(e: Expr, know: Knowledge = PLAIN) -> Bool:
-    """``e == 0``."""
-    normal = normalise(e, EQUALITY, know)
+def equality_of(e: Expr, knowledge: Knowledge = PLAIN) -> Bool:
+    """Return the condition ``e == 0``."""
+    normal = normalize(e, EQUALITY, knowledge)
     if isinstance(normal, bool):
         return BoolConst(normal)
     found = _equalities.get(normal)
@@ -77,17 +77,17 @@ def equality_of(e: Expr, know: Knowledge = PLAIN) -> Bool:
 
 
 def less_equal(a: SymInt, b: SymInt) -> Bool:
-    """``a <= b``."""
+    """Return the condition ``a <= b``."""
     return order_of(as_expr(a) - b)
 
 
 def less(a: SymInt, b: SymInt) -> Bool:
-    """``a < b``."""
+    """Return the condition ``a < b``."""
     return order_of(as_expr(a) - b + 1)
 
 
 def eq(a: SymInt, b: SymInt) -> Bool:
-    """The condition that two integers are equal; ``==`` compares terms, not values.
+    """Return the condition that two integers are equal; ``==`` compares terms, not values.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def eq(a: SymInt, b: SymInt) -> Bool:
 
 
 def ne(a: SymInt, b: SymInt) -> Bool:
-    """The condition that two integers differ.
+    """Return the condition that two integers differ.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def ne(a: SymInt, b: SymInt) -> Bool:
 
 
 def negate(p: Bool) -> Bool:
-    """The opposite condition, pushed down to the comparisons.
+    """Return the negated condition, with negation pushed down to the comparisons.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _inequality(delta: Expr) -> Bool:
 
 
 def as_condition(p: object) -> Bool:
-    """Check that something is a condition; ``a == b`` is a Python bool, a frequent slip.
+    """Check that a value is a condition; ``a == b`` is a Python bool, a frequent mistake.
 
     Examples
     --------
@@ -154,13 +154,13 @@ def as_condition(p: object) -> Bool:
     if isinstance(p, Bool):
         return p
     raise NotAConditionError(
-        f"{p!r} of type {type(p).__name__} is not a symbolic condition",
+        f"expected a symbolic condition, got {p!r} of type {type(p).__name__}",
         hint="build one with <, <=, eq(a, b), ne(a, b), all_of or any_of; == compares terms",
     )
 
 
 def all_of(*ps: Bool) -> Bool:
-    """The condition that all hold; TRUE if there are none.
+    """Return the conjunction of conditions; TRUE if there are none.
 
     Examples
     --------
@@ -169,11 +169,11 @@ def all_of(*ps: Bool) -> Bool:
     >>> all_of(n < 8, n < 16)
     n < 8
     """
-    return _connect(ps, And, FALSE, BOTH, _conjunctions)
+    return _connect(ps, And, FALSE, CONJUNCTION, _conjunctions)
 
 
 def any_of(*ps: Bool) -> Bool:
-    """The condition that at least one holds; FALSE if there are none.
+    """Return the disjunction of conditions; FALSE if there are none.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def any_of(*ps: Bool) -> Bool:
     >>> any_of(n < 8, 8 <= n)
     True
     """
-    return _connect(ps, Or, TRUE, EITHER, _disjunctions)
+    return _connect(ps, Or, TRUE, DISJUNCTION, _disjunctions)
 
 
 def _connect(
@@ -192,7 +192,7 @@ def _connect(
     rules: tuple[LogicRule, ...],
     table: InternTable[Bool],
 ) -> Bool:
-    """Flatten, drop repetitions, let the rules look at each pair."""
+    """Build a conjunction or disjunction: flatten, remove duplicates, apply rules to each pair."""
     kept: list[Bool] = []
     pending = [as_condition(p) for p in ps][::-1]
     while pending:
@@ -211,7 +211,7 @@ def _connect(
 
 
 def _insert(p: Bool, kept: list[Bool], pending: list[Bool], rules: tuple[LogicRule, ...]) -> None:
-    """Keep a condition, or replace it and the one it meets by what a rule makes of them."""
+    """Add a condition, or replace a pair that matches a rule by its replacement."""
     for i, q in enumerate(kept):
         for rule in rules:
             found = rule.apply(p, q)
@@ -223,7 +223,7 @@ def _insert(p: Bool, kept: list[Bool], pending: list[Bool], rules: tuple[LogicRu
 
 
 def minimum(*xs: SymInt) -> Expr:
-    """The least of at least one integer.
+    """Return the minimum of at least one integer.
 
     Examples
     --------
@@ -231,11 +231,11 @@ def minimum(*xs: SymInt) -> Expr:
     >>> minimum(var("n", upper=64), 100)
     n
     """
-    return choose(xs, Min, LEAST, PLAIN)
+    return choose(xs, Min, MINIMUM, PLAIN)
 
 
 def maximum(*xs: SymInt) -> Expr:
-    """The greatest of at least one integer.
+    """Return the maximum of at least one integer.
 
     Examples
     --------
@@ -243,48 +243,51 @@ def maximum(*xs: SymInt) -> Expr:
     >>> maximum(var("n"), 0)
     max(0, n)
     """
-    return choose(xs, Max, GREATEST, PLAIN)
+    return choose(xs, Max, MAXIMUM, PLAIN)
 
 
 def choose(
     xs: Iterable[SymInt],
     kind: type[Min | Max],
     rules: tuple[PairRule, ...],
-    know: Knowledge,
+    knowledge: Knowledge,
 ) -> Expr:
-    """Flatten, then let the rules drop what another argument makes superfluous."""
+    """Build a minimum or maximum: flatten, then remove redundant arguments by rules."""
     kept: list[Expr] = []
     pending = [as_expr(x) for x in xs][::-1]
     if not pending:
         raise NotAnIntegerError(
-            "the least or greatest of nothing was asked for", hint="pass a value"
+            "expected at least one integer, got none",
+            hint="pass at least one argument to minimum or maximum",
         )
     while pending:
         x = pending.pop()
         if isinstance(x, kind):
             pending.extend(reversed(x.args))
         elif x not in kept:
-            _compete(x, kept, rules, know)
+            _keep_unless_redundant(x, kept, rules, knowledge)
     if len(kept) == 1:
         return kept[0]
     return _extremum(kind, tuple(sorted(kept, key=_by_order)))
 
 
-def _compete(x: Expr, kept: list[Expr], rules: tuple[PairRule, ...], know: Knowledge) -> None:
+def _keep_unless_redundant(
+    x: Expr, kept: list[Expr], rules: tuple[PairRule, ...], knowledge: Knowledge
+) -> None:
     for i, y in enumerate(kept):
-        winner = _winner(x, y, rules, know)
+        winner = _winner(x, y, rules, knowledge)
         if winner is y:
             return
         if winner is x:
             del kept[i]
-            _compete(x, kept, rules, know)
+            _keep_unless_redundant(x, kept, rules, knowledge)
             return
     kept.append(x)
 
 
-def _winner(x: Expr, y: Expr, rules: tuple[PairRule, ...], know: Knowledge) -> Expr | None:
+def _winner(x: Expr, y: Expr, rules: tuple[PairRule, ...], knowledge: Knowledge) -> Expr | None:
     for rule in rules:
-        found = rule.apply(x, y, know)
+        found = rule.apply(x, y, knowledge)
         if found is not None:
             return found
     return None
@@ -294,18 +297,18 @@ def _extremum(kind: type[Min | Max], args: tuple[Expr, ...]) -> Expr:
     least = kind is Min
     table = _least if least else _greatest
     key = frozenset(args)
-    combine: Callable[[Known, Known], Known] = (
-        ranges.known_of_least if least else ranges.known_of_greatest
+    combine: Callable[[ValueRange, ValueRange], ValueRange] = (
+        ranges.range_of_minimum if least else ranges.range_of_maximum
     )
     found = table.get(key)
     if found is not None:
         return found
-    known = reduce(combine, map(known_of, args))
-    return decided(known) or table.add(key, kind(args, known))
+    value_range = reduce(combine, map(value_range_of, args))
+    return decided(value_range) or table.add(key, kind(args, value_range))
 
 
 def select(condition: Bool, a: SymInt, b: SymInt) -> Expr:
-    """``a`` where the condition holds, else ``b``.
+    """Return a term that is ``a`` if the condition holds, else ``b``.
 
     Examples
     --------
@@ -323,8 +326,10 @@ def select(condition: Bool, a: SymInt, b: SymInt) -> Expr:
     found = _choices.get(key)
     if found is not None:
         return found
-    known = ranges.known_of_choice(known_of(then), known_of(otherwise))
-    return decided(known) or _choices.add(key, Select(condition, then, otherwise, known))
+    value_range = ranges.range_of_select(value_range_of(then), value_range_of(otherwise))
+    return decided(value_range) or _choices.add(
+        key, Select(condition, then, otherwise, value_range)
+    )
 
 
 ALGEBRA.less = less

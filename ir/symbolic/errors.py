@@ -1,59 +1,59 @@
-"""What can go wrong with symbolic integers, each with a name."""
+"""Errors of symbolic integers."""
 
 from __future__ import annotations
 
-from ..errors import TilewrightError
+from ...errors import TilewrightError
 
 
 class SymbolicError(TilewrightError):
-    """A symbolic integer was used in a way that has no meaning."""
+    """An invalid operation on symbolic integers."""
 
-    title = "Symbolic integer"
+    title = "Symbolic integer error"
 
 
 class UndecidedConditionError(SymbolicError):
-    """A symbolic condition was used as a Python truth value although both outcomes are possible."""
+    """The use of a symbolic condition as a Python bool although its value is not constant."""
 
     title = "Undecided condition"
 
 
 class UnboundSymbolError(SymbolicError):
-    """A term was evaluated without a value for one of its symbols."""
+    """The evaluation of a term without a value for one of its symbols."""
 
-    title = "Symbol without a value"
+    title = "Unbound symbol"
 
 
 class ZeroDivisorError(SymbolicError):
-    """A term divides by a value that is zero."""
+    """A divisor that evaluates to zero."""
 
     title = "Division by zero"
 
 
 class InvalidSymbolError(SymbolicError):
-    """A symbol was declared with a range that holds no integer, or with a senseless multiple."""
+    """A declaration of a symbol with an empty range, or with a ``multiple_of`` below 1."""
 
     title = "Invalid symbol"
 
 
 class NotAnIntegerError(SymbolicError):
-    """Something that is neither an integer nor a term stands where a symbolic integer belongs."""
+    """A value that is neither an integer nor an integer term."""
 
-    title = "Not a symbolic integer"
+    title = "Invalid symbolic integer"
 
 
 class NotAConditionError(SymbolicError):
-    """Something that is no symbolic condition stands where one belongs."""
+    """A value that is not a symbolic condition."""
 
-    title = "Not a symbolic condition"
+    title = "Invalid symbolic condition"
 
 
 class SymbolicSyntaxError(SymbolicError):
-    """The text of a term cannot be read; ``line`` and ``column`` say where (both from 1)."""
+    """An invalid text of a term; ``line`` and ``column`` count from 1."""
 
     title = "Syntax error in a symbolic expression"
 
     def __init__(self, message: str, *, line: int, column: int, hint: str = "") -> None:
-        """Keep the position beside the message."""
+        """Store the message and the position."""
         super().__init__(
             message,
             where=f"line {line}, column {column}",
@@ -65,12 +65,12 @@ class SymbolicSyntaxError(SymbolicError):
 
 
 class UnsolvableEquationError(SymbolicError):
-    """An equation has no integer-valued closed form for the symbol asked for."""
+    """An equation without a unique solution for the requested symbol."""
 
-    title = "Cannot solve"
+    title = "Unsolvable equation"
 
 
 class ContradictoryFactsError(SymbolicError):
-    """Two facts about a program cannot both hold."""
+    """Facts about a program that cannot all be true."""
 
     title = "Contradictory facts"

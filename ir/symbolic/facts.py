@@ -1,4 +1,4 @@
-"""Facts: conditions a program may rely on, where each comes from and what makes it true."""
+"""Facts: conditions that proofs may use, each with its origin and its discharge."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from .base import Bool, SymInt
+from .base import Bool, SymInt, Var
 from .build import as_expr
 from .conditions import as_condition
 from .errors import ContradictoryFactsError
-from .predicates import FALSE, TRUE, And
-from .proof.ladder import contradictory
-from .terms import Var
+from .predicates import FALSE, TRUE, conjuncts
+from .proof.strategy import contradictory
 from .traverse import substitute
 
 
 class Discharge(Enum):
-    """What makes a fact true when the program runs."""
+    """The mechanism that makes a fact true at run time."""
 
     ENTRY_CHECK = "entry check"
     MATCH_CAST = "match_cast"
     PROOF = "proof"
     CALLER = "caller"
     ASSUMED_HINT = "hint"
-    """Nothing: a likely value, which `prove` never uses."""
+    """No mechanism: a likely value, which `prove` never uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a fact comes from, in words, and its place in a program or file if it has one."""
+    """The source of a fact: a description, and a location in a program or file if known."""
 
     text: str
     location: str | None = None
@@ -41,7 +40,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One condition with its origin and its discharge."""
+    """A condition with its origin and its discharge."""
 
     predicate: Bool
     origin: Origin
@@ -49,7 +48,7 @@ class Fact:
 
     @property
     def usable(self) -> bool:
-        """Whether a proof may rest on it."""
+        """True if a proof may use the fact; false for hints."""
         return self.discharge is not Discharge.ASSUMED_HINT
 
     def __str__(self) -> str:
@@ -61,9 +60,9 @@ _RANGE: Final = Origin("range")
 
 
 class Facts:
-    """An immutable collection of facts, in the order they were stated.
+    """An immutable collection of facts in order of addition.
 
-    Equal collections hold the same facts. Conjunctions are split, so each fact is one comparison
+    Collections with the same facts are equal. Conjunctions are split, so each fact is a comparison
     or a disjunction.
 
     Examples
@@ -78,7 +77,7 @@ class Facts:
     __slots__ = ("_facts", "_hash", "predicates")
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        """Collect facts; repetitions are dropped, contradictions are not looked for."""
+        """Store facts without duplicates; contradictions are not checked."""
         self._facts: Final = tuple(dict.fromkeys(facts))
         self.predicates: Final = frozenset(f.predicate for f in self._facts if f.usable)
         self._hash: Final = hash(self.predicates)
@@ -110,17 +109,17 @@ class Facts:
         Raises
         ------
         ContradictoryFactsError
-            The new fact cannot hold together with one that is there, or with the declared range
-            of its symbols. The error names both.
+            If the new fact contradicts an existing one or the declared range of its symbols. The
+            error names both.
         """
-        place = Origin(origin) if isinstance(origin, str) else origin
-        added = [Fact(part, place, discharge) for part in _conjuncts(as_condition(predicate))]
+        source = Origin(origin) if isinstance(origin, str) else origin
+        added = [Fact(part, source, discharge) for part in conjuncts(as_condition(predicate))]
         for fact in added:
             self._check(fact)
         return Facts((*self._facts, *added)) if added else self
 
     def with_loop(self, symbol: Var, extent: SymInt) -> Facts:
-        """Add ``0 <= symbol < extent``: inside the loop it holds, even if the loop never runs."""
+        """Add ``0 <= symbol < extent``; it holds in the loop body even if the extent is 0."""
         in_range = (as_expr(symbol) >= 0, as_expr(symbol) < extent)
         added = [Fact(p, _LOOP, Discharge.PROOF) for p in in_range if p is not TRUE]
         return Facts((*self._facts, *added)) if added else self
@@ -134,7 +133,7 @@ class Facts:
         origin: Origin | str = _RANGE,
         discharge: Discharge = Discharge.ENTRY_CHECK,
     ) -> Facts:
-        """Add ``lower <= symbol <= upper``; either side may be missing."""
+        """Add ``lower <= symbol <= upper``; either bound is optional."""
         least = TRUE if lower is None else as_expr(lower) <= symbol
         most = TRUE if upper is None else symbol <= as_expr(upper)
         return self.assume(least, origin=origin, discharge=discharge).assume(
@@ -142,21 +141,21 @@ class Facts:
         )
 
     def union(self, other: Facts) -> Facts:
-        """All facts of both."""
+        """Return the facts of both collections."""
         if not other or other is self:
             return self
         return Facts((*self._facts, *other._facts)) if self._facts else other
 
     def substitute(self, values: Mapping[Var, SymInt]) -> Facts:
-        """Replace symbols in every fact; what becomes trivially true is dropped."""
+        """Replace symbols in every fact; facts that become trivially true are removed."""
         return Facts(
             Fact(part, fact.origin, fact.discharge)
             for fact in self._facts
-            for part in _conjuncts(substitute(fact.predicate, values))
+            for part in conjuncts(substitute(fact.predicate, values))
         )
 
     def about(self, symbols: frozenset[Var]) -> Facts:
-        """The facts that mention any of the symbols, directly or through other facts."""
+        """Return the facts that contain any of the symbols, directly or through other facts."""
         reached, chosen, grew = set(symbols), set[Fact](), True
         while grew:
             grew = False
@@ -170,7 +169,7 @@ class Facts:
         return Facts(fact for fact in self._facts if fact in chosen)
 
     def _check(self, new: Fact) -> None:
-        """Raise if a fact contradicts the range of its symbols or older facts."""
+        """Raise an error if a fact contradicts the range of its symbols or older facts."""
         if new.predicate is FALSE:
             raise _contradiction(new, ())
         related = self.about(new.predicate.free)
@@ -182,19 +181,14 @@ class Facts:
         raise _contradiction(new, older if culprit is None else (culprit,))
 
 
-def _conjuncts(predicate: Bool) -> tuple[Bool, ...]:
-    if predicate is TRUE:
-        return ()
-    return predicate.args if isinstance(predicate, And) else (predicate,)
-
-
 def _contradiction(new: Fact, others: Iterable[Fact]) -> ContradictoryFactsError:
     listing = " and ".join(f"'{old.predicate}' ({old.origin})" for old in others)
     against = listing or "the declared range of its symbols"
-    claim = new.origin if new.predicate is FALSE else f"'{new.predicate}' ({new.origin})"
+    false = f"of origin '{new.origin}'"
+    claim = false if new.predicate is FALSE else f"'{new.predicate}' ({new.origin})"
     return ContradictoryFactsError(
         f"the fact {claim} contradicts {against}",
         where=new.origin.location or "",
-        hint="drop one of them, or split the program into versions",
+        hint="remove one of them, or specialize the program into versions",
         details={"fact": str(new), "others": [str(old) for old in others]},
     )

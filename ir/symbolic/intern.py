@@ -1,7 +1,8 @@
-"""The table that makes structurally equal terms one object.
+"""The intern table, which makes structurally equal terms the same object.
 
-Entries are weak: a term that nobody holds leaves the table. A dying term only queues its entry;
-the queue is emptied by a later insertion, so freeing a deep term never recurses through Python.
+Entries are weak references: an unreferenced term is removed from the table. Finalization only
+queues the entry, and a later insertion processes the queue, so freeing a deep term never recurses
+through Python.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from weakref import ref
 NodeT = TypeVar("NodeT")
 
 _SWEEP_AT: Final = 256
-"""Dead entries that wait before an insertion removes them all."""
+"""The number of dead entries from which on an insertion removes them."""
 
 
 class _Entry(ref[NodeT]):
-    """A weak reference that knows its key."""
+    """A weak reference with its key."""
 
     __slots__ = ("key",)
     key: Hashable
 
 
 class InternTable(Generic[NodeT]):
-    """Weak map from a structural key to the only live term with that structure.
+    """A weak map from a structural key to the only live term with that structure.
 
-    Keys hold the children of a term, never the term itself. Lookups take no lock (a dictionary
+    Keys contain the children of a term, never the term itself. Lookups take no lock (a dictionary
     read is atomic); insertions do.
 
     Examples
@@ -49,18 +50,18 @@ class InternTable(Generic[NodeT]):
     __slots__ = ("_dead", "_entries", "_lock")
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty table."""
         self._entries: dict[Hashable, _Entry[NodeT]] = {}
-        self._dead: deque[Any] = deque()  # entries; the callback's type says only references
-        self._lock = RLock()  # re-entrant: a finaliser may build terms while we hold it
+        self._dead: deque[Any] = deque()  # entries; the callback is typed for plain references
+        self._lock = RLock()  # re-entrant: a finalizer may build terms while the lock is held
 
     def get(self, key: Hashable) -> NodeT | None:
-        """The live term with this structure, or None."""
+        """Return the live term with this structure; None if there is none."""
         entry = self._entries.get(key)
         return None if entry is None else entry()
 
     def add(self, key: Hashable, node: NodeT) -> NodeT:
-        """Enter a term unless another thread was faster; return the one that is in the table."""
+        """Insert a term unless the key is present; return the term in the table."""
         entry: _Entry[NodeT] = _Entry(node, self._dead.append)
         entry.key = key
         with self._lock:
@@ -80,7 +81,7 @@ class InternTable(Generic[NodeT]):
             return len(self._entries)
 
     def _sweep(self) -> None:
-        """Remove what died since the last insertion. The caller holds the lock."""
+        """Remove dead entries. The caller holds the lock."""
         entries, dead = self._entries, self._dead
         while dead:
             entry = dead.popleft()

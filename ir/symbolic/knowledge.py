@@ -1,9 +1,9 @@
-"""Facts made ready for use.
+"""Compilation of facts for simplification and proofs.
 
-Facts are compiled once per set. Equalities and divisibilities become substitutions into a
-*refined* world: ``t`` with ``b * s == t`` becomes ``b * s``, ``n`` with ``n % 4 == 0`` becomes
-``4 * q``, a symbol with a tighter range becomes a symbol declared with that range. There the
-constructors simplify by themselves; what remains are inequalities, which `FactKnowledge` uses.
+Each set of facts is compiled once. Equalities and divisibilities become substitutions by *refined*
+symbols: ``t`` with ``b * s == t`` becomes ``b * s``, ``n`` with ``n % 4 == 0`` becomes ``4 * q``,
+a symbol with a tighter range becomes a symbol declared with that range. Constructors then simplify
+terms of refined symbols without further rules; `FactKnowledge` uses the remaining inequalities.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .base import Bool, Expr, SymInt
+from .base import Bool, Expr, SymInt, Var
 from .build import var
 from .conditions import equality_of
 from .errors import InvalidSymbolError
 from .predicates import FALSE, TRUE, And, Cmp, Eq, Le, Lt
 from .rule import Knowledge
 from .search import Search
-from .terms import Const, Mod, Var, linear_terms
+from .terms import Const, Mod, linear_terms
 from .traverse import substitute
 
 _ROUNDS = 4
@@ -26,18 +26,18 @@ _ROUNDS = 4
 
 @dataclass(slots=True)
 class Refinement:
-    """The substitutions into the refined world and back, and what remains of the facts there."""
+    """Substitutions to refined symbols and back, and the remaining facts."""
 
     forward: dict[Var, Expr] = field(default_factory=dict[Var, Expr])
     backward: dict[Var, tuple[Expr, Expr, Expr]] = field(
         default_factory=dict[Var, tuple[Expr, Expr, Expr]]
     )
-    """Each new symbol ``q`` as ``(v, d, k)`` with ``v == d * q + k`` in older symbols."""
+    """Maps each new symbol ``q`` to ``(v, d, k)`` with ``v == d * q + k`` in older symbols."""
     remaining: list[Bool] = field(default_factory=list[Bool])
     contradictory: bool = False
 
     def replace(self, symbol: Var, value: Expr) -> None:
-        """Compose one more substitution."""
+        """Compose the forward substitution with one more replacement."""
         step = {symbol: value}
         for key, old in self.forward.items():
             self.forward[key] = substitute(old, step)
@@ -46,16 +46,16 @@ class Refinement:
 
 
 def refine(predicates: Iterable[Bool]) -> Refinement:
-    """Compile a set of conditions."""
-    world = Refinement(remaining=sorted(predicates, key=lambda p: p.order))
+    """Compile a set of conditions to a refinement."""
+    refinement = Refinement(remaining=sorted(predicates, key=lambda p: p.order))
     for _ in range(_ROUNDS):
-        changed = _solve_equalities(world) | _tighten(world)
-        world.remaining = list(dict.fromkeys(_flat(world.remaining)))
-        if FALSE in world.remaining:
-            world.contradictory = True
-        if world.contradictory or not changed:
+        changed = _solve_equalities(refinement) | _tighten(refinement)
+        refinement.remaining = list(dict.fromkeys(_flat(refinement.remaining)))
+        if FALSE in refinement.remaining:
+            refinement.contradictory = True
+        if refinement.contradictory or not changed:
             break
-    return world
+    return refinement
 
 
 def _flat(predicates: Iterable[Bool]) -> Iterator[Bool]:
@@ -66,32 +66,32 @@ def _flat(predicates: Iterable[Bool]) -> Iterator[Bool]:
             yield p
 
 
-def _solve_equalities(world: Refinement) -> bool:
-    """Use every equality that determines a symbol, each time with what earlier ones gave."""
+def _solve_equalities(refinement: Refinement) -> bool:
+    """Substitute symbols by equalities that determine them; return whether anything changed."""
     changed, again = False, True
     while again:
         again = False
-        for p in world.remaining:
-            if isinstance(p, Eq) and _solve(world, p):
+        for p in refinement.remaining:
+            if isinstance(p, Eq) and _solve(refinement, p):
                 changed = again = True
                 break
     return changed
 
 
-def _solve(world: Refinement, p: Eq) -> bool:
-    solution = _determined(p.delta)
+def _solve(refinement: Refinement, p: Eq) -> bool:
+    solution = _solution(p.delta)
     if solution is not None:
         symbol, value = solution
-        world.remaining.remove(p)
-        declared = _declared(symbol, value)
-        world.replace(symbol, value)
-        world.remaining.extend(declared)
+        refinement.remaining.remove(p)
+        declared = _declared_conditions(symbol, value)
+        refinement.replace(symbol, value)
+        refinement.remaining.extend(declared)
         return True
-    return _divisible(world, p)
+    return _solve_divisibility(refinement, p)
 
 
-def _determined(delta: Expr) -> tuple[Var, Expr] | None:
-    """A symbol that an equality gives in terms of others; the youngest, if several."""
+def _solution(delta: Expr) -> tuple[Var, Expr] | None:
+    """Return a symbol and its value from ``delta == 0``; the newest symbol if there are several."""
     terms, _ = linear_terms(delta)
     candidates = [(t, c) for t, c in terms if isinstance(t, Var) and abs(c) == 1]
     for symbol, c in sorted(candidates, key=lambda item: -item[0].serial):
@@ -101,8 +101,8 @@ def _determined(delta: Expr) -> tuple[Var, Expr] | None:
     return None
 
 
-def _declared(symbol: Var, value: Expr) -> list[Bool]:
-    """What the declaration of a symbol says of the term that replaces it."""
+def _declared_conditions(symbol: Var, value: Expr) -> list[Bool]:
+    """Return the declared range of a symbol as conditions on the term that replaces it."""
     conditions: list[Bool] = []
     if symbol.lower is not None:
         conditions.append(symbol.lower <= value)
@@ -113,8 +113,8 @@ def _declared(symbol: Var, value: Expr) -> list[Bool]:
     return conditions
 
 
-def _divisible(world: Refinement, p: Eq) -> bool:
-    """Turn ``(c * v + r) % d == k`` into ``v = d * q + ...`` with a fresh ``q``."""
+def _solve_divisibility(refinement: Refinement, p: Eq) -> bool:
+    """Use ``(c * v + r) % d == k`` to substitute ``v`` by ``d * q + ...`` with a new ``q``."""
     terms, constant = linear_terms(p.delta)
     if len(terms) != 1 or abs(terms[0][1]) != 1:
         return False
@@ -122,45 +122,45 @@ def _divisible(world: Refinement, p: Eq) -> bool:
     if not isinstance(remainder, Mod):
         return False
     k, d = -sign * constant, remainder.divisor
-    found = _determined(remainder.numerator)
+    found = _solution(remainder.numerator)
     if found is None or found[0] in d.free or (k and not isinstance(d, Const)):
         return False
     symbol = found[0]
     coefficient = dict(linear_terms(remainder.numerator)[0])[symbol]
     offset = k - (remainder.numerator - coefficient * symbol)
-    world.remaining.remove(p)
+    refinement.remaining.remove(p)
     quotient = _quotient_symbol(symbol, d, coefficient * offset)
-    world.backward[quotient] = (symbol, d, coefficient * offset)
+    refinement.backward[quotient] = (symbol, d, coefficient * offset)
     value = d * quotient + coefficient * offset
-    declared = _declared(symbol, value)
-    world.replace(symbol, value)
-    world.remaining.extend(declared)
+    declared = _declared_conditions(symbol, value)
+    refinement.replace(symbol, value)
+    refinement.remaining.extend(declared)
     return True
 
 
 def _quotient_symbol(symbol: Var, d: Expr, offset: Expr) -> Var:
-    """A symbol for ``(symbol - offset) // d`` with the bounds that follow."""
+    """Return a new symbol for ``(symbol - offset) // d`` with its bounds."""
     bounds = (symbol - offset) // d
     return var(f"{symbol.name}_by", lower=bounds.lower, upper=bounds.upper)
 
 
-def _tighten(world: Refinement) -> bool:
-    """Give symbols the constant bounds that follow from the inequalities."""
+def _tighten(refinement: Refinement) -> bool:
+    """Tighten constant bounds of symbols by the inequalities; return whether any changed."""
     limits: dict[Var, list[int | None]] = {}
     for _ in range(_ROUNDS):
         grew = False
-        for p in world.remaining:
+        for p in refinement.remaining:
             if isinstance(p, (Le, Lt, Eq)):
                 grew |= _bound_terms(p.delta, limits)
                 if isinstance(p, Eq):
                     grew |= _bound_terms(-p.delta, limits)
         if not grew:
             break
-    return _redeclare(world, limits)
+    return _redeclare(refinement, limits)
 
 
 def _bound_terms(delta: Expr, limits: dict[Var, list[int | None]]) -> bool:
-    """Use ``delta <= 0`` to bound each symbol that stands alone in a term."""
+    """Tighten the bounds of each symbol that is a term of ``delta <= 0``."""
     terms, constant = linear_terms(delta)
     lows = [_least(t, c, limits) for t, c in terms]
     grew = False
@@ -192,7 +192,7 @@ def _least(term: Expr, c: int, limits: dict[Var, list[int | None]]) -> int | Non
     return None if end is None else c * end
 
 
-def _redeclare(world: Refinement, limits: dict[Var, list[int | None]]) -> bool:
+def _redeclare(refinement: Refinement, limits: dict[Var, list[int | None]]) -> bool:
     changed = False
     for symbol, (lower, upper) in limits.items():
         if (lower, upper) == (symbol.lower, symbol.upper):
@@ -200,40 +200,40 @@ def _redeclare(world: Refinement, limits: dict[Var, list[int | None]]) -> bool:
         try:
             tighter = var(symbol.name, lower=lower, upper=upper, multiple_of=symbol.multiple_of)
         except InvalidSymbolError:
-            world.contradictory = True
+            refinement.contradictory = True
             return False
-        world.backward[tighter] = (symbol, Const(1), Const(0))
-        world.replace(symbol, tighter)
+        refinement.backward[tighter] = (symbol, Const(1), Const(0))
+        refinement.replace(symbol, tighter)
         changed = True
     return changed
 
 
 class FactKnowledge(Knowledge):
-    """What facts say of terms of the refined world."""
+    """Bounds and order of terms of refined symbols, from facts."""
 
-    __slots__ = ("search", "world")
+    __slots__ = ("refinement", "search")
 
     def __init__(self, predicates: Iterable[Bool]) -> None:
         """Compile the facts."""
-        self.world = refine(predicates)
-        self.search = Search(p for p in self.world.remaining if isinstance(p, Cmp))
+        self.refinement = refine(predicates)
+        self.search = Search(p for p in self.refinement.remaining if isinstance(p, Cmp))
 
     def at_least(self, e: Expr, bound: int) -> bool:
-        """Whether ``e >= bound`` follows."""
+        """Return whether ``e >= bound`` is proved."""
         return self.search.non_negative(e - bound)
 
     def at_most(self, e: Expr, bound: int) -> bool:
-        """Whether ``e <= bound`` follows."""
+        """Return whether ``e <= bound`` is proved."""
         return self.search.non_negative(bound - e)
 
     def below(self, a: Expr, b: Expr) -> bool:
-        """Whether ``a < b`` follows."""
+        """Return whether ``a < b`` is proved."""
         return self.search.non_negative(b - a - 1)
 
     def not_above(self, a: Expr, b: Expr) -> bool:
-        """Whether ``a <= b`` follows."""
+        """Return whether ``a <= b`` is proved."""
         return self.search.non_negative(b - a)
 
-    def enter(self, e: Expr | Bool) -> Expr | Bool:
-        """Write a term in the symbols of the refined world."""
-        return substitute(e, dict[Var, SymInt](self.world.forward))
+    def to_refined(self, e: Expr | Bool) -> Expr | Bool:
+        """Return a term in refined symbols."""
+        return substitute(e, dict[Var, SymInt](self.refinement.forward))

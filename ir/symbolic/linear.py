@@ -1,4 +1,4 @@
-"""Terms as linear functions of chosen symbols."""
+"""Terms as linear functions of selected symbols."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .base import Expr, SymInt
+from .base import Expr, SymInt, Var
 from .build import as_expr
 from .rules.splits import divide_product
-from .terms import Const, Var, linear_terms
+from .terms import Const, linear_terms
 
 
 @dataclass(frozen=True, slots=True)
 class LinearForm:
-    """``sum(coefficient * symbol) + rest``; coefficients and rest are free of the symbols."""
+    """``sum(coefficient * symbol) + rest``; the symbols do not occur in coefficients and rest."""
 
     coefficients: Mapping[Var, Expr]
     rest: Expr
 
 
 def linear_form(e: SymInt, symbols: Collection[Var]) -> LinearForm | None:
-    """Write a term as a linear function of some symbols; None where it is not one.
+    """Return a term as a linear function of some symbols; None if it is not linear in them.
 
     Symbols that do not occur have no coefficient.
 

@@ -1,4 +1,4 @@
-"""Reading terms from Python syntax. Text is parsed with `ast` and never executed."""
+"""Parsing of terms in Python syntax. Text is parsed with `ast` and never executed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from .base import Bool, Expr
+from .base import Bool, Expr, Var
 from .build import as_expr, ceildiv
 from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import SymbolicSyntaxError
 from .predicates import BoolConst
-from .terms import Const, Var
+from .terms import Const
 
 _MAX_DEPTH = 200
 
@@ -36,9 +36,25 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Expr, Expr], Bool]] = {
 
 _FUNCTIONS = ("ceildiv", "max", "min", "select")
 
+_UNSUPPORTED: dict[type[ast.AST], str] = {
+    ast.Div: "/",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.Invert: "~",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
+
 
 def parse_expr(source: str | ast.expr, names: Names) -> Expr | Bool:
-    """Read an integer or a condition.
+    """Parse an integer term or a condition.
 
     Parameters
     ----------
@@ -46,12 +62,12 @@ def parse_expr(source: str | ast.expr, names: Names) -> Expr | Bool:
         Integers, names, ``+ - * // %``, ``min``, ``max``, ``ceildiv``, ``select``, comparisons
         (chained too), ``and``, ``or``, ``not``, ``True``, ``False``.
     names : Mapping[str, Var]
-        The symbols that may occur.
+        The symbols that may occur, by name.
 
     Raises
     ------
     SymbolicSyntaxError
-        With the line and column of what cannot be read.
+        If the text is not a valid term; the error has line and column.
 
     Examples
     --------
@@ -68,23 +84,23 @@ def _tree(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        message = f"cannot read {text.strip()!r}: {error.msg}"
+        message = f"cannot parse {text.strip()!r}: {error.msg}"
         line, column = error.lineno or 1, error.offset or 1
         raise SymbolicSyntaxError(message, line=line, column=column) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        message = f"cannot read the expression: {error or type(error).__name__}"
+        message = f"cannot parse the expression: {error or type(error).__name__}"
         raise SymbolicSyntaxError(message, line=1, column=1) from None
 
 
 class _Reader:
-    """Turns syntax trees into terms."""
+    """Converts syntax trees to terms."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
 
     def read(self, node: ast.expr, depth: int) -> Expr | Bool:
         if depth > _MAX_DEPTH:
-            raise _error(node, f"the expression is nested more than {_MAX_DEPTH} deep")
+            raise _error(node, f"the expression is nested more than {_MAX_DEPTH} levels deep")
         match node:
             case ast.Constant(value=bool(value)):
                 return BoolConst(value)
@@ -104,28 +120,29 @@ class _Reader:
             case ast.Call():
                 return self.call(node, depth)
             case _:
-                raise _error(node, f"'{ast.unparse(node)}' is not a symbolic integer or condition")
+                text = ast.unparse(node)
+                raise _error(node, f"expected a symbolic integer or condition, got '{text}'")
 
     def integer(self, node: ast.expr, depth: int) -> Expr:
         result = self.read(node, depth + 1)
         if not isinstance(result, Expr):
-            raise _error(node, f"'{result}' is a condition where an integer is needed")
+            raise _error(node, f"expected an integer, got the condition '{result}'")
         return result
 
     def condition(self, node: ast.expr, depth: int) -> Bool:
         result = self.read(node, depth + 1)
         if not isinstance(result, Bool):
-            raise _error(node, f"'{result}' is an integer where a condition is needed")
+            raise _error(node, f"expected a condition, got the integer '{result}'")
         return result
 
     def name(self, node: ast.expr, name: str) -> Expr:
         if name not in self.names:
             known = ", ".join(sorted(self.names)) or "none"
-            raise _error(node, f"no symbol '{name}'", f"symbols here: {known}")
+            raise _error(node, f"no symbol '{name}'", f"symbols are {known}")
         return as_expr(self.names[name])
 
     def operation(self, node: ast.BinOp, depth: int) -> Expr:
-        # A long chain of additions leans to the left; walking it keeps the depth small.
+        # A long chain of additions is nested on the left; a loop keeps the depth small.
         chain: list[ast.BinOp] = []
         first: ast.expr = node
         while isinstance(first, ast.BinOp):
@@ -135,7 +152,7 @@ class _Reader:
         for link in reversed(chain):
             apply = _OPERATORS.get(type(link.op))
             if apply is None:
-                raise _error(link, f"no operator {type(link.op).__name__}", "use + - * // %")
+                raise _unsupported(link, link.op, "operators are +, -, *, // and %")
             result = apply(result, self.integer(link.right, depth))
         return result
 
@@ -148,7 +165,7 @@ class _Reader:
             case ast.Not():
                 return negate(self.condition(node.operand, depth))
             case _:
-                raise _error(node, f"no operator {type(node.op).__name__}", "use -, + or not")
+                raise _unsupported(node, node.op, "unary operators are -, + and not")
 
     def comparison(self, node: ast.Compare, depth: int) -> Bool:
         sides = [self.integer(side, depth) for side in (node.left, *node.comparators)]
@@ -156,15 +173,17 @@ class _Reader:
         for op, (a, b) in zip(node.ops, pairwise(sides), strict=True):
             compare = _COMPARISONS.get(type(op))
             if compare is None:
-                raise _error(node, f"no comparison {type(op).__name__}", "use < <= > >= == !=")
+                raise _unsupported(node, op, "comparisons are <, <=, >, >=, == and !=")
             parts.append(compare(a, b))
         return all_of(*parts)
 
     def call(self, node: ast.Call, depth: int) -> Expr:
         function = node.func.id if isinstance(node.func, ast.Name) else ""
-        if function not in _FUNCTIONS or node.keywords:
+        if function not in _FUNCTIONS:
             text = f"no function '{ast.unparse(node.func)}' in symbolic expressions"
-            raise _error(node, text, f"functions: {', '.join(_FUNCTIONS)}, without keywords")
+            raise _error(node, text, f"functions are {', '.join(_FUNCTIONS)}")
+        if node.keywords:
+            raise _error(node, f"function '{function}' takes no keyword arguments")
         if function == "select":
             self.expect(node, 3, 3)
             a, b = (self.integer(arg, depth) for arg in node.args[1:])
@@ -176,10 +195,17 @@ class _Reader:
         return minimum(*args) if function == "min" else maximum(*args)
 
     def expect(self, node: ast.Call, least: int, most: int | None) -> None:
-        given = len(node.args)
-        if given < least or (most is not None and given > most):
-            wanted = str(least) if most == least else f"at least {least}"
-            raise _error(node, f"'{ast.unparse(node)}' has {given} arguments; {wanted} are needed")
+        count = len(node.args)
+        if count < least or (most is not None and count > most):
+            expected = str(least) if most == least else f"at least {least}"
+            noun = "argument" if least == 1 else "arguments"
+            text = ast.unparse(node)
+            raise _error(node, f"expected {expected} {noun}, got {count} in '{text}'")
+
+
+def _unsupported(node: ast.AST, operator: ast.AST, hint: str) -> SymbolicSyntaxError:
+    name = _UNSUPPORTED.get(type(operator), type(operator).__name__)
+    return _error(node, f"unsupported operator '{name}'", hint)
 
 
 def _error(node: ast.AST, message: str, hint: str = "") -> SymbolicSyntaxError:

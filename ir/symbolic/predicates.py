@@ -1,4 +1,4 @@
-"""The kinds of condition on integers."""
+"""Classes of conditions on integers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .terms import Const, linear_terms
 
 
 class BoolConst(Bool):
-    """A decided condition; the two are `TRUE` and `FALSE`."""
+    """A constant condition, `TRUE` or `FALSE`."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
@@ -26,7 +26,7 @@ class BoolConst(Bool):
         return _DECIDED.setdefault(node.value, node)
 
     def __init__(self, value: bool) -> None:  # noqa: FBT001 - the value itself
-        """Do nothing: `__new__` returns complete terms."""
+        """Do nothing; `__new__` returns initialized terms."""
 
     def __bool__(self) -> bool:
         return self.value
@@ -38,9 +38,9 @@ FALSE: Final = BoolConst(False)
 
 
 class Cmp(Bool):
-    """A comparison, kept as ``delta`` against zero.
+    """A comparison, stored as a comparison of ``delta`` with zero.
 
-    ``left`` and ``right`` are the same comparison with every coefficient positive.
+    ``left`` and ``right`` express the same comparison with positive coefficients.
     """
 
     __slots__ = ("_sides", "delta")
@@ -51,7 +51,7 @@ class Cmp(Bool):
     symbol: ClassVar[str]
 
     def __init__(self, delta: Expr) -> None:
-        """Hold a difference that no rule simplifies."""
+        """Store a difference that no rule simplifies."""
         self.delta = delta
         self._sides: tuple[Expr, Expr] | None = None
         super().__init__(structural_order((delta.order,), self.tag), (delta,))
@@ -63,16 +63,16 @@ class Cmp(Bool):
 
     @property
     def left(self) -> Expr:
-        """What stands before the comparison sign."""
+        """The left side."""
         return self.sides()[0]
 
     @property
     def right(self) -> Expr:
-        """What stands after the comparison sign."""
+        """The right side."""
         return self.sides()[1]
 
     def sides(self) -> tuple[Expr, Expr]:
-        """Left and right, built when first asked for."""
+        """Return the left and right side; computed on first use."""
         if self._sides is None:
             self._sides = _split(self.delta, self.shift)
         return self._sides
@@ -112,14 +112,14 @@ class Lt(Cmp):
 
 
 class And(Bool):
-    """All of at least two conditions."""
+    """A conjunction of at least two conditions."""
 
     __slots__ = ("args",)
     __match_args__ = ("args",)
     args: Final[tuple[Bool, ...]]
 
     def __init__(self, args: tuple[Bool, ...]) -> None:
-        """Hold conditions sorted by `order`."""
+        """Store conditions sorted by `order`."""
         self.args = args
         super().__init__(structural_order([a.order for a in args], 13), args)
 
@@ -130,14 +130,14 @@ class And(Bool):
 
 
 class Or(Bool):
-    """Any of at least two conditions."""
+    """A disjunction of at least two conditions."""
 
     __slots__ = ("args",)
     __match_args__ = ("args",)
     args: Final[tuple[Bool, ...]]
 
     def __init__(self, args: tuple[Bool, ...]) -> None:
-        """Hold conditions sorted by `order`."""
+        """Store conditions sorted by `order`."""
         self.args = args
         super().__init__(structural_order([a.order for a in args], 14), args)
 
@@ -148,7 +148,7 @@ class Or(Bool):
 
 
 def _split(delta: Expr, shift: int) -> tuple[Expr, Expr]:
-    """Separate ``delta = left - right + shift`` into parts without negative coefficients."""
+    """Split ``delta = left - right + shift`` into sides without negative coefficients."""
     terms, constant = linear_terms(delta)
     constant -= shift
     left: Expr = Const(max(constant, 0))
@@ -159,3 +159,18 @@ def _split(delta: Expr, shift: int) -> tuple[Expr, Expr]:
         else:
             right = right - coefficient * term
     return left, right
+
+
+def conjuncts(predicate: Bool) -> tuple[Bool, ...]:
+    """Return the parts of a conjunction; the predicate itself if it is not one; none of TRUE.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import all_of, var
+    >>> m, n = var("m"), var("n")
+    >>> conjuncts(all_of(m < 8, n < 16))
+    (m < 8, n < 16)
+    """
+    if predicate is TRUE:
+        return ()
+    return predicate.args if isinstance(predicate, And) else (predicate,)

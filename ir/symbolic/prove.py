@@ -1,4 +1,4 @@
-"""What compiler and user ask: is it proved, what are the bounds, what is simpler."""
+"""Queries on terms under facts: proofs, bounds, congruences, simplification."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from .base import Bool, Expr, SymInt
 from .build import as_expr
 from .conditions import as_condition
 from .facts import Facts
-from .proof import ladder
+from .proof import strategy
 from .proof.answer import Proof, Proved
-from .ranges import Interval
+from .ranges import Bounds
 
 _NOTHING = Facts()
 
 
 def prove(claim: Bool, facts: Facts = _NOTHING, *, budget_ms: int = 50) -> Proof:
-    """Decide whether a condition follows from discharged facts. Hints are never used.
+    """Prove or refute that a condition follows from facts. Hints are never used.
 
-    Own rules first, then small counter-examples, isl, and z3 with an amount of work in proportion
-    to the budget. The work is counted, not timed, so the answer never depends on the machine.
+    The provers run from cheap to expensive: rewrite rules and bounds, sampling of
+    counter-examples, isl, z3. The limit of work is a number of operations, not a time, so the
+    answer does not depend on the machine.
 
     Parameters
     ----------
     claim : Bool
-        The condition.
+        The condition to prove.
     facts : Facts
-        What may be relied on.
+        The facts that the proof may use.
     budget_ms : int
-        About how long a person would wait, in milliseconds.
+        The approximate time limit of z3 in milliseconds, converted to a number of operations.
 
     Returns
     -------
     Proved, Refuted or Unknown
-        A refutation carries values that were checked; Unknown says what was missing.
+        `Refuted` contains a checked counter-example; `Unknown` describes the missing fact.
 
     Examples
     --------
@@ -44,11 +45,11 @@ def prove(claim: Bool, facts: Facts = _NOTHING, *, budget_ms: int = 50) -> Proof
     >>> print(prove((n // 8) * 8 >= n))
     n = 1
     """
-    return ladder.decide(as_condition(claim), facts.predicates, budget_ms)
+    return strategy.decide(as_condition(claim), facts.predicates, budget_ms)
 
 
 def is_proved(claim: Bool, facts: Facts = _NOTHING) -> bool:
-    """Whether `prove` finds a proof.
+    """Return whether `prove` finds a proof.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def simplify(e: Bool, facts: Facts = ...) -> Bool: ...
 @overload
 def simplify(e: Expr | Bool | int, facts: Facts = ...) -> Expr | Bool: ...
 def simplify(e: Expr | Bool | int, facts: Facts = _NOTHING) -> Expr | Bool:
-    """Simplify a term where facts hold.
+    """Return an equal, simpler term under the given facts.
 
     Examples
     --------
@@ -78,28 +79,28 @@ def simplify(e: Expr | Bool | int, facts: Facts = _NOTHING) -> Expr | Bool:
     (i, j)
     """
     term = as_expr(e) if isinstance(e, int) else e
-    known = ladder.relevant(term.free, facts.predicates)
-    return ladder.simplifier_for(known).simplify(term) if known else term
+    known = strategy.relevant(term.free, facts.predicates)
+    return strategy.simplifier_for(known).simplify(term) if known else term
 
 
-def bounds(e: SymInt, facts: Facts | None = None) -> Interval:
-    """Constant bounds, both included, as declarations and facts give them.
+def bounds(e: SymInt, facts: Facts | None = None) -> Bounds:
+    """Return constant bounds of a term, both inclusive, from declarations and facts.
 
     Examples
     --------
     >>> from tilewright.ir.symbolic import var
     >>> n, i = var("n", upper=64), var("i")
     >>> bounds(2 * i + 1, Facts().with_loop(i, n))
-    Interval(lower=1, upper=127)
+    Bounds(lower=1, upper=127)
     """
     refined = _refined(as_expr(e), facts)
-    return Interval(refined.lower, refined.upper)
+    return Bounds(refined.lower, refined.upper)
 
 
 def congruence(e: SymInt, facts: Facts | None = None) -> tuple[int, int]:
-    """Modulus and remainder: ``e % modulus == remainder``.
+    """Return a modulus and a remainder with ``e % modulus == remainder``.
 
-    Modulus 1 says nothing; modulus 0 says that the value is the remainder.
+    Modulus 1 means no congruence; modulus 0 means that the value is the remainder.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def congruence(e: SymInt, facts: Facts | None = None) -> tuple[int, int]:
 def _refined(e: Expr, facts: Facts | None) -> Expr:
     if facts is None or not facts.predicates:
         return e
-    simplifier = ladder.simplifier_for(ladder.relevant(e.free, facts.predicates))
-    found = simplifier.reduce(simplifier.know.enter(e))
+    simplifier = strategy.simplifier_for(strategy.relevant(e.free, facts.predicates))
+    found = simplifier.reduce(simplifier.knowledge.to_refined(e))
     assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
     return found

@@ -1,6 +1,6 @@
-"""Interval and congruence arithmetic: what is known of a result from what is known of its parts.
+"""Interval and congruence arithmetic on value ranges.
 
-Everything works on plain integers and `Known` tuples, so that it can be tested by enumeration.
+All functions work on plain integers and `ValueRange` tuples, so they can be tested by enumeration.
 A missing bound is None. ``value % modulus == remainder``; modulus 0 means exactly the remainder.
 """
 
@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from math import gcd, inf
 from typing import NamedTuple
 
-from .base import Known
+from .base import ValueRange
 
 Bound = int | None
 
 
-class Interval(NamedTuple):
-    """All integers from ``lower`` to ``upper``, both included; None is unbounded.
+class Bounds(NamedTuple):
+    """The integers from ``lower`` to ``upper``, both inclusive; None means unbounded.
 
     Examples
     --------
-    >>> Interval(0, None).contains(5)
+    >>> Bounds(0, None).contains(5)
     True
     """
 
@@ -28,34 +28,34 @@ class Interval(NamedTuple):
     upper: int | None
 
     def contains(self, value: int) -> bool:
-        """Whether an integer lies inside."""
+        """Return whether the interval contains an integer."""
         below = self.lower is not None and value < self.lower
         above = self.upper is not None and value > self.upper
         return not (below or above)
 
 
-def known_of_symbol(lower: Bound, upper: Bound, multiple_of: int) -> Known:
-    """Round declared bounds to the multiples that lie inside."""
+def range_of_symbol(lower: Bound, upper: Bound, multiple_of: int) -> ValueRange:
+    """Return the range of a symbol; bounds are tightened to multiples."""
     if multiple_of != 1:
         lower = None if lower is None else -(-lower // multiple_of) * multiple_of
         upper = None if upper is None else upper // multiple_of * multiple_of
     return (lower, upper, multiple_of, 0)
 
 
-def exact(known: Known) -> Known:
-    """Express an interval of one integer as a congruence too."""
-    lower, upper, _, _ = known
-    return (lower, upper, 0, lower) if lower is not None and lower == upper else known
+def exact(value_range: ValueRange) -> ValueRange:
+    """Set the modulus of a range to 0 if its interval contains one integer."""
+    lower, upper, _, _ = value_range
+    return (lower, upper, 0, lower) if lower is not None and lower == upper else value_range
 
 
-def known_of_sum(terms: Iterable[tuple[Known, int]], constant: int) -> Known:
-    """``sum(coefficient * part) + constant``; coefficients are not zero."""
+def range_of_sum(terms: Iterable[tuple[ValueRange, int]], constant: int) -> ValueRange:
+    """Return the range of ``sum(coefficient * part) + constant``; coefficients are not zero."""
     lower: Bound = constant
     upper: Bound = constant
     modulus, remainder = 0, constant
     for (low, high, part_modulus, part_remainder), coefficient in terms:
         if coefficient < 0:
-            low, high = high, low  # noqa: PLW2901 - the ends trade places
+            low, high = high, low  # noqa: PLW2901 - a negative factor swaps the bounds
         lower = None if lower is None or low is None else lower + coefficient * low
         upper = None if upper is None or high is None else upper + coefficient * high
         modulus = gcd(modulus, part_modulus * coefficient)
@@ -63,13 +63,13 @@ def known_of_sum(terms: Iterable[tuple[Known, int]], constant: int) -> Known:
     return exact((lower, upper, modulus, remainder % modulus if modulus else remainder))
 
 
-def _join(modulus: int, remainder: int) -> tuple[int, int]:
-    """Write a congruence with the remainder in its usual place."""
+def _congruence(modulus: int, remainder: int) -> tuple[int, int]:
+    """Return a congruence with a normalized remainder."""
     return modulus, remainder % modulus if modulus else remainder
 
 
 def _times(a: float, b: float) -> float:
-    """Multiply ends that may be infinite; zero times anything is zero."""
+    """Return the product of bounds that may be infinite; zero times infinity is zero."""
     if a == 0 or b == 0:
         return 0
     if isinstance(a, float) or isinstance(b, float):
@@ -89,8 +89,8 @@ def _bound(end: float) -> Bound:
     return end if isinstance(end, int) else None
 
 
-def known_of_product(a: Known, b: Known) -> Known:
-    """Both factors take any value their intervals allow."""
+def range_of_product(a: ValueRange, b: ValueRange) -> ValueRange:
+    """Return the range of a product of independent factors."""
     if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
         upper = a[1] * b[1] if a[1] is not None and b[1] is not None else None
         return exact((a[0] * b[0], upper, *_product_congruence(a, b)))
@@ -98,22 +98,22 @@ def known_of_product(a: Known, b: Known) -> Known:
     return exact((_bound(min(ends)), _bound(max(ends)), *_product_congruence(a, b)))
 
 
-def _product_congruence(a: Known, b: Known) -> tuple[int, int]:
+def _product_congruence(a: ValueRange, b: ValueRange) -> tuple[int, int]:
     if a[2] == 1 and b[2] == 1:
         return 1, 0
-    return _join(gcd(a[2] * b[2], a[2] * b[3], b[2] * a[3]), a[3] * b[3])
+    return _congruence(gcd(a[2] * b[2], a[2] * b[3], b[2] * a[3]), a[3] * b[3])
 
 
-def known_of_square(base: Known, rest: Known) -> Known:
-    """``base * base * rest``: the square is never negative."""
-    lower, upper, modulus, remainder = known_of_product(base, base)
+def range_of_square(base: ValueRange, rest: ValueRange) -> ValueRange:
+    """Return the range of ``base * base * rest``; the square is never negative."""
+    lower, upper, modulus, remainder = range_of_product(base, base)
     straddles = _low(base[0]) < 0 < _high(base[1])
     floor = 0 if lower is None or straddles else max(lower, 0)
-    return known_of_product((floor, upper, modulus, remainder), rest)
+    return range_of_product((floor, upper, modulus, remainder), rest)
 
 
 def _divide(a: float, d: float) -> float:
-    """Floor of a quotient whose ends may be infinite; the divisor is positive."""
+    """Return the floored quotient of bounds that may be infinite; the divisor is positive."""
     if isinstance(a, float):
         return a
     if isinstance(d, float):
@@ -121,8 +121,8 @@ def _divide(a: float, d: float) -> float:
     return a // d
 
 
-def _signed_divisors(divisor: Known) -> list[tuple[int, float, float]]:
-    """Cut a divisor's interval at zero: (sign, least, greatest magnitude)."""
+def _signed_divisors(divisor: ValueRange) -> list[tuple[int, float, float]]:
+    """Split the interval of a divisor at zero: (sign, least, greatest magnitude)."""
     low, high = _low(divisor[0]), _high(divisor[1])
     parts: list[tuple[int, float, float]] = []
     if high >= 1:
@@ -132,8 +132,8 @@ def _signed_divisors(divisor: Known) -> list[tuple[int, float, float]]:
     return parts
 
 
-def known_of_floordiv(a: Known, d: Known) -> Known:
-    """Floor division; the divisor is not zero."""
+def range_of_floordiv(a: ValueRange, d: ValueRange) -> ValueRange:
+    """Return the range of ``a // d``; the divisor is not zero."""
     low, high = inf, -inf
     for sign, least, greatest in _signed_divisors(d):
         first, last = (_low(a[0]), _high(a[1])) if sign > 0 else (-_high(a[1]), -_low(a[0]))
@@ -141,12 +141,12 @@ def known_of_floordiv(a: Known, d: Known) -> Known:
         high = max(high, _divide(last, least), _divide(last, greatest))
     modulus, remainder = 1, 0
     if d[2] == 0 and d[3] > 0 and a[2] % d[3] == 0:
-        modulus, remainder = _join(a[2] // d[3], a[3] // d[3])
+        modulus, remainder = _congruence(a[2] // d[3], a[3] // d[3])
     return exact((_bound(low), _bound(high), modulus, remainder))
 
 
-def known_of_mod(a: Known, d: Known) -> Known:
-    """Floor remainder; the divisor is not zero."""
+def range_of_mod(a: ValueRange, d: ValueRange) -> ValueRange:
+    """Return the range of ``a % d``; the divisor is not zero."""
     low, high = 0, 0
     for sign, _, greatest in _signed_divisors(d):
         if sign > 0:
@@ -155,23 +155,23 @@ def known_of_mod(a: Known, d: Known) -> Known:
             low = min(low, 1 - greatest)
     if low == 0 and _low(a[0]) >= 0:
         high = min(high, _high(a[1]))
-    modulus, remainder = _join(gcd(a[2], d[2], d[3]), a[3])
+    modulus, remainder = _congruence(gcd(a[2], d[2], d[3]), a[3])
     return exact((_bound(low), _bound(high), modulus, remainder))
 
 
-def known_of_choice(a: Known, b: Known) -> Known:
-    """One of two values."""
+def range_of_select(a: ValueRange, b: ValueRange) -> ValueRange:
+    """Return the range of either of two values."""
     low, high = min(_low(a[0]), _low(b[0])), max(_high(a[1]), _high(b[1]))
-    return exact((_bound(low), _bound(high), *_join(gcd(a[2], b[2], a[3] - b[3]), a[3])))
+    return exact((_bound(low), _bound(high), *_congruence(gcd(a[2], b[2], a[3] - b[3]), a[3])))
 
 
-def known_of_least(a: Known, b: Known) -> Known:
-    """The smaller of two values."""
+def range_of_minimum(a: ValueRange, b: ValueRange) -> ValueRange:
+    """Return the range of ``min(a, b)``."""
     low, high = min(_low(a[0]), _low(b[0])), min(_high(a[1]), _high(b[1]))
-    return exact((_bound(low), _bound(high), *_join(gcd(a[2], b[2], a[3] - b[3]), a[3])))
+    return exact((_bound(low), _bound(high), *_congruence(gcd(a[2], b[2], a[3] - b[3]), a[3])))
 
 
-def known_of_greatest(a: Known, b: Known) -> Known:
-    """The greater of two values."""
+def range_of_maximum(a: ValueRange, b: ValueRange) -> ValueRange:
+    """Return the range of ``max(a, b)``."""
     low, high = max(_low(a[0]), _low(b[0])), max(_high(a[1]), _high(b[1]))
-    return exact((_bound(low), _bound(high), *_join(gcd(a[2], b[2], a[3] - b[3]), a[3])))
+    return exact((_bound(low), _bound(high), *_congruence(gcd(a[2], b[2], a[3] - b[3]), a[3])))

@@ -1,4 +1,4 @@
-"""What a simplification rule is, and what it may ask about its operands."""
+"""Rewrite rules, and queries on operands for their side conditions."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ ApplyT = TypeVar("ApplyT", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[ApplyT]):
-    """One identity of integer arithmetic and the function that uses it.
+    """An identity of integer arithmetic and the function that rewrites by it.
 
-    ``identity`` is the claim in Python syntax over free integers, ``given`` its side condition.
-    Both are checked by z3 and by random evaluation (``tests/ir/symbolic/test_rules.py``); with
-    divisors that are not constant they hold wherever no divisor is zero. ``apply`` returns the
-    simpler term, or None where the rule does not fit or its side condition is not known.
+    ``identity`` is the identity in Python syntax over free integers, valid under
+    ``side_condition``; tests check both with z3 and by random evaluation. Symbolic divisors are
+    assumed to be nonzero. ``apply`` returns the simpler term, or None if the pattern does not match
+    or the side condition is not proved.
     """
 
     name: str
     identity: str
-    given: str
+    side_condition: str
     apply: ApplyT
 
 
 class Knowledge:
-    """What holds of terms by themselves: the bounds and congruences they carry.
+    """Queries on the bounds and congruences that terms store.
 
-    Facts about a program extend it (`knowledge.FactKnowledge`).
+    `FactKnowledge` extends it by facts about a program.
     """
 
     __slots__ = ()
 
     def at_least(self, e: Expr, bound: int) -> bool:
-        """Whether ``e >= bound`` is certain."""
+        """Return whether ``e >= bound`` is proved."""
         return e.lower is not None and e.lower >= bound
 
     def at_most(self, e: Expr, bound: int) -> bool:
-        """Whether ``e <= bound`` is certain."""
+        """Return whether ``e <= bound`` is proved."""
         return e.upper is not None and e.upper <= bound
 
     def interval(self, e: Expr) -> tuple[int | None, int | None]:
-        """Constant bounds, both included."""
+        """Return constant bounds, both inclusive."""
         return e.lower, e.upper
 
     def non_negative(self, e: Expr) -> bool:
-        """Whether ``e >= 0`` is certain."""
+        """Return whether ``e >= 0`` is proved."""
         return self.at_least(e, 0)
 
     def below(self, a: Expr, b: Expr) -> bool:
-        """Whether ``a < b`` is certain."""
+        """Return whether ``a < b`` is proved."""
         least = _least_difference(b, a)
         return least is not None and least >= 1
 
     def not_above(self, a: Expr, b: Expr) -> bool:
-        """Whether ``a <= b`` is certain."""
+        """Return whether ``a <= b`` is proved."""
         least = _least_difference(b, a)
         return least is not None and least >= 0
 
 
 def _least_difference(b: Expr, a: Expr) -> int | None:
-    """A lower bound of ``b - a``, found without building the difference if that succeeds."""
+    """Return a lower bound of ``b - a``, if possible without building the difference."""
     terms, least = linear_terms(b)
     a_terms, a_constant = linear_terms(a)
     rest = dict(terms)
@@ -85,7 +85,7 @@ PLAIN = Knowledge()
 
 
 def ceiling(e: Expr) -> Expr:
-    """Replace remainders by the most they can be where that only enlarges the term."""
+    """Return an upper bound of a term: remainders are replaced by their maximum."""
     result = e
     for term, coefficient in linear_terms(e)[0]:
         if coefficient > 0 and isinstance(term, (Mod, Mul)):
@@ -100,7 +100,7 @@ def _ceiling_of_product(term: Expr) -> Expr:
     if len(remainders) != 1 or any(f.lower is None or f.lower < 0 for f in others):
         return term
     divisor = remainders[0].divisor
-    # A divisor that may be zero is positive wherever the remainder means anything.
+    # A non-negative divisor is positive where the remainder is defined.
     if divisor.lower is None or divisor.lower < 0 or divisor.upper is not None:
         return term
     result = divisor - 1

@@ -1,8 +1,8 @@
-"""Is ``e >= 0``? A small search over sums of products, using inequalities and bounds.
+"""Bounded search for a proof of ``e >= 0`` from inequalities and bounds.
 
-A term that could make ``e`` negative is cancelled against an inequality that bounds it, times a
-factor that is not negative; quotients, least and greatest values are opened. Each step replaces
-``e`` by something that is at most a positive multiple of it, so a success is a proof.
+A term without a lower bound is canceled by an inequality that bounds it, times a non-negative
+factor; quotients, minima and maxima are expanded. Each step replaces ``e`` by a lower bound of a
+positive multiple of ``e``, so a success is a proof.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from functools import partial
 from math import gcd
 from typing import NamedTuple
 
-from .base import Expr
+from .base import Expr, Var
 from .predicates import Cmp, Eq, Le, Lt
 from .rule import ceiling
 from .rules.comparison import common_factor
 from .rules.splits import combine, divide_product
-from .terms import FloorDiv, Max, Min, Select, Var, factors_of, linear_terms
+from .terms import FloorDiv, Max, Min, Select, factors_of, linear_terms
 
 _DEPTH = 6
 _WORK = 120
 _MEMORY = 10_000
-QUESTION_WORK = 2_000
-"""Terms looked at for one question, about 20 µs each."""
+GOAL_WORK = 2_000
+"""The limit of visited terms per goal, about 20 µs per term."""
 _WIDTH = 10
 
 
 class Search:
-    """Answers for one set of comparisons; answers are remembered.
+    """Searches under one set of comparisons; results are cached.
 
-    ``budget`` bounds the work of one question, which may need many answers.
+    ``budget`` limits the work for one goal, which may need many searches.
     """
 
     __slots__ = ("_answers", "_orders", "budget")
 
     def __init__(self, comparisons: Iterable[Cmp]) -> None:
         """Index the inequalities by their terms."""
-        self.budget = QUESTION_WORK
+        self.budget = GOAL_WORK
         self._answers: dict[Expr, bool] = {}
         self._orders: dict[Expr, list[tuple[Expr, int, Expr]]] = {}
         for p in comparisons:
@@ -48,7 +48,7 @@ class Search:
                     self._orders.setdefault(lead, []).append((term, c, delta))
 
     def non_negative(self, e: Expr) -> bool:
-        """Whether ``e >= 0`` is certain. False means that no proof was found."""
+        """Return whether ``e >= 0`` is proved; False means that no proof was found."""
         if e.lower is not None and e.lower >= 0:
             return True
         known = self._answers.get(e)
@@ -63,14 +63,14 @@ class Search:
 
 
 def _deltas(p: Cmp) -> tuple[Expr, ...]:
-    """The differences that are not positive."""
+    """Return terms that are ``<= 0`` by a comparison."""
     if isinstance(p, (Le, Lt)):
         return (p.delta,)
     return (p.delta, -p.delta) if isinstance(p, Eq) else ()
 
 
 class _Attempt:
-    """One bounded search."""
+    """A search with a work limit."""
 
     def __init__(self, orders: dict[Expr, list[tuple[Expr, int, Expr]]], work: int) -> None:
         self.orders = orders
@@ -97,9 +97,10 @@ class _Attempt:
         return False
 
     def reductions(self, e: Expr) -> Iterator[tuple[Expr, ...]]:
-        """Sets of terms of which each set, not negative, makes ``e`` not negative.
+        """Yield sets of terms; ``e >= 0`` follows if all terms of one set are ``>= 0``.
 
-        A term without a lower bound has to disappear, so the one with the fewest ways is enough.
+        Every term without a lower bound must be canceled, so only the one with the fewest
+        cancellations is tried.
         """
         terms = linear_terms(e)[0]
         loose = [(t, c) for t, c in terms if (t.lower if c > 0 else t.upper) is None]
@@ -108,16 +109,16 @@ class _Attempt:
             yield (way.applied(e),)
         if not loose:
             ways = [way for term, c in terms for way in self.cancellations(term, c)]
-            for candidate in sorted(map(partial(_apply, e), ways), key=_promise):
+            for candidate in sorted(map(partial(_apply, e), ways), key=_sort_key):
                 yield (candidate,)
-        settled = _settle(e)
-        if settled is not e:
-            yield (settled,)
+        worst = _with_worst_values(e)
+        if worst is not e:
+            yield (worst,)
         for term, c in terms:
-            yield from _openings(e, term, c)
+            yield from _expansions(e, term, c)
 
     def cancellations(self, term: Expr, c: int) -> list[_Cancellation]:
-        """Ways to add ``m * delta`` with ``delta <= 0``, ``m >= 0`` so that a term disappears."""
+        """Return all ways to cancel a term by adding ``m * delta``, ``delta <= 0``, ``m >= 0``."""
         ways: list[_Cancellation] = []
         for lead in dict.fromkeys(factors_of(term)):
             for inside, a, delta in self.orders.get(lead, ()):
@@ -140,7 +141,7 @@ class _Cancellation(NamedTuple):
 
 
 def _primitive(e: Expr) -> Expr:
-    """Divide by what is common to all terms and positive; the sign stays."""
+    """Divide a term by positive common factors, which preserves its sign."""
     terms, constant = linear_terms(e)
     if not terms:
         return e
@@ -153,8 +154,8 @@ def _primitive(e: Expr) -> Expr:
     return e
 
 
-def _settle(e: Expr) -> Expr:
-    """Give symbols in a finite range their worst value, so that what is left may be divided."""
+def _with_worst_values(e: Expr) -> Expr:
+    """Replace symbols of finite range by the bound that minimizes ``e``."""
     terms, constant = linear_terms(e)
     finite = [(t, c) for t, c in terms if isinstance(t, Var) and None not in (t.lower, t.upper)]
     if not finite or len(finite) == len(terms):
@@ -168,20 +169,20 @@ def _apply(e: Expr, way: _Cancellation) -> Expr:
     return way.applied(e)
 
 
-def _promise(e: Expr) -> tuple[int, int]:
-    """Sort key: fewer terms first, then the higher lower bound."""
+def _sort_key(e: Expr) -> tuple[int, int]:
+    """Return a sort key: fewer terms first, then the higher lower bound."""
     return len(linear_terms(e)[0]), -(e.lower if e.lower is not None else -sys.maxsize)
 
 
 def _floor(e: Expr) -> Expr:
-    """Replace subtracted remainders by the most they can be."""
-    if any(c < 0 and term.joins for term, c in linear_terms(e)[0]):
+    """Return a lower bound of a term: subtracted remainders are replaced by their maximum."""
+    if any(c < 0 and term.has_sum_rules for term, c in linear_terms(e)[0]):
         return -ceiling(-e)
     return e
 
 
 def _without_quotient(rest: Expr, c: int, a: Expr, d: Expr) -> Expr:
-    """``rest + c * (a // d)`` times ``d > 0``, or something that is negative whenever that is."""
+    """Return a lower bound of ``(rest + c * (a // d)) * d`` for ``d > 0``."""
     if c == 1:
         return rest * d + a
     if c == -1:
@@ -189,8 +190,8 @@ def _without_quotient(rest: Expr, c: int, a: Expr, d: Expr) -> Expr:
     return rest * d + (c * a if c < 0 else c * (a - d + 1))
 
 
-def _openings(e: Expr, term: Expr, c: int) -> Iterator[tuple[Expr, ...]]:
-    """Replace a quotient by its bounds, or a choice by its alternatives."""
+def _expansions(e: Expr, term: Expr, c: int) -> Iterator[tuple[Expr, ...]]:
+    """Yield replacements of a quotient by its bounds, or of a choice by its alternatives."""
     match term:
         case FloorDiv(a, d) if d.lower is not None and d.lower >= 0:
             yield (_without_quotient(e - c * term, c, a, d),)

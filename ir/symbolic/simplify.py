@@ -1,51 +1,51 @@
-"""Simplification under facts, and the bounds that facts give."""
+"""Simplification of terms under facts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import RLock
 
-from .base import Bool, Expr, Term
+from .base import Bool, Expr, Term, Var
 from .build import product, total
 from .conditions import choose, equality_of, negate, order_of
 from .knowledge import FactKnowledge
 from .predicates import Eq, Le, Lt, Ne
 from .rule import Knowledge, Rule
-from .rules.choices import GREATEST, LEAST
+from .rules.choices import MAXIMUM, MINIMUM
 from .rules.division import DIVISION
 from .rules.modulo import MODULO
 from .rules.splits import divide_product, extract
-from .search import QUESTION_WORK
-from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Var, factors_of
+from .search import GOAL_WORK
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, factors_of
 from .traverse import Replacement, postorder, rebuild, substitute
 
 _MEMORY = 20_000
 
 
 class Simplifier:
-    """Simplifies terms under one set of facts and remembers the results."""
+    """Simplifies terms under one set of facts; caches results."""
 
-    __slots__ = ("_by", "_done", "_lock", "know")
+    __slots__ = ("_by", "_done", "_lock", "knowledge")
 
-    def __init__(self, know: FactKnowledge) -> None:
+    def __init__(self, knowledge: FactKnowledge) -> None:
         """Use compiled facts."""
-        self.know = know
+        self.knowledge = knowledge
         self._done: dict[Term, Term] = {}
         self._by = Replacement(self._done)
         self._lock = RLock()
 
     def simplify(self, e: Expr | Bool) -> Expr | Bool:
-        """The simpler of the term itself and what the facts make of it."""
-        result = self.leave(self.reduce(self.know.enter(e)))
+        """Return the term simplified under the facts, or itself if that is not larger."""
+        result = self.to_original(self.reduce(self.knowledge.to_refined(e)))
         return result if len(postorder(result)) <= len(postorder(e)) else e
 
     def reduce(self, e: Expr | Bool) -> Expr | Bool:
-        """Simplify a term of the refined world."""
+        """Simplify a term in refined symbols."""
         with self._lock:
-            self.know.search.budget = QUESTION_WORK
+            self.knowledge.search.budget = GOAL_WORK
             result = self._reduce(e)
-            if self.know.search.budget <= 0 or len(self._done) > _MEMORY:
-                # What was given up for lack of work must not answer a later question.
+            if self.knowledge.search.budget <= 0 or len(self._done) > _MEMORY:
+                # Do not reuse results of a search that was aborted by the work limit.
                 self._done.clear()
             return result
 
@@ -53,38 +53,38 @@ class Simplifier:
         for term in postorder(e, self._done.__contains__):
             if term not in self._done:
                 built = rebuild(term, self._by)
-                # A rule that leads back here finds this and stops.
+                # Breaks cycles: a rule that leads back to this term finds it simplified.
                 self._done[term] = built
-                self._done[term] = self._settle(built)
+                self._done[term] = self._apply_rules(built)
         return self._by.integer(e) if isinstance(e, Expr) else self._by.condition(e)
 
-    def _settle(self, term: Term) -> Term:
-        """Apply the first rule that fits with facts, and simplify what it gives."""
-        found = self._step(term)
+    def _apply_rules(self, term: Term) -> Term:
+        """Apply the first rule that matches under the facts, and simplify the result."""
+        found = self._rewrite_once(term)
         return term if found is None or found is term else self._reduce(found)
 
-    def _step(self, term: Term) -> Expr | Bool | None:
+    def _rewrite_once(self, term: Term) -> Expr | Bool | None:
         match term:
             case FloorDiv(a, d):
-                return _first(DIVISION, a, d, self.know) if d != 0 else None
+                return _first(DIVISION, a, d, self.knowledge) if d != 0 else None
             case Mod(a, d):
-                return _first(MODULO, a, d, self.know) if d != 0 else None
+                return _first(MODULO, a, d, self.knowledge) if d != 0 else None
             case Min(args):
-                return choose(args, Min, LEAST, self.know)
+                return choose(args, Min, MINIMUM, self.knowledge)
             case Max(args):
-                return choose(args, Max, GREATEST, self.know)
+                return choose(args, Max, MAXIMUM, self.knowledge)
             case Le() | Lt():
-                return order_of(term.delta, self.know)
+                return order_of(term.delta, self.knowledge)
             case Eq():
-                return equality_of(term.delta, self.know)
+                return equality_of(term.delta, self.knowledge)
             case Ne():
-                return negate(equality_of(term.delta, self.know))
+                return negate(equality_of(term.delta, self.knowledge))
             case _:
                 return None
 
-    def leave(self, e: Expr | Bool) -> Expr | Bool:
-        """Write a term of the refined world in the symbols of the program."""
-        for symbol, (old, d, k) in reversed(self.know.world.backward.items()):
+    def to_original(self, e: Expr | Bool) -> Expr | Bool:
+        """Return a term of refined symbols in original symbols."""
+        for symbol, (old, d, k) in reversed(self.knowledge.refinement.backward.items()):
             if symbol in e.free:
                 e = substitute(e, {symbol: old}) if d == 1 else _undo(e, symbol, (old, d, k))
         return e
@@ -94,10 +94,10 @@ def _first(
     rules: Iterable[Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]],
     a: Expr,
     d: Expr,
-    know: Knowledge,
+    knowledge: Knowledge,
 ) -> Expr | None:
     for rule in rules:
-        found = rule.apply(a, d, know)
+        found = rule.apply(a, d, knowledge)
         if found is not None:
             return found
     return None
@@ -128,7 +128,7 @@ def _undo_term(
 def _undo_product(
     term: Expr, c: int, symbol: Var, origin: tuple[Expr, Expr, Expr], by: Replacement
 ) -> Expr:
-    """Write ``c * term``; where the symbol is a factor, use up a factor ``d`` if there is one."""
+    """Return ``c * term`` with the symbol replaced; a factor ``d`` cancels the division."""
     if symbol not in factors_of(term):
         return c * by.integer(term)
     old, d, k = origin

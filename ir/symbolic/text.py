@@ -1,28 +1,28 @@
-"""Terms as text: Python syntax that `parse_expr` reads back to the same term."""
+"""Printing of terms in Python syntax; `parse_expr` is the inverse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from .base import ALGEBRA, Bool, Expr, Order, Term, structural_order, unsigned
+from .base import ALGEBRA, Bool, Expr, Order, Term, Var, structural_order, unsigned
 from .predicates import And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
-from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var, linear_terms
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, linear_terms
 from .traverse import postorder
 
-# How tightly an operator binds; an operand that binds less tightly gets parentheses.
+# Precedence of operators; an operand of lower precedence gets parentheses.
 _OR, _AND, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(7)
 
 _UNNUMBERED = 1 << 32
 
-Terms: TypeAlias = "Iterable[tuple[Expr, int]]"
+WeightedTerms: TypeAlias = "Iterable[tuple[Expr, int]]"
 
 
 class _Piece(NamedTuple):
-    """The text of a subterm, how tightly it binds, and what sorts it among its neighbours."""
+    """The text of a subterm, its precedence, and its sort key among siblings."""
 
     text: str
-    binding: int
+    precedence: int
     key: tuple[tuple[int, ...], int, Order]
 
 
@@ -31,17 +31,17 @@ def to_text(
     names: Mapping[Var, str] | None = None,
     order: Mapping[Var, int] | None = None,
 ) -> str:
-    """Print a term in Python syntax.
+    """Return a term as text in Python syntax.
 
     Parameters
     ----------
     e : Expr or Bool
         The term.
     names : Mapping[Var, str], optional
-        Names to print instead of the symbols' own.
+        Names that replace the names of the symbols.
     order : Mapping[Var, int], optional
-        The printer's own numbering of symbols. Terms are sorted by it, so that text does not
-        depend on when symbols were made; symbols outside of it come last, by serial.
+        A numbering of symbols by which terms are sorted, so that the text does not depend on the
+        order in which symbols were created. Other symbols follow, by serial.
 
     Examples
     --------
@@ -66,26 +66,26 @@ class _Printer:
 
     def text(self, e: Term) -> str:
         for term in postorder(e):
-            text, binding = self.write(term)
+            text, precedence = self.write(term)
             if self.limit is not None and len(text) > self.limit:
                 text = text[: self.limit] + "..."
-            self.pieces[term] = _Piece(text, binding, self.key(term))
+            self.pieces[term] = _Piece(text, precedence, self.key(term))
         return self.pieces[e].text
 
     def key(self, term: Term) -> tuple[tuple[int, ...], int, Order]:
-        """Sort by the symbols that occur, then products before their factors, then by structure."""
-        places = tuple(sorted(self.place(v) for v in term.free))
+        """Return a sort key: symbols, then products before their factors, then structure."""
+        positions = tuple(sorted(self.position(v) for v in term.free))
         degree = len(term.factors) if isinstance(term, Mul) else 1
-        return places, -degree, self.structure(term)
+        return positions, -degree, self.structure(term)
 
-    def place(self, symbol: Var) -> int:
+    def position(self, symbol: Var) -> int:
         return self.order.get(symbol, _UNNUMBERED + symbol.serial)
 
     def structure(self, term: Term) -> Order:
-        """What depends on structure and on places alone."""
+        """Return a sort key that depends only on structure and symbol positions."""
         match term:
             case Var():
-                return (0, self.place(term))
+                return (0, self.position(term))
             case Const(value) | BoolConst(value):
                 return structural_order((), 0, unsigned(value))
             case Add(terms, constant):
@@ -136,9 +136,9 @@ class _Printer:
             case _:
                 raise TypeError(f"unknown kind of term: {type(term).__name__}")
 
-    def operand(self, term: Term, binding: int = _ATOM) -> str:
+    def operand(self, term: Term, precedence: int = _ATOM) -> str:
         piece = self.pieces[term]
-        return piece.text if piece.binding >= binding else f"({piece.text})"
+        return piece.text if piece.precedence >= precedence else f"({piece.text})"
 
     def arranged(self, terms: Iterable[TermT]) -> list[TermT]:
         return sorted(terms, key=lambda term: self.pieces[term].key)
@@ -146,22 +146,22 @@ class _Printer:
     def listing(self, terms: Iterable[Expr]) -> str:
         return ", ".join(self.pieces[term].text for term in self.arranged(terms))
 
-    def connection(self, args: Iterable[Bool], word: str, binding: int) -> str:
-        return word.join(self.operand(arg, binding + 1) for arg in self.arranged(args))
+    def connection(self, args: Iterable[Bool], word: str, precedence: int) -> str:
+        return word.join(self.operand(arg, precedence + 1) for arg in self.arranged(args))
 
     def product(self, factors: Iterable[Expr], coefficient: int = 1) -> str:
         texts = [self.operand(factor) for factor in self.arranged(factors)]
         return " * ".join(texts if coefficient == 1 else [*texts, str(coefficient)])
 
     def quotient(self, a: Expr, d: Expr) -> tuple[str, int]:
-        """Write a quotient, rounded up where the numerator says so."""
+        """Return a quotient as text, as ``ceildiv`` if the numerator has the form ``n + d - 1``."""
         terms, constant = linear_terms(a)
         if isinstance(d, Const) and terms and constant == d.value - 1 > 0:
             return f"ceildiv({self.sum(terms, 0)[0]}, {d.value})", _ATOM
         return f"{self.operand(a)} // {self.operand(d)}", _PRODUCT
 
-    def sum(self, terms: Terms, constant: int) -> tuple[str, int]:
-        """Write a sum, a positive term first if there is one, the constant last."""
+    def sum(self, terms: WeightedTerms, constant: int) -> tuple[str, int]:
+        """Return a sum as text: a positive term first if there is one, the constant last."""
         ordered = sorted(terms, key=lambda item: self.pieces[item[0]].key)
         lead = next((item for item in ordered if item[1] > 0), None)
         if lead is not None:
@@ -179,16 +179,16 @@ class _Printer:
         return _joined(parts), _SUM if len(parts) > 1 else self.alone(ordered, constant)
 
     def alone(self, ordered: list[tuple[Expr, int]], constant: int) -> int:
-        """How tightly a sum of one part binds."""
+        """Return the precedence of a sum with one part."""
         if not ordered:
             return _ATOM if constant >= 0 else _UNARY
         term, coefficient = ordered[0]
         if coefficient == 1:
-            return self.pieces[term].binding
+            return self.pieces[term].precedence
         return _PRODUCT
 
     def summand(self, term: Expr, coefficient: int, constant: int) -> tuple[str, bool]:
-        """Write one product; whether it was rounded up, taking its share of the sum's constant."""
+        """Return a product as text, and whether ``ceildiv`` uses up part of the constant."""
         if constant >= coefficient and isinstance(term, FloorDiv):
             terms, inner = linear_terms(term.numerator)
             divisor = term.divisor
@@ -201,7 +201,7 @@ class _Printer:
         return self.product(factors, coefficient), False
 
     def comparison(self, term: Cmp) -> str:
-        """Write a comparison with positive coefficients, a lone constant on the right."""
+        """Return a comparison as text: positive coefficients, a single constant on the right."""
         terms, constant = linear_terms(term.delta)
         constant -= term.shift
         left = [(t, c) for t, c in terms if c > 0]
@@ -214,7 +214,7 @@ class _Printer:
         return f"{first} {term.symbol} {second}"
 
     def later(self, a: list[tuple[Expr, int]], b: list[tuple[Expr, int]]) -> bool:
-        """Whether the first side of an equality reads better behind the second."""
+        """Return whether the first side of an equality is printed after the second."""
         return min(self.pieces[t].key for t, _ in a) > min(self.pieces[t].key for t, _ in b)
 
 
@@ -242,16 +242,16 @@ def _joined(parts: list[tuple[str, bool]]) -> str:
 
 
 def _minus(text: str) -> str:
-    """Negate a leading product; ``-a * b`` reads as ``(-a) * b``, the same value for products."""
+    """Negate a leading product; ``-a * b`` parses as ``(-a) * b``, which is equal."""
     return f"-{text}" if text.isidentifier() or text.isdecimal() else f"-({text})"
 
 
-_SHOWN = 2000
+_MAX_SHOWN = 2000
 
 
-def _shown(term: Term) -> str:
-    """Text for a message: a term that shares subterms may be exponentially long written out."""
-    return _Printer({}, {}, _SHOWN).text(term)
+def _shortened(term: Term) -> str:
+    """Return text of limited length; a term with shared subterms may be exponentially long."""
+    return _Printer({}, {}, _MAX_SHOWN).text(term)
 
 
-ALGEBRA.text = _shown
+ALGEBRA.text = _shortened

@@ -1,22 +1,22 @@
-"""Walking terms: symbols, substitution, evaluation. Nothing here recurses, however deep a term."""
+"""Traversal of terms: symbols, substitution, evaluation. All functions are iterative."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar, overload
 
-from .base import Bool, Expr, SymInt, Term
+from .base import Bool, Expr, SymInt, Term, Var
 from .build import as_expr, product, weighted_sum
 from .conditions import all_of, any_of, equality_of, maximum, minimum, ne, order_of, select
 from .errors import UnboundSymbolError, ZeroDivisorError
 from .predicates import And, BoolConst, Eq, Le, Lt, Ne, Or
-from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
+from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select
 
 ResultT = TypeVar("ResultT")
 
 
 def postorder(root: Term, skip: Callable[[Term], bool] | None = None) -> list[Term]:
-    """All different subterms, each after its own; what is below skipped ones is left out."""
+    """Return the distinct subterms, children first; children of skipped terms are omitted."""
     seen: set[Term] = set()
     result: list[Term] = []
     stack: list[tuple[Term, bool]] = [(root, False)]
@@ -33,7 +33,7 @@ def postorder(root: Term, skip: Callable[[Term], bool] | None = None) -> list[Te
 
 
 def free_vars(e: Term) -> frozenset[Var]:
-    """The symbols of a term.
+    """Return the symbols of a term.
 
     Examples
     --------
@@ -46,29 +46,29 @@ def free_vars(e: Term) -> frozenset[Var]:
 
 
 class Replacement:
-    """Which new term stands for which old one; what is not listed stays."""
+    """A map from old terms to new terms; unlisted terms are unchanged."""
 
     __slots__ = ("built",)
 
     def __init__(self, built: dict[Term, Term]) -> None:
-        """Look terms up in a table that the caller goes on filling."""
+        """Use a table to which the caller may add entries."""
         self.built = built
 
     def integer(self, old: Expr) -> Expr:
-        """The new integer term."""
+        """Return the replacement of an integer term."""
         found = self.built.get(old, old)
         assert isinstance(found, Expr)  # noqa: S101 - a term's kind never changes
         return found
 
     def condition(self, old: Bool) -> Bool:
-        """The new condition."""
+        """Return the replacement of a condition."""
         found = self.built.get(old, old)
         assert isinstance(found, Bool)  # noqa: S101 - a term's kind never changes
         return found
 
 
 def rebuild(term: Term, by: Replacement) -> Expr | Bool:
-    """Build a term again from the replacements of its children."""
+    """Rebuild a term from the replacements of its children."""
     match term:
         case Add(terms, constant):
             return weighted_sum([(by.integer(part), c) for part, c in terms], constant)
@@ -113,7 +113,7 @@ def substitute(e: Bool, values: Mapping[Var, SymInt]) -> Bool: ...
 @overload
 def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool: ...
 def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool:
-    """Replace symbols, all at once, and simplify.
+    """Replace symbols simultaneously, and simplify.
 
     Examples
     --------
@@ -150,17 +150,16 @@ def evaluate(e: Bool, values: Mapping[Var, int]) -> bool: ...
 @overload
 def evaluate(e: Expr | Bool, values: Mapping[Var, int]) -> int | bool: ...
 def evaluate(e: Expr | Bool, values: Mapping[Var, int]) -> int | bool:
-    """Compute the value of a term.
+    """Return the value of a term for given values of its symbols.
 
-    The branch of a `Select` that is not chosen is not computed; conditions are computed from the
-    left, as Python does.
+    `Select` evaluates only the chosen branch; `And` and `Or` short-circuit from the left.
 
     Raises
     ------
     UnboundSymbolError
-        A symbol has no value.
+        If a symbol has no value.
     ZeroDivisorError
-        A divisor is zero.
+        If a divisor is zero.
 
     Examples
     --------
@@ -176,9 +175,9 @@ def evaluate(e: Expr | Bool, values: Mapping[Var, int]) -> int | bool:
         if term in done:
             stack.pop()
             continue
-        wanted = _missing(term, done)
-        if wanted is not None:
-            stack.append(wanted)
+        pending = _missing(term, done)
+        if pending is not None:
+            stack.append(pending)
         else:
             done[term] = _value(term, values, done)
             stack.pop()
@@ -186,7 +185,7 @@ def evaluate(e: Expr | Bool, values: Mapping[Var, int]) -> int | bool:
 
 
 def _missing(term: Term, done: Mapping[Term, int | bool]) -> Term | None:
-    """The next subterm whose value is needed first."""
+    """Return a subterm that must be evaluated before the term; None if there is none."""
     match term:
         case Select(p, a, b):
             chosen = p if p not in done else (a if done[p] else b)
@@ -256,7 +255,7 @@ def _lookup(symbol: Var, values: Mapping[Var, int]) -> int:
     if value is None:
         given = ", ".join(sorted(v.name for v in values)) or "none"
         raise UnboundSymbolError(
-            f"symbol '{symbol.name}' has no value", hint=f"symbols with a value: {given}"
+            f"symbol '{symbol.name}' has no value", hint=f"symbols with values are {given}"
         )
     return int(value)
 

@@ -1,1 +1,1 @@
-"""Thread-level IR: what a kernel, or the host flow, is after lowering, for CPU and GPU alike."""
+"""Thread-level IR: lowered kernels and host flow, for CPU and GPU."""

@@ -1,13 +1,25 @@
 """Thread-level IR: typed values and structured statements of one thread of execution.
 
-Scheduled loop IR and host IR both lower to it, and one generator turns it into LLVM. Integers that
-index memory or count iterations are :mod:`tilewright.ir.symbolic` terms over variables that
-:class:`Let`, :class:`Loop`, :class:`Parallel` and parameters bind to 64-bit integers; everything
-else is a :class:`Value`.
+Scheduled loop IR and host IR are lowered to thread IR, from which one generator emits LLVM IR.
 
-A value is evaluated where the statement that holds it stands, once, however often the same object
-occurs in that statement. All values are evaluated eagerly; what must not run stands under
-:class:`If` or a mask.
+- *Terms.* Integers that index memory or count iterations are :mod:`tilewright.ir.symbolic` terms.
+  Their variables are 64-bit integers bound by :class:`Let`, :class:`Loop`, :class:`Parallel`, or a
+  parameter. All other data are a :class:`Value`.
+- *Values.* A value has a scalar, vector, or pointer type. A statement evaluates its values eagerly,
+  each object once, even if it occurs several times in the statement. Code that must not execute is
+  guarded by :class:`If` or by a mask.
+- *Registers.* A :class:`Reg` is a mutable variable of one thread. It is the only value that
+  statements assign, and it carries data between statements and iterations.
+- *Vectors, lanes, and masks.* A vector has a constant number of lanes of one dtype; a scalar is a
+  vector of one lane. Operations apply to each lane separately, except :class:`Reduce`,
+  :class:`Shuffle`, and :class:`Extract`. A mask is a vector of booleans. A masked-off lane accesses
+  no memory; a masked-off lane of a load is zero.
+- *Memory.* An address is a pointer plus an offset in bytes, with a guaranteed alignment. Only
+  loads, stores, atomics, calls, and machine operations access memory.
+- *Effects and barriers.* The effects of a machine operation declare its memory accesses. Every
+  thread of a GPU grid executes the same function. A :class:`Barrier` waits for all threads of its
+  scope and makes their earlier writes visible to each other, so control flow around a barrier must
+  be uniform in its scope.
 """
 
 from __future__ import annotations
@@ -34,18 +46,15 @@ AtomicOp: TypeAlias = Literal["exchange", "add", "sub", "and", "or"]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Reg:
-    """A variable of any type that statements assign; the generator keeps it in registers."""
+    """A mutable variable of one thread, of any type; the generator keeps it in registers."""
 
     name: str
     type: Type
 
 
-# ---------------------------------------------------------------- values
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Const:
-    """A number, the same in all lanes."""
+    """A constant with the same value in all lanes."""
 
     value: float | int | bool
     type: VectorType
@@ -57,13 +66,16 @@ class Null:
 
     @property
     def type(self) -> PointerType:
-        """Always an address."""
+        """The pointer type."""
         return POINTER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """A symbolic integer as a value: one 64-bit integer, or one a value of ``lane``."""
+    """A symbolic term as a 64-bit integer.
+
+    With ``lane``, a vector of ``lanes`` integers: lane ``k`` is the term for ``lane = k``.
+    """
 
     expr: Expr
     lane: Var | None = None
@@ -71,13 +83,16 @@ class Index:
 
     @property
     def type(self) -> VectorType:
-        """64-bit integers."""
+        """A scalar or vector of 64-bit integers."""
         return VectorType(i64, self.lanes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicate:
-    """A symbolic predicate as a value: one bit, or one a value of ``lane`` (a mask)."""
+    """A symbolic predicate as a boolean.
+
+    With ``lane``, a mask of ``lanes`` booleans: lane ``k`` is the predicate for ``lane = k``.
+    """
 
     condition: Bool
     lane: Var | None = None
@@ -85,13 +100,13 @@ class Predicate:
 
     @property
     def type(self) -> VectorType:
-        """Bits."""
+        """A boolean or a mask."""
         return VectorType(bool_, self.lanes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """The address of bytes that belong to the module; ``mutable`` ones live as long as it does."""
+    """The address of static data of the module, which is read-only unless ``mutable``."""
 
     name: str
     content: bytes
@@ -100,38 +115,41 @@ class Data:
 
     @property
     def type(self) -> PointerType:
-        """An address."""
+        """The pointer type."""
         return POINTER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionAddress:
-    """The address of a function of this module, or of an external symbol."""
+    """The address of a function of this module or of an external symbol."""
 
     name: str
 
     @property
     def type(self) -> PointerType:
-        """An address."""
+        """The pointer type."""
         return POINTER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offset:
-    """An address moved by a number of bytes."""
+    """A pointer plus an offset in bytes."""
 
     base: Value
     offset: Expr
 
     @property
     def type(self) -> Type:
-        """An address of the same space."""
+        """The pointer type of the base."""
         return self.base.type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Address:
-    """Where memory is accessed: ``offset`` bytes from ``base``, known to be aligned as said."""
+    """The address of a memory access: ``base`` plus ``offset`` bytes.
+
+    The address is guaranteed to be a multiple of ``alignment`` bytes.
+    """
 
     base: Value
     offset: Expr
@@ -140,9 +158,9 @@ class Address:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """Read elements: contiguous ones, or ``stride`` bytes apart.
+    """A load of one element per lane, contiguous or with a distance of ``stride`` bytes.
 
-    Lanes whose ``mask`` bit is off touch no memory and give zero.
+    Masked-off lanes access no memory and are zero.
     """
 
     type: Type
@@ -153,7 +171,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather:
-    """Read elements at ``offsets`` bytes (one 64-bit integer a lane) from ``base``."""
+    """A load of one element per lane at ``offsets``, 64-bit integers, in bytes from ``base``.
+
+    Masked-off lanes access no memory and are zero.
+    """
 
     type: VectorType
     base: Value
@@ -163,14 +184,14 @@ class Gather:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unary:
-    """A function of one operand, in every lane."""
+    """An operation on one operand, applied to each lane."""
 
     op: UnaryOp
     operand: Value
 
     @property
     def type(self) -> Type:
-        """Bits for the tests, else the operand's."""
+        """Booleans for ``isnan``, else the type of the operand."""
         inner = self.operand.type
         if self.op == "isnan" and isinstance(inner, VectorType):
             return VectorType(bool_, inner.lanes)
@@ -179,11 +200,11 @@ class Unary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binary:
-    """A function of two operands of one type, in every lane.
+    """An operation on two operands of one type, applied to each lane.
 
-    Integers wrap. ``div`` truncates, ``floordiv`` and ``mod`` floor; by zero all three give 0.
-    Shifts by the width or more give 0 (or the sign), negative ones too. Float
-    ``min`` and ``max`` propagate NaN.
+    Integer arithmetic wraps around. ``div`` truncates; ``floordiv`` and ``mod`` floor. Integer
+    division by zero returns 0. Shifts by a negative amount, or by the bit width or more, return 0,
+    or the sign for ``shr`` of signed integers. ``min`` and ``max`` of floats propagate NaN.
     """
 
     op: BinaryOp
@@ -192,13 +213,13 @@ class Binary:
 
     @property
     def type(self) -> Type:
-        """The operands' type."""
+        """The type of the operands."""
         return self.left.type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fma:
-    """``a * b + c``, rounded once."""
+    """The fused multiply-add ``a * b + c``, rounded once."""
 
     a: Value
     b: Value
@@ -206,13 +227,13 @@ class Fma:
 
     @property
     def type(self) -> Type:
-        """The operands' type."""
+        """The type of the operands."""
         return self.c.type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compare:
-    """A comparison in every lane; comparisons with NaN are false but ``ne``."""
+    """A comparison of each lane; comparisons with NaN are false, except ``ne``."""
 
     op: CompareOp
     left: Value
@@ -220,14 +241,17 @@ class Compare:
 
     @property
     def type(self) -> VectorType:
-        """Bits."""
+        """A boolean or a mask."""
         inner = self.left.type
         return VectorType(bool_, inner.lanes if isinstance(inner, VectorType) else 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Select:
-    """``then`` in the lanes where the condition holds, else ``otherwise``. Both are evaluated."""
+    """A selection per lane: ``then`` if the condition is true, else ``otherwise``.
+
+    Both operands are evaluated.
+    """
 
     condition: Value
     then: Value
@@ -235,13 +259,13 @@ class Select:
 
     @property
     def type(self) -> Type:
-        """The type of both sides."""
+        """The type of both operands."""
         return self.then.type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast:
-    """A conversion of numbers: floats to integers saturate, NaN becomes 0, integers wrap."""
+    """A conversion of numbers: float to integer saturates, NaN becomes 0, integers wrap around."""
 
     type: VectorType
     operand: Value
@@ -249,7 +273,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bitcast:
-    """The same bits as another type of the same size; addresses are 64-bit integers."""
+    """A reinterpretation of bits as another type of the same size; pointers have 64 bits."""
 
     type: Type
     operand: Value
@@ -257,7 +281,7 @@ class Bitcast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Broadcast:
-    """A scalar in every lane."""
+    """A vector whose lanes all equal one scalar."""
 
     operand: Value
     lanes: int
@@ -285,7 +309,7 @@ class Extract:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shuffle:
-    """Lanes picked from two vectors put side by side."""
+    """Lanes selected from the concatenation of two vectors."""
 
     left: Value
     right: Value
@@ -293,14 +317,14 @@ class Shuffle:
 
     @property
     def type(self) -> VectorType:
-        """As many lanes as were picked."""
+        """A vector with one lane per selected lane."""
         inner = self.left.type
         return VectorType(inner.dtype if isinstance(inner, VectorType) else i64, len(self.lanes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce:
-    """All lanes of a vector combined into a scalar, in any order."""
+    """The reduction of all lanes of a vector to a scalar, in unspecified order."""
 
     op: ReduceOp
     operand: Value
@@ -337,12 +361,9 @@ Value: TypeAlias = (
 )
 
 
-# ---------------------------------------------------------------- statements
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a statement was lowered from: a loop-level node and operations of the model."""
+    """The origin of a statement: a loop-level node and the operations of the source model."""
 
     uid: Uid | None = None
     name: str = ""
@@ -354,7 +375,7 @@ NO_SOURCE = Source()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Let:
-    """Bind a symbolic variable, for the rest of the list it stands in, to a 64-bit integer."""
+    """Bind a symbolic variable to a 64-bit integer for the rest of the statement list."""
 
     var: Var
     value: Value
@@ -363,7 +384,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assign:
-    """Give a register a value."""
+    """Assign a value to a register."""
 
     reg: Reg
     value: Value
@@ -372,11 +393,11 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocate:
-    """Bind a register to fresh memory, ``size`` bytes, until the function returns.
+    """Allocate ``size`` bytes until the function returns, and assign their address to a register.
 
-    Memory of the thread: accesses at constant offsets become registers, the others live on the
-    stack. Where the register is a pointer of space ``shared`` it is memory of the thread block,
-    one for all its threads, with undefined content at first.
+    The memory is private to the thread: accesses at constant offsets become registers, and other
+    accesses use the stack. If the register is a pointer of space ``shared``, all threads of the
+    thread block share one allocation. The initial content is undefined.
     """
 
     reg: Reg
@@ -387,7 +408,10 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Write elements: contiguous ones, or ``stride`` bytes apart; only the masked lanes."""
+    """Store one element per lane, contiguous or with a distance of ``stride`` bytes.
+
+    Masked-off lanes access no memory.
+    """
 
     address: Address
     value: Value
@@ -398,7 +422,11 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """Write elements at ``offsets`` bytes from ``base``; of equal offsets the last lane wins."""
+    """Store one element per lane at ``offsets`` in bytes from ``base``.
+
+    If offsets are equal, the element of the last lane is stored. Masked-off lanes access no
+    memory.
+    """
 
     base: Value
     offsets: Value
@@ -421,7 +449,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """Repeat while the condition, evaluated before every round, holds."""
+    """Repeat the body while the condition, evaluated before each iteration, is true."""
 
     condition: Value
     body: Body
@@ -430,7 +458,7 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """A branch on one bit."""
+    """A branch on a scalar boolean."""
 
     condition: Value
     then: Body
@@ -440,12 +468,25 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parallel:
-    """``for var in range(stop)``, shared out among threads where ``work`` is worth it.
+    """``for var in range(stop)``, distributed among threads if ``work`` justifies it.
 
-    ``work`` estimates all iterations together, in elementary operations. ``table`` is the runtime
-    table. The body may not assign registers from outside nor return a value; a failing
-    :class:`Return` inside makes the whole region return that code. ``worker`` is bound to the
-    number of the running thread.
+    Parameters
+    ----------
+    table : Value
+        The runtime table, whose ``PARALLEL`` function starts the threads.
+    var : Var
+        The loop variable.
+    stop : Expr
+        The number of iterations.
+    work : Expr
+        The estimated cost of all iterations, in elementary operations.
+    worker : Var
+        Bound to the number of the executing thread.
+    body : Body
+        The body. It must not assign registers defined outside of it. A :class:`Return` with a
+        nonzero error code makes the whole region return that code.
+    source : Source
+        The origin of the statement.
     """
 
     table: Value
@@ -459,7 +500,7 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """Call a symbol by name or a function by address; ``result`` takes what it returns."""
+    """Call a symbol by name or a function by address; ``result`` receives the returned value."""
 
     callee: str | Value
     args: tuple[Value, ...]
@@ -469,7 +510,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Return:
-    """Leave the function."""
+    """Return from the function."""
 
     value: Value | None = None
     source: Source = NO_SOURCE
@@ -477,7 +518,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
-    """Wait until every thread of the scope is here and sees what the others wrote."""
+    """Wait for all threads of the scope, and make their earlier writes visible to each other."""
 
     scope: ExecutionScope
     source: Source = NO_SOURCE
@@ -485,17 +526,17 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pause:
-    """Rest for some cycles, in a loop that waits for another thread: host code only."""
+    """Pause for some cycles in a spin loop; only in host code."""
 
     source: Source = NO_SOURCE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Perform:
-    """Do an operation that only some machines have (:mod:`tilewright.ir.thread.operations`).
+class MachineOp:
+    """Execute an operation of :mod:`tilewright.ir.thread.operations`, which only some targets have.
 
-    All threads of the operation's scope are here together. ``args`` are evaluated first;
-    ``results`` then take what the operation gives.
+    All threads of the operation's scope execute it together. ``args`` are evaluated first; then
+    ``results`` receive the results.
     """
 
     operation: Operation
@@ -506,7 +547,10 @@ class Perform:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomicUpdate:
-    """Change an integer in memory at once (sequentially consistent); ``result`` takes the old."""
+    """Update an integer in memory atomically, sequentially consistent.
+
+    ``result`` receives the old value.
+    """
 
     op: AtomicOp
     address: Address
@@ -517,7 +561,7 @@ class AtomicUpdate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompareExchange:
-    """Write ``desired`` where memory holds ``expected``; ``result`` takes what it held."""
+    """Atomically replace ``expected`` in memory by ``desired``; ``result`` gets the old value."""
 
     address: Address
     expected: Value
@@ -528,7 +572,7 @@ class CompareExchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomicLoad:
-    """Read an integer so that all that was written before it was stored is seen."""
+    """Load an integer atomically with acquire ordering."""
 
     address: Address
     result: Reg
@@ -537,7 +581,7 @@ class AtomicLoad:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomicStore:
-    """Write an integer so that who loads it sees all that was written before."""
+    """Store an integer atomically with release ordering."""
 
     address: Address
     value: Value
@@ -546,47 +590,6 @@ class AtomicStore:
 
 Stmt: TypeAlias = (
     Let | Assign | Allocate | Store | Scatter | Loop | While | If | Parallel | Call | Return
-    | Barrier | Pause | Perform | AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore
+    | Barrier | Pause | MachineOp | AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore
 )  # fmt: skip
 Body: TypeAlias = tuple[Stmt, ...]
-
-
-# ---------------------------------------------------------------- functions
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadAxis:
-    """One axis of a launch: its tag (``blockIdx.x``), its index in the body, how many there are.
-
-    ``extent`` is a term over the kernel's integer parameters; that of a ``threadIdx`` axis is a
-    constant.
-    """
-
-    tag: str
-    var: Var
-    extent: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """The grid that a GPU kernel runs in; axes that are absent have one index."""
-
-    axes: tuple[ThreadAxis, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ThreadFunc:
-    """A function of one thread. A ``Var`` parameter is a 64-bit integer.
-
-    ``distinct`` pointers are parameters that alias nothing else in the function. Only exported
-    functions are visible outside the module. With a ``launch`` it is the kernel of a GPU: every
-    thread of the grid runs the body, and it returns nothing.
-    """
-
-    name: str
-    params: tuple[Var | Reg, ...]
-    body: Body
-    result: Type | None = None
-    exported: bool = True
-    distinct: tuple[Reg, ...] = ()
-    launch: Launch | None = None

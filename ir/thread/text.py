@@ -1,4 +1,18 @@
-"""Thread-level programs as text, for reading: tests' goldens and people, not a parser."""
+"""Printer of thread-level functions.
+
+The text is for readers and golden tests; there is no parser. Statements print as follows.
+
+- ``name(p: ptr, n) -> i32:`` is the signature; comments above it list the axes of a launch.
+- ``r = value`` assigns a register, and ``let i = value`` binds a variable of symbolic terms.
+- ``p[offset, align=16] = value: type`` is a store; ``offset`` is in bytes. ``step s`` gives the
+  distance of the lanes in bytes, and ``where mask`` the active lanes.
+- ``load.f32x4 p[offset]`` is a load, and ``gather.f32x4 p[offsets]`` a load with one offset per
+  lane.
+- ``<term for lane in 4>`` is a vector with the values of the term for ``lane`` in ``range(4)``.
+- ``f32(x)`` converts a number, and ``bits.i32(x)`` reinterprets its bits.
+- ``for i in parallel(n):`` is a loop distributed among threads, and ``barrier(block)`` a barrier.
+- ``v``, ``v_1``, ... name values that the next statement uses more than once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +21,7 @@ from typing import assert_never
 
 from ..identity import fresh_name
 from ..symbolic import Bool, Expr, Var, free_vars, to_text as term_text
+from .function import ThreadFunc
 from .nodes import (
     Address,
     Allocate,
@@ -34,11 +49,11 @@ from .nodes import (
     Let,
     Load,
     Loop,
+    MachineOp,
     Null,
     Offset,
     Parallel,
     Pause,
-    Perform,
     Predicate,
     Reduce,
     Reg,
@@ -48,7 +63,6 @@ from .nodes import (
     Shuffle,
     Stmt,
     Store,
-    ThreadFunc,
     Unary,
     Value,
     While,
@@ -61,12 +75,12 @@ SIMPLE = (Reg, Const, Null, Index, Predicate, Data, FunctionAddress)
 
 
 def to_text(function: ThreadFunc) -> str:
-    """Write a function down, one statement a line; what is used twice gets a name.
+    """Return a function as text with one statement per line.
 
     Parameters
     ----------
     function : ThreadFunc
-        Of a CPU or a GPU.
+        A function for a CPU or GPU.
 
     Examples
     --------
@@ -90,8 +104,6 @@ class _Printer:
         self._known: dict[int, str] = {}
         self._lines: list[str] = []
 
-    # ------------------------------------------------------------ names
-
     def _fresh(self, base: str) -> str:
         chosen = fresh_name(base, self._taken)
         self._taken.add(chosen)
@@ -113,8 +125,6 @@ class _Printer:
 
     def _line(self, depth: int, text: str) -> None:
         self._lines.append("    " * depth + text)
-
-    # ------------------------------------------------------------ functions and statements
 
     def function(self, function: ThreadFunc) -> str:
         params = ", ".join(self._param(p) for p in function.params)
@@ -171,13 +181,13 @@ class _Printer:
                 extra = self._extra(stride, mask)
                 return f"{self._address(address)}{extra} = {self._typed(value)}"
             case Scatter(base=base, offsets=offsets, value=value, mask=mask):
-                place = f"{self.value(base)}[{self.value(offsets)}]"
-                return f"{place}{self._extra(None, mask)} = {self._typed(value)}"
+                element = f"{self.value(base)}[{self.value(offsets)}]"
+                return f"{element}{self._extra(None, mask)} = {self._typed(value)}"
             case Barrier(scope=scope):
                 return f"barrier({scope})"
             case Pause():
                 return "pause()"
-            case Perform(operation=operation, args=args, results=results):
+            case MachineOp(operation=operation, args=args, results=results):
                 given = ", ".join(map(self.value, args))
                 made = ", ".join(map(self._reg, results))
                 call = f"{operation.name}({given})"
@@ -204,12 +214,10 @@ class _Printer:
             case AtomicStore(address=address, value=value):
                 return f"atomic_store({self._address(address)}, {self.value(value)})"
             case _:
-                raise TypeError(f"{type(statement).__name__} holds statements")
-
-    # ------------------------------------------------------------ values
+                raise TypeError(f"{type(statement).__name__} is not a simple statement")
 
     def _share(self, statement: Stmt, depth: int) -> None:
-        """Name the values that a statement uses more than once."""
+        """Print assignments of names to the values that a statement uses more than once."""
         self._known = {}
         for value in _shared(statement_values(statement)):
             name = self._fresh("v")
@@ -217,7 +225,7 @@ class _Printer:
             self._known[id(value)] = name
 
     def value(self, value: Value) -> str:
-        """Write a value."""
+        """Return a value as text."""
         return self._known.get(id(value)) or self._expression(value)
 
     def _typed(self, value: Value) -> str:
@@ -245,8 +253,8 @@ class _Printer:
             case Load(type=of, address=address, stride=stride, mask=mask):
                 return f"load.{of} {self._address(address)}{self._extra(stride, mask)}"
             case Gather(type=of, base=base, offsets=offsets, mask=mask):
-                place = f"{self.value(base)}[{self.value(offsets)}]"
-                return f"gather.{of} {place}{self._extra(None, mask)}"
+                element = f"{self.value(base)}[{self.value(offsets)}]"
+                return f"gather.{of} {element}{self._extra(None, mask)}"
             case _:
                 return self._computed(value)
 
@@ -293,7 +301,7 @@ class _Printer:
 
 
 def _shared(roots: tuple[Value, ...]) -> Iterator[Value]:
-    """Iterate values that occur more than once, those inside others first."""
+    """Yield the values that occur more than once, operands before their users."""
     uses: dict[int, int] = {}
     order: list[Value] = []
     for value in walk_values(roots):

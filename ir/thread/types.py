@@ -1,4 +1,4 @@
-"""The types of thread-level values, and who performs an operation together."""
+"""Types and execution scopes of thread-level values and operations."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from ..dtype import DType, bool_, i64
 
 ExecutionScope: TypeAlias = Literal["thread", "warp", "warpgroup", "block", "cluster"]
 Space: TypeAlias = Literal["generic", "global", "shared"]
-"""Which memory an address points into; ``generic`` is all there is on a CPU."""
+"""The memory space of an address; CPUs have only ``generic``."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorType:
-    """``lanes`` elements of one dtype; one lane is a scalar. Truth values are single bits."""
+    """A vector of ``lanes`` elements of one dtype; one lane is a scalar. A boolean is one bit."""
 
     dtype: DType
     lanes: int = 1
 
     def __str__(self) -> str:
-        """Print as ``f32`` or ``f32x16``."""
+        """Return the type as text: ``f32`` or ``f32x16``."""
         return str(self.dtype) if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
 
 
 @dataclass(frozen=True, slots=True)
 class PointerType:
-    """An address in one of the machine's memories."""
+    """The address type of one memory space."""
 
     space: Space = "generic"
 
     def __str__(self) -> str:
-        """Print as ``ptr`` or ``ptr.shared``."""
+        """Return the type as text: ``ptr`` or ``ptr.shared``."""
         return "ptr" if self.space == "generic" else f"ptr.{self.space}"
 
 

@@ -1,4 +1,4 @@
-"""Walk thread-level programs."""
+"""Traversal of thread-level functions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from .nodes import (
     Let,
     Load,
     Loop,
+    MachineOp,
     Null,
     Offset,
     Parallel,
     Pause,
-    Perform,
     Predicate,
     Reduce,
     Reg,
@@ -54,7 +54,7 @@ from .nodes import (
 
 
 def bodies(statement: Stmt) -> tuple[Body, ...]:
-    """Give the lists of statements inside a statement."""
+    """Return the statement lists nested in a statement."""
     match statement:
         case Loop(body=body) | While(body=body) | Parallel(body=body):
             return (body,)
@@ -65,7 +65,7 @@ def bodies(statement: Stmt) -> tuple[Body, ...]:
 
 
 def walk(body: Body) -> Iterator[Stmt]:
-    """Iterate statements and all below them, in program order."""
+    """Yield statements and all nested statements, in program order."""
     for statement in body:
         yield statement
         for inner in bodies(statement):
@@ -77,7 +77,7 @@ def _present(*values: Value | None) -> tuple[Value, ...]:
 
 
 def statement_values(statement: Stmt) -> tuple[Value, ...]:
-    """Give the values that a statement itself evaluates, those of its lists left out."""
+    """Return the values that a statement evaluates, without those of nested statements."""
     match statement:
         case Let(value=value) | Assign(value=value):
             return (value,)
@@ -93,7 +93,7 @@ def statement_values(statement: Stmt) -> tuple[Value, ...]:
             return args if isinstance(callee, str) else (callee, *args)
         case Return(value=value):
             return _present(value)
-        case Perform(args=args):
+        case MachineOp(args=args):
             return args
         case AtomicUpdate(address=Address(base=base), value=value):
             return (base, value)
@@ -110,7 +110,7 @@ def statement_values(statement: Stmt) -> tuple[Value, ...]:
 
 
 def operands(value: Value) -> tuple[Value, ...]:
-    """Give the values directly inside one."""
+    """Return the direct operands of a value."""
     match value:
         case Reg() | Const() | Null() | Index() | Predicate() | Data() | FunctionAddress():
             return ()
@@ -135,7 +135,7 @@ def operands(value: Value) -> tuple[Value, ...]:
 
 
 def walk_values(roots: tuple[Value, ...]) -> Iterator[Value]:
-    """Iterate values and all below them, each object once."""
+    """Yield values and all their operands, each object once."""
     seen: set[int] = set()
     stack = list(reversed(roots))
     while stack:
@@ -147,7 +147,7 @@ def walk_values(roots: tuple[Value, ...]) -> Iterator[Value]:
 
 
 def value_terms(value: Value) -> tuple[Expr | Bool, ...]:
-    """Give the symbolic terms that a value itself holds."""
+    """Return the symbolic terms of a value, without those of its operands."""
     match value:
         case Index(expr=expr) | Offset(offset=expr):
             return (expr,)
@@ -160,7 +160,7 @@ def value_terms(value: Value) -> tuple[Expr | Bool, ...]:
 
 
 def statement_terms(statement: Stmt) -> tuple[Expr, ...]:
-    """Give the symbolic terms that a statement itself holds."""
+    """Return the symbolic terms of a statement, without those of values and nested statements."""
     match statement:
         case Loop(start=start, stop=stop):
             return (start, stop)
@@ -197,25 +197,25 @@ def _assigned(statement: Stmt) -> tuple[Reg, ...]:
             return (reg,)
         case CompareExchange(result=reg) | AtomicLoad(result=reg):
             return (reg,)
-        case Perform(results=results):
+        case MachineOp(results=results):
             return results
         case _:
             return ()
 
 
 def assigned(body: Body) -> frozenset[Reg]:
-    """Give the registers that statements here or below assign."""
+    """Return the registers assigned by statements, including nested ones."""
     return frozenset(r for s in walk(body) for r in _assigned(s))
 
 
 def uses(body: Body) -> frozenset[Reg]:
-    """Give the registers that values here or below read."""
+    """Return the registers read by statements, including nested ones."""
     values = (v for s in walk(body) for v in walk_values(statement_values(s)))
     return frozenset(v for v in values if isinstance(v, Reg))
 
 
 def captured(region: Parallel) -> tuple[tuple[Var, ...], tuple[Reg, ...]]:
-    """Give the variables and registers a region uses but does not bind, in order of first use."""
+    """Return the free variables and registers of a region, in order of first use."""
     body = region.body
     variables: dict[Var, None] = {}
     registers: dict[Reg, None] = {}

@@ -1,8 +1,8 @@
-"""What a tensor instruction is: semantics in loop IR, an expansion, and who has it (TensorIR §4.1).
+"""Tensor instructions: semantics in loop IR, an expansion, and required features.
 
-``tensorize`` puts the semantics' own loops in the place of a part of the program that computes
-the same, in a block annotated with the intrinsic's name. So the interpreter, the printer and every
-analysis see plain loops; code generation recognises the block and asks for the expansion.
+``tensorize`` replaces a part of the program by the loops of the semantics, in a block annotated
+with the intrinsic's name. The interpreter, the printer and all analyses see ordinary loops. Code
+generation recognizes the block and emits the expansion (TensorIR, section 4.1).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ ANNOTATION: Final = INTRINSIC
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Where one buffer of the semantics lies in the program that is lowered.
+    """The location of a buffer of the semantics in the lowered program.
 
     Parameters
     ----------
     base : Value
-        Address of the buffer's first byte (in its memory space).
+        The address of the buffer's first byte, in its memory space.
     offset : Expr
-        Bytes from there to the element ``[0, ..., 0]`` of the semantics' buffer.
+        The distance to element ``[0, ..., 0]`` of the buffer of the semantics, in bytes.
     strides : tuple of Expr
-        Bytes from one element to the next, for each dimension of the semantics' buffer.
+        The distance between elements along each dimension of the buffer, in bytes.
     alignment : int
-        Bytes that address plus offset is known to be a multiple of.
+        The alignment of base plus offset, in bytes.
     private : bool
-        Whether it is a register tile of the thread: masked lanes of it may be read, and written
-        with what they held.
+        True for a register tile of the thread. Its masked lanes may be read, and written back
+        unchanged.
     """
 
     base: Value
@@ -47,21 +47,21 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """One place where an intrinsic is expanded.
+class ExpansionSite:
+    """One expansion of an intrinsic.
 
     Parameters
     ----------
     operands : tuple of Operand
-        One for each buffer parameter of the semantics, in order.
+        One operand per buffer parameter of the semantics, in order.
     extents : tuple of int
-        The iterations to perform of each loop of the semantics, outermost first: the full ones,
-        or fewer where the loop is ``partial`` and this is the copy for a tail.
+        The number of iterations of each loop of the semantics, outermost first. Loops that are
+        ``partial`` have fewer iterations in the expansion for a tail.
     masks : tuple of (Var, Bool)
-        For a vectorized partial loop whose tail is known only at run time: the loop's variable,
-        and for which of its values the iteration is to be performed.
+        For each vectorized partial loop whose tail is known only at run time: the loop variable,
+        and the condition under which an iteration runs.
     lane : Expr or None
-        On a GPU, the index of the thread in its warp.
+        The index of the thread in its warp on a GPU; None on a CPU.
     """
 
     operands: tuple[Operand, ...]
@@ -70,38 +70,38 @@ class Site:
     lane: Expr | None = None
 
 
-Expansion: TypeAlias = Callable[[Site], tuple[Stmt, ...]]
+Expansion: TypeAlias = Callable[[ExpansionSite], tuple[Stmt, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """A tensor instruction, or a tile made of several.
+    """A tensor instruction, or a tile of several instructions.
 
     Parameters
     ----------
     name : str
-        Unique, the machine first: ``avx512.fma.f32.14x32``.
+        The unique name; it starts with the machine: ``avx512.fma.f32.14x32``.
     summary : str
-        One sentence.
+        A description in one sentence.
     semantics : PrimFunc
-        What it computes: one perfect nest of loops of constant extents around one block of one
-        store without init, over buffer parameters of constant shapes. Loop kinds are those that
-        the tensorized code gets (unrolled, vectorized), so that a tail that has no expansion runs
-        as plain loops. A stride that is a number has to be that one in the program, one that is a
-        symbol may be anything; without strides a buffer is compact. The scope ``global`` stands
-        for any memory with addresses, every other one for itself.
+        The computation: a perfect nest of loops with constant extents around one block with one
+        store and no init, over buffer parameters of constant shapes. The loops have the kinds of
+        the tensorized code (unrolled, vectorized), so that a tail without an expansion runs as
+        ordinary loops. A constant stride must be equal in the program; a symbolic stride may be
+        any. A buffer without strides is compact. The memory scope ``global`` matches any
+        addressable memory; any other scope matches only itself.
     needs : tuple of str
-        What a target has to have (:func:`tilewright.ir.target.provides`).
+        The required features of the target (:func:`tilewright.target.target.provides`).
     expand : Expansion
-        Writes the thread-level statements of one site.
+        Returns the thread-IR statements of one site.
     scope : ExecutionScope
-        Whose threads perform it together. An intrinsic of a warp binds ``threadIdx.x`` of
-        extent 32 itself: no loop around it may.
+        The threads that execute the intrinsic together. An intrinsic of scope ``warp`` binds
+        ``threadIdx.x`` of extent 32 itself; no loop around it may bind it.
     partial : frozenset of int
-        The loops (outermost is 0) of which fewer iterations may be asked for.
+        The loops that may run fewer iterations, by position; the outermost is 0.
     layouts : tuple of (IndexMap | None)
-        For each buffer parameter: where a fragment keeps its elements. The last two outputs of
-        the map are (lane, register), those before number the tiles. Empty: none.
+        The layout of each buffer parameter that is a fragment. The last two outputs of the map are
+        (lane, register), the others are the index of the tile. Empty if there are no fragments.
     """
 
     name: str

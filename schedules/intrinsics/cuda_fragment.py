@@ -1,4 +1,29 @@
-"""Fragments of sums: filled with zeros, and written to memory, two neighbours a store."""
+"""Initialization and stores of accumulator fragments: ``cuda.fill.*``, ``cuda.store.*``.
+
+Semantics
+---------
+``cuda.fill.{dtype}.16x8``: ``C[i, j] = 0``.
+
+``cuda.store.{dtype}.16x8.{scope}``: ``D[i, j] = C[i, j]``. Adjacent elements of a lane are
+written by one instruction if the address is aligned.
+
+Operands
+--------
+C : f32 or f16, shape ``(16, 8)``, fragment; written by ``fill``, read by ``store``
+D : dtype of C, shape ``(16, 8)``, shared or global memory, row stride any, column stride 1; written
+
+Requires
+--------
+``sm_75``. The 32 threads of a warp execute the intrinsic together.
+
+Instruction
+-----------
+Register moves; ``st.shared`` or ``st.global``.
+
+References
+----------
+PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
+"""
 
 from __future__ import annotations
 
@@ -7,7 +32,7 @@ from ...ir.script import parse
 from ...ir.symbolic import as_expr
 from ...ir.thread.nodes import Address, Const, Extract, Load, Stmt, Store
 from ...ir.thread.types import VectorType
-from .contract import Expansion, Intrinsic, Site
+from .contract import Expansion, ExpansionSite, Intrinsic
 from .cuda_layouts import layout_c
 from .cuda_mma import part
 from .registry import register
@@ -39,7 +64,7 @@ def store(
 
 
 def _zeros(of: VectorType) -> Expansion:
-    def expand(site: Site) -> tuple[Stmt, ...]:
+    def expand(site: ExpansionSite) -> tuple[Stmt, ...]:
         (fragment,) = site.operands
         return tuple(Store(part(fragment, r, of), Const(0.0, of)) for r in range(2))
 
@@ -47,9 +72,9 @@ def _zeros(of: VectorType) -> Expansion:
 
 
 def _write(of: VectorType) -> Expansion:
-    """Let a lane write its two pairs of neighbours, each at once where memory is so aligned."""
+    """Return the expansion: each lane stores two pairs, each at once if memory is aligned."""
 
-    def expand(site: Site) -> tuple[Stmt, ...]:
+    def expand(site: ExpansionSite) -> tuple[Stmt, ...]:
         fragment, memory = site.operands
         lane = as_expr(0) if site.lane is None else site.lane
         size = of.dtype.bytes
@@ -62,8 +87,8 @@ def _write(of: VectorType) -> Expansion:
                 made.append(Store(Address(memory.base, offset, 2 * size), pair))
                 continue
             for k in range(2):
-                place = Address(memory.base, offset + memory.strides[1] * k, size)
-                made.append(Store(place, Extract(pair, k)))
+                single = Address(memory.base, offset + memory.strides[1] * k, size)
+                made.append(Store(single, Extract(pair, k)))
         return tuple(made)
 
     return expand
@@ -73,7 +98,7 @@ def _fill(dtype: DType) -> Intrinsic:
     return register(
         Intrinsic(
             name=f"cuda.fill.{dtype}.16x8",
-            summary=f"A warp starts 16 x 8 sums in {dtype} at 0.",
+            summary=f"Set 16 x 8 {dtype} sums to 0, per warp.",
             semantics=parse(_FILL.format(dtype=dtype)).prims[0],
             needs=("sm_75",),
             expand=_zeros(VectorType(dtype, 2)),
@@ -87,7 +112,7 @@ def _store(dtype: DType, scope: str) -> Intrinsic:
     return register(
         Intrinsic(
             name=f"cuda.store.{dtype}.16x8.{scope}",
-            summary=f"A warp writes 16 x 8 sums in {dtype} to {scope} memory.",
+            summary=f"Store 16 x 8 {dtype} sums to {scope} memory, per warp.",
             semantics=parse(_STORE.format(dtype=dtype, scope=scope)).prims[0],
             needs=("sm_75",),
             expand=_write(VectorType(dtype, 2)),
@@ -98,10 +123,10 @@ def _store(dtype: DType, scope: str) -> Intrinsic:
 
 
 FILL_F32, FILL_F16 = _fill(f32), _fill(f16)
-"""Zeros in a fragment of sums."""
+"""Fragments of sums set to zero."""
 
 STORE_F32_SHARED, STORE_F16_SHARED = _store(f32, "shared"), _store(f16, "shared")
-"""A fragment of sums to shared memory, from where threads write whole rows."""
+"""Stores of a fragment of sums to shared memory, from which threads write complete rows."""
 
 STORE_F32_GLOBAL, STORE_F16_GLOBAL = _store(f32, "global"), _store(f16, "global")
-"""A fragment of sums straight to where the result lies."""
+"""Stores of a fragment of sums directly to the result."""

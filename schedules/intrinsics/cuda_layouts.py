@@ -1,10 +1,17 @@
-"""Where the fragments of ``mma.sync.m16n8k16`` keep their elements: lane and register.
+"""Layouts of the fragments of ``mma.sync.m16n8k16``: maps from indices to (lane, register).
 
-Read from the PTX ISA, section "Matrix Fragments for mma.m16n8k16 with floating point type": with
-``group = lane >> 2`` and ``member = lane % 4``, register ``i`` of A holds row ``group`` (plus 8
-for ``i`` in 2, 3, 6, 7), column ``2 * member + i % 2`` (plus 8 from 4 on); of B row ``2 * member +
-i % 2`` (plus 8 from 2 on), column ``group``; of C row ``group`` (plus 8 from 2 on), column
-``2 * member + i % 2``. A register here is one element; the machine packs two halves into one.
+With ``group = lane >> 2`` and ``member = lane % 4``, register ``i`` contains:
+
+- of A: row ``group`` (plus 8 for ``i`` in 2, 3, 6, 7), column ``2 * member + i % 2`` (plus 8 for
+  ``i >= 4``);
+- of B: row ``2 * member + i % 2`` (plus 8 for ``i >= 2``), column ``group``;
+- of C: row ``group`` (plus 8 for ``i >= 2``), column ``2 * member + i % 2``.
+
+A register is one element here; the hardware packs two f16 elements into one 32-bit register.
+
+References
+----------
+PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
 """
 
 from __future__ import annotations
@@ -14,7 +21,7 @@ from ...ir.symbolic import Expr, Var, var
 
 
 def _map(tile: tuple[int, int], at: tuple[Var, Var], lane: Expr, register: Expr) -> IndexMap:
-    """Number the tiles, then lane and register in a tile."""
+    """Return the map to the tile's index, the lane and the register."""
     return IndexMap(at, (at[0] // tile[0], at[1] // tile[1], lane, register))
 
 
@@ -23,7 +30,7 @@ def _indices() -> tuple[Var, Var]:
 
 
 def layout_a() -> IndexMap:
-    """Give the fragment of A, tiles of 16 x 16: eight halves a lane.
+    """Return the layout of A: tiles of 16 x 16, eight f16 elements per lane.
 
     Examples
     --------
@@ -38,16 +45,16 @@ def layout_a() -> IndexMap:
 
 
 def layout_b() -> IndexMap:
-    """Give the fragment of B, tiles of 16 x 8: four halves a lane."""
+    """Return the layout of B: tiles of 16 x 8, four f16 elements per lane."""
     i, j = _indices()
     return _map((16, 8), (i, j), j % 8 * 4 + i % 8 // 2, i % 16 // 8 * 2 + i % 2)
 
 
 def layout_c() -> IndexMap:
-    """Give the fragment of C and of the result, tiles of 16 x 8: four elements a lane."""
+    """Return the layout of C and of the result: tiles of 16 x 8, four elements per lane."""
     i, j = _indices()
     return _map((16, 8), (i, j), i % 8 * 4 + j % 8 // 2, i % 16 // 8 * 2 + j % 2)
 
 
 REGISTERS_A, REGISTERS_B, REGISTERS_C = 8, 4, 4
-"""Elements of a tile that each lane holds."""
+"""The number of elements of a tile per lane."""

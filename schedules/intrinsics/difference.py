@@ -1,4 +1,4 @@
-"""One way in which a program is not what an instruction computes."""
+"""Differences between a program and the semantics of an instruction."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ Subject: TypeAlias = "For | Buffer | Bool | None"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One way in which the program is not what the instruction computes.
+    """A difference between a nest of the program and the semantics of an instruction.
 
     Parameters
     ----------
     kind : str
-        What differs.
-    program, pattern : str
-        The two texts that differ; empty where there is nothing.
+        The kind of difference.
+    program : str
+        The text of the program; empty if it has no counterpart.
+    pattern : str
+        The text of the semantics; empty if it has no counterpart.
     message : str
-        What is wrong, with names and numbers.
+        The difference, with names, actual and expected values.
     subject : For, Buffer, Bool or None
-        The part of the program at fault.
+        The differing part of the program.
     partner : int or None
-        The loop (by position) or the buffer (by position) of the semantics it was compared with.
+        The position of the loop or buffer of the semantics that the subject is compared with.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""Pair the value that a program computes with the one of an instruction, part by part."""
+"""Pairing of the stored value of a program with that of an instruction, operand by operand."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .nest import COMMUTATIVE, Nest
 ValueKind: TypeAlias = Literal["dtype", "access", "reduction"]
 
 MOST_WAYS = 8
-"""Orders of operands that are compared to the end."""
+"""The largest number of operand orders that are compared completely."""
 
 _COSTS = {"dtype": 1, "access": 4, "reduction": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """Two elements that compute different things."""
+    """A difference between two elements."""
 
     kind: ValueKind
     program: str
@@ -41,13 +41,13 @@ class ValueDifference:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Accesses of the program with those of the semantics that they are, and what differs."""
+    """Accesses of the program with their counterparts in the semantics, and the differences."""
 
     accesses: tuple[tuple[Load, Load], ...] = ()
     differences: tuple[ValueDifference, ...] = ()
 
     def __add__(self, other: Pairing) -> Pairing:
-        """Join two parts."""
+        """Return the union of two pairings."""
         return Pairing(
             self.accesses + other.accesses,
             tuple(dict.fromkeys(self.differences + other.differences)),
@@ -55,25 +55,25 @@ class Pairing:
 
     @property
     def cost(self) -> int:
-        """How bad the differences are together."""
+        """The total weight of the differences."""
         return sum(_COSTS[d.kind] for d in self.differences)
 
 
 def pair_values(program: Nest, pattern: Nest) -> tuple[Pairing, ...]:
-    """Pair what two nests store, and where, in every order that commutativity allows.
+    """Return the pairings of the stores of two nests with the least cost, at least one.
 
-    An update ``own op value`` is paired with an update. Gives the ways with the least differences,
-    at least one.
+    Operands of commutative operations are compared in all orders. An update ``own op value`` is
+    paired with an update.
     """
-    start = Pairing(((_place(program), _place(pattern)),))
+    start = Pairing(((_written(program), _written(pattern)),))
     own, wanted = program.update, pattern.update
     if wanted is None:
         ways = _pair(program.store.value, pattern.store.value)
     elif own is None:
         shown = element_text(program.store.value), element_text(pattern.store.value)
         message = (
-            f"{shown[0]} is stored once for each iteration, where the instruction adds to what is "
-            f"there: {shown[1]}"
+            f"the program overwrites the result with {shown[0]}; the instruction updates it: "
+            f"{shown[1]}"
         )
         start = start + _found("reduction", shown, message)
         ways = _pair(program.store.value, wanted.right)
@@ -81,7 +81,7 @@ def pair_values(program: Nest, pattern: Nest) -> tuple[Pairing, ...]:
         ways = _pair(own.right, wanted.right)
         if own.op != wanted.op:
             shown = element_text(program.store.value), element_text(pattern.store.value)
-            message = f"results are combined by {own.op!r}, in the instruction by {wanted.op!r}"
+            message = f"the program reduces with {own.op!r}, the instruction with {wanted.op!r}"
             start = start + _found("reduction", shown, message)
     return tuple(start + way for way in ways)
 
@@ -90,18 +90,18 @@ def _found(kind: ValueKind, texts: tuple[str, str], message: str) -> Pairing:
     return Pairing((), (ValueDifference(kind, *texts, message),))
 
 
-def _place(nest: Nest) -> Load:
+def _written(nest: Nest) -> Load:
     return Load(nest.store.buffer, nest.store.indices)
 
 
 def _different(program: Element, pattern: Element) -> tuple[Pairing, ...]:
     left, right = element_text(program), element_text(pattern)
-    message = f"{left} is computed where the instruction has {right}"
+    message = f"the program computes {left}, the instruction computes {right}"
     return (_found("access", (left, right), message),)
 
 
 def _pair(program: Element, pattern: Element) -> tuple[Pairing, ...]:
-    """Give the ways in which one element is another, the least different only."""
+    """Return the pairings of two elements with the least cost."""
     match program, pattern:
         case Load(), Load():
             return (Pairing(((program, pattern),)),)
@@ -126,8 +126,8 @@ def _converted(
 ) -> tuple[Pairing, ...]:
     texts = element_text(program), element_text(pattern)
     message = (
-        f"{texts[0]} of {program.dtype} is computed where the instruction has {texts[1]} of "
-        f"{pattern.dtype}"
+        f"the program computes {texts[0]} in {program.dtype}, the instruction computes {texts[1]} "
+        f"in {pattern.dtype}"
     )
     return tuple(way + _found("dtype", texts, message) for way in ways)
 
@@ -149,7 +149,7 @@ def _same_operation(program: Element, pattern: Element) -> bool:
 
 
 def _orders(program: Element, pattern: Element) -> tuple[Pairing, ...]:
-    """Pair the operands in their order, and exchanged where the operation commutes."""
+    """Return the pairings of the operands, in both orders if the operation commutes."""
     given, wanted = operands(program), operands(pattern)
     ways = _all(given, wanted)
     if isinstance(program, Binary) and program.op in COMMUTATIVE:

@@ -1,13 +1,12 @@
-"""Unify a nest of a program with the semantics of an instruction (TensorIR §4.2).
+"""Unification of a nest of a program with the semantics of an instruction.
 
-The loops of the program may stand in any order and bear any kind; operands of commutative
-operations may be exchanged; a buffer of the semantics stands for a window of a buffer of the
-program, with the strides that the semantics ask for. What differs is given as data.
+The loops of the program may have any order and kind. Operands of commutative operations may be
+exchanged. A buffer of the semantics matches a window of a buffer of the program with the required
+strides. Differences are returned as data (TensorIR, section 4.2).
 
-A guard is admitted where it only shortens a loop: it mentions one loop of the instruction and
-bounds that from above, so the iterations that run are the first ones. Guards that mention no loop
-of the instruction are not about it. Nothing else is: since the guards stay in the program, what is
-admitted decides only whether the instruction can do the work.
+A guard is accepted if it only shortens a loop: it contains one loop variable of the instruction
+and bounds it from above, so that the first iterations run. Guards without loop variables of the
+instruction do not affect it. The guards stay in the program.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from ...ir.analysis import determined
+from ...ir.analysis import injective_in
 from ...ir.loop.nodes import For, IterKind, Load
 from ...ir.symbolic import (
     Bool,
@@ -39,28 +38,30 @@ from .nest import Nest, pattern_nest
 from .windows import Window, Windows, partners
 
 Assigned: TypeAlias = "tuple[For | None, ...]"
-"""The loop of the program for each loop of the semantics; None where there is none left."""
+"""The loop of the program for each loop of the semantics; None if there are too few loops."""
 
 MOST_LOOPS = 6
-"""Innermost loops of the program that are tried in all orders."""
+"""The number of innermost loops of the program that are tried in all orders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unified:
-    """The outcome: equal where ``differences`` is empty.
+    """The outcome of a comparison; the nests are equal if ``differences`` is empty.
 
     Parameters
     ----------
-    program, pattern : Nest
-        What was compared.
+    program : Nest
+        The nest of the program.
+    pattern : Nest
+        The nest of the semantics.
     loops : tuple of For
-        The loop of the program for each loop of the semantics; shorter where there are too few.
+        The loop of the program for each loop of the semantics; shorter if there are too few.
     extra : tuple of For
-        Loops of the program with more than one iteration that no loop of the semantics stands for.
+        Loops of the program with several iterations and no counterpart in the semantics.
     windows : tuple of (Window | None)
-        For each buffer parameter of the semantics.
+        The window of each buffer parameter of the semantics.
     differences : tuple of Difference
-        All that was found.
+        All differences.
     """
 
     program: Nest
@@ -73,12 +74,12 @@ class Unified:
 
 @lru_cache(maxsize=256)
 def pattern_of(intrinsic: Intrinsic) -> Nest:
-    """Flatten the semantics of an instruction, once."""
+    """Return the flattened semantics of an instruction; cached."""
     return pattern_nest(intrinsic.semantics)
 
 
 def unify(program: Nest, intrinsic: Intrinsic) -> Unified:
-    """Compare a nest with what an instruction computes.
+    """Return the comparison of a nest with the semantics of an instruction.
 
     Parameters
     ----------
@@ -86,6 +87,11 @@ def unify(program: Nest, intrinsic: Intrinsic) -> Unified:
         A nest of the program, scheduled or lowered.
     intrinsic : Intrinsic
         The instruction.
+
+    Returns
+    -------
+    Unified
+        The comparison with the fewest differences.
     """
     pattern = pattern_of(intrinsic)
     best: Unified | None = None
@@ -101,7 +107,7 @@ def unify(program: Nest, intrinsic: Intrinsic) -> Unified:
 
 
 def _under(program: Nest, pattern: Nest, intrinsic: Intrinsic, pairing: Pairing) -> Unified:
-    """Compare under one way of pairing accesses."""
+    """Return the comparison for one pairing of accesses."""
     found = [Difference(d.kind, d.program, d.pattern, d.message) for d in pairing.differences]
     assigned = _assigned(program, pattern, pairing)
     loops = tuple(x for x in assigned if x is not None)
@@ -117,11 +123,8 @@ def _under(program: Nest, pattern: Nest, intrinsic: Intrinsic, pairing: Pairing)
     return Unified(program, pattern, loops, extra, where, tuple(dict.fromkeys(found)))
 
 
-# ---------------------------------------------------------------- which loop is which
-
-
 def _signature(loops: tuple[Var, ...], accesses: Iterable[Load]) -> dict[Var, tuple[bool, ...]]:
-    """Tell for each loop which accesses move with it."""
+    """Return for each loop which accesses depend on it."""
     found = [_variables(a) for a in accesses]
     return {v: tuple(v in used for used in found) for v in loops}
 
@@ -131,7 +134,7 @@ def _variables(load: Load) -> frozenset[Var]:
 
 
 def _assigned(program: Nest, pattern: Nest, pairing: Pairing) -> Assigned:
-    """Find the loop of the program for each loop of the semantics: the least differences."""
+    """Return the loops of the program for those of the semantics, with the least cost."""
     wanted = _signature(pattern.variables, (s for _, s in pairing.accesses))
     given = _signature(program.variables, (p for p, _ in pairing.accesses))
     candidates = [x for x in program.loops if const_value(x.extent) != 1][-MOST_LOOPS:]
@@ -144,9 +147,9 @@ def _assigned(program: Nest, pattern: Nest, pairing: Pairing) -> Assigned:
         moved = sum(given[p.var] != wanted[s.var] for p, s in pairs)
         kinds = sum(not _same_kind(program, p, pattern, s) for p, s in pairs)
         sizes = sum(p.extent is not s.extent for p, s in pairs)
-        places = [program.loops.index(p) for p, _ in pairs]
-        turned = sum(a > b for a, b in itertools.combinations(places, 2))
-        return (moved, kinds, sizes, turned, -sum(places))
+        positions = [program.loops.index(p) for p, _ in pairs]
+        inversions = sum(a > b for a, b in itertools.combinations(positions, 2))
+        return (moved, kinds, sizes, inversions, -sum(positions))
 
     return min(itertools.permutations(pool, len(pattern.loops)), key=cost)
 
@@ -156,26 +159,23 @@ def _same_kind(program: Nest, loop: For, pattern: Nest, other: For) -> bool:
     return given is None or given == pattern.kinds.get(other.var)
 
 
-# ---------------------------------------------------------------- loops
-
-
 def _loop_differences(
     program: Nest, pattern: Nest, assigned: Assigned, extra: tuple[For, ...]
 ) -> Iterator[Difference]:
-    """Compare extents and kinds of iterations, and tell what is left over on either side."""
+    """Yield differences of extents and iteration kinds, and loops without a counterpart."""
     for number, (loop, wanted) in enumerate(zip(assigned, pattern.loops, strict=True)):
         if loop is not None:
             yield from _pair_differences(program, pattern, loop, number)
             continue
         message = (
-            f"the program has no loop for loop {wanted.var.name!r} of extent "
+            f"the program has no counterpart of loop {wanted.var.name!r} of extent "
             f"{to_text(wanted.extent)} of the instruction"
         )
         yield Difference("extent", "", _loop_text(wanted), message, None, number)
     for loop in extra:
         message = (
-            f"loop {loop.var.name!r} of extent {to_text(loop.extent)} is inside, and the "
-            "instruction has no loop for it"
+            f"the instruction has no counterpart of loop {loop.var.name!r} of extent "
+            f"{to_text(loop.extent)}"
         )
         yield Difference("extent", _loop_text(loop), "", message, loop)
 
@@ -185,16 +185,15 @@ def _pair_differences(program: Nest, pattern: Nest, loop: For, number: int) -> I
     texts = _loop_text(loop), _loop_text(wanted)
     if loop.extent is not wanted.extent:
         message = (
-            f"extent {to_text(loop.extent)} of loop {loop.var.name!r} is not "
-            f"{to_text(wanted.extent)}, that of loop {wanted.var.name!r} of the instruction"
+            f"extent {to_text(loop.extent)} of loop {loop.var.name!r} differs from extent "
+            f"{to_text(wanted.extent)} of loop {wanted.var.name!r} of the instruction"
         )
         yield Difference("extent", *texts, message, loop, number)
     if not _same_kind(program, loop, pattern, wanted):
         given = _kind_text(program.kinds[loop.var])
         asked = _kind_text(pattern.kinds.get(wanted.var, frozenset()))
         message = (
-            f"loop {loop.var.name!r} {given}, where loop {wanted.var.name!r} of the instruction "
-            f"{asked}"
+            f"loop {loop.var.name!r} {given}; loop {wanted.var.name!r} of the instruction {asked}"
         )
         yield Difference("reduction", *texts, message, loop, number)
 
@@ -205,17 +204,14 @@ def _loop_text(loop: For) -> str:
 
 
 def _kind_text(kinds: frozenset[IterKind]) -> str:
-    words = {"spatial": "runs through results", "reduce": "sums", "ordered": "runs in order"}
-    return " and ".join(words[k] for k in sorted(kinds)) or "feeds nothing"
-
-
-# ---------------------------------------------------------------- aliases, guards
+    names = " and ".join(sorted(kinds))
+    return f"binds {names} iteration variables" if names else "binds no iteration variables"
 
 
 def _aliases(
     intrinsic: Intrinsic, windows: tuple[Window | None, ...], pattern: Nest
 ) -> Iterator[Difference]:
-    """Tell where the program's output is one of its inputs, or its elements meet."""
+    """Yield a difference for each input that is the same buffer as the output."""
     parameters = intrinsic.semantics.buffer_params
     target = parameters.index(pattern.store.buffer)
     written = windows[target]
@@ -234,16 +230,16 @@ def _aliases(
 
 
 def overlap(unified: Unified) -> tuple[Var, ...]:
-    """Give the loops whose iterations write the same elements, unlike those of the semantics.
+    """Return the loops whose iterations may write the same elements, unlike in the semantics.
 
-    Loops of the semantics that run through results write different elements in each iteration, and
-    an instruction may do them in any order.
+    Spatial loops of the semantics write different elements in each iteration, and the instruction
+    may execute their iterations in any order.
     """
     nest, pattern = unified.program, unified.pattern
     if len(unified.loops) < len(pattern.loops):
         return ()
     ranges = {x.var: x.extent for x in nest.loops}
-    found = determined(nest.store.indices, ranges, nest.facts)
+    found = injective_in(nest.store.indices, ranges, nest.facts)
     return tuple(
         p.var
         for p, s in zip(unified.loops, pattern.loops, strict=True)
@@ -265,16 +261,16 @@ def _guard_differences(
             continue
         names = ", ".join(sorted(v.name for v in inside))
         reason = (
-            f"a {intrinsic.scope} performs all iterations of {names} together, or none"
+            f"a {intrinsic.scope} executes either all iterations of {names} or none"
             if prefix
-            else f"it does not cut off the end of one loop, {names}"
+            else f"the condition is not an upper bound of the single loop {names}"
         )
-        message = f"it runs only where {to_text(guard)} holds: {reason}"
+        message = f"unsupported guard {to_text(guard)}: {reason}"
         yield Difference("predicate", f"guard({to_text(guard)})", "", message, guard, number)
 
 
 def _is_prefix(guard: Bool, variable: Var) -> bool:
-    """Whether a condition holds of the first values of a variable, up to some."""
+    """Return whether a condition is an upper bound of a variable."""
     if not isinstance(guard, Le | Lt):
         return False
     form = linear_form(guard.right - guard.left, (variable,))

@@ -1,4 +1,4 @@
-"""What an attempt to tensorize tells: a comparison side by side, and what to do about it."""
+"""Side-by-side comparison of a program with the semantics of an instruction, with fixes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ...ir.errors import Json
-from ..primitive import Primitive
-from ..problem import ref_json
-from ..refs import Ref
+from ...errors import Json
+from ..apply import Primitive
+from ..handles import Handle
+from ..problem import handle_json
 from .difference import Kind
 
 _NOTHING: Mapping[str, Json] = MappingProxyType({})
@@ -17,41 +17,43 @@ _NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One way in which a part of a program is not what an instruction computes.
+    """A difference between the program and the semantics of an instruction, with fixes.
 
     Parameters
     ----------
     kind : str
         ``extent``, ``dtype``, ``layout``, ``access``, ``reduction``, ``scope``, ``target`` or
         ``predicate``.
-    program, pattern : str
-        The texts that differ, of the program and of the instruction; empty where there is nothing.
+    program : str
+        The text of the program; empty if it has no counterpart.
+    pattern : str
+        The text of the semantics; empty if it has no counterpart.
     message : str
-        What is wrong, with names and numbers.
-    where : tuple of Ref
-        The parts of the program at fault.
+        The difference, with names, actual and expected values.
+    where : tuple of Handle
+        The differing parts of the program.
     numbers : Mapping[str, Json]
-        The quantities of the message as data.
+        The values in the message, as data.
     fixes : tuple of Primitive
-        Filled-in steps; each is legal now and removes this mismatch.
+        Filled-in steps; each is legal in this state and removes this mismatch.
     """
 
     kind: Kind
     program: str
     pattern: str
     message: str
-    where: tuple[Ref, ...] = ()
+    where: tuple[Handle, ...] = ()
     numbers: Mapping[str, Json] = field(default_factory=lambda: _NOTHING)
     fixes: tuple[Primitive, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
-        """Render as plain data."""
+        """Return the mismatch as JSON data."""
         return {
             "kind": self.kind,
             "program": self.program,
             "pattern": self.pattern,
             "message": self.message,
-            "where": [ref_json(ref) for ref in self.where],
+            "where": [handle_json(ref) for ref in self.where],
             "numbers": dict(self.numbers),
             "fixes": [fix.title() for fix in self.fixes],
         }
@@ -59,9 +61,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the program beside the one of the instruction that it should be.
+    """A line of the program beside the corresponding line of the semantics.
 
-    ``marks`` are positions in the mismatches.
+    ``marks`` are the positions of its mismatches.
     """
 
     program: str
@@ -69,22 +71,24 @@ class Row:
     marks: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
-        """Render as plain data."""
+        """Return the row as JSON data."""
         return {"program": self.program, "pattern": self.pattern, "marks": [*self.marks]}
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A part of a program side by side with what an instruction computes.
+    """The comparison of a part of a program with the semantics of an instruction.
 
     Parameters
     ----------
-    intrinsic, summary : str
-        The instruction's name, and what it does.
+    intrinsic : str
+        The name of the instruction.
+    summary : str
+        The summary of the instruction.
     rows : tuple of Row
-        Both sides, line by line: loops, guards, the store, buffers, the target.
+        Both sides by line: loops, guards, the store, buffers, the target.
     mismatches : tuple of Mismatch
-        What differs; none: the instruction can do this work.
+        The differences; empty if the instruction implements the program.
     """
 
     intrinsic: str
@@ -94,11 +98,11 @@ class Match:
 
     @property
     def matches(self) -> bool:
-        """Whether the instruction can do this work."""
+        """True if the instruction implements the program."""
         return not self.mismatches
 
     def table(self) -> str:
-        """Print the two sides, marked lines with the numbers of their mismatches."""
+        """Return both sides as text; lines are marked with the numbers of their mismatches."""
         width = max((len(r.program) for r in self.rows), default=0)
         lines = [f"{'':6}{'program':{width}}   {self.intrinsic}"]
         for row in self.rows:
@@ -107,7 +111,7 @@ class Match:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """Print the two sides, then each mismatch with the steps that mend it."""
+        """Return both sides as text, then each mismatch with its fixes."""
         lines = [self.table()]
         for number, mismatch in enumerate(self.mismatches, 1):
             lines.append(f"{number}. {mismatch.kind}: {mismatch.message}")
@@ -115,7 +119,7 @@ class Match:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Json]:
-        """Render as plain data."""
+        """Return the comparison as JSON data."""
         return {
             "intrinsic": self.intrinsic,
             "summary": self.summary,

@@ -1,11 +1,11 @@
-"""A perfect nest of loops around one store, flattened: what an instruction is compared with."""
+"""Flattened perfect nests of loops around one store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...ir.analysis import conjuncts, within_loop
+from ...ir.analysis import within_loop
 from ...ir.loop.nodes import Binary, Block, For, If, IterKind, Load, PrimFunc, Stmt, Store
 from ...ir.loop.visit import Rebuilder
 from ...ir.symbolic import (
@@ -14,6 +14,7 @@ from ...ir.symbolic import (
     Facts,
     Var,
     as_expr,
+    conjuncts,
     free_vars,
     linear_form,
     product,
@@ -28,23 +29,22 @@ COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nest:
-    """Loops, the conditions under which their body runs, and the store it is.
+    """Loops around a store, and the conditions under which it runs.
 
     Parameters
     ----------
     loops : tuple of For
-        Outermost first.
+        The loops, outermost first.
     guards : tuple of Bool
-        All have to hold; over the loops' variables and what is around the nest.
+        The conditions, as terms of loop variables and enclosing variables.
     store : Store
-        Its indices and its value are over the loops' variables, those of blocks between are
-        replaced by their bindings.
+        The store; iteration variables are replaced by their bindings.
     kinds : Mapping[Var, frozenset of str]
-        The kinds of iterations that each loop feeds; empty where no block tells.
+        The kinds of the iteration variables that each loop binds.
     blocks : tuple of Block
         The blocks between the loops and the store, outermost first.
     facts : Facts
-        What holds at the store.
+        The facts at the store.
     """
 
     loops: tuple[For, ...]
@@ -61,7 +61,7 @@ class Nest:
 
     @property
     def update(self) -> Binary | None:
-        """The value ``own op other`` where the store updates what it read, else None."""
+        """The value ``own op other`` if the store updates the element it reads, else None."""
         value, store = self.store.value, self.store
         own = Load(store.buffer, store.indices)
         if not isinstance(value, Binary) or value.op not in COMMUTATIVE:
@@ -72,8 +72,8 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
-    """Why a statement is no perfect nest around one store, and what it is that is in the way."""
+class ImperfectNest:
+    """A statement that prevents a perfect nest around one store, with the reason."""
 
     reason: str
     found: Stmt
@@ -88,16 +88,16 @@ class _Walk:
     kinds: dict[Var, frozenset[IterKind]] = field(default_factory=dict[Var, frozenset[IterKind]])
 
 
-def nest_of(statement: Stmt, facts: Facts) -> Nest | Stray:
-    """Flatten a statement into a nest.
+def nest_of(statement: Stmt, facts: Facts) -> Nest | ImperfectNest:
+    """Return a statement as a flattened nest.
 
     Parameters
     ----------
     statement : Stmt
-        Loops, blocks and branches without alternative, one in the other, around one store; the
-        initialisation of a block is left aside.
+        Nested loops, blocks and branches without ``else`` around one store. The init of a block is
+        ignored.
     facts : Facts
-        What holds around it.
+        The facts at the statement.
     """
     walk = _Walk()
     while not isinstance(statement, Store):
@@ -114,10 +114,10 @@ def nest_of(statement: Stmt, facts: Facts) -> Nest | Stray:
                 walk.guards.extend(conjuncts(substitute(condition, walk.bound)))
                 statement = then
             case _:
-                return Stray(_reason(statement, walk), statement)
+                return ImperfectNest(_reason(statement, walk), statement)
     store = _Bound(walk.bound, facts).statement(statement)
     if not isinstance(store, Store):
-        return Stray("its body is no store", store)
+        return ImperfectNest("the body of the nest is not a store", store)
     guards = tuple(sorted(dict.fromkeys(walk.guards), key=to_text))
     return Nest(tuple(walk.loops), guards, store, walk.kinds, tuple(walk.blocks), facts)
 
@@ -126,7 +126,7 @@ def _enter(walk: _Walk, block: Block) -> None:
     inside = {loop.var for loop in walk.loops}
     for item in block.iters:
         for variable in free_vars(item.binding):
-            # A variable of a block between is a view of loops further out: those are meant.
+            # An iteration variable of an enclosing block is replaced by the loops it depends on.
             meant = free_vars(walk.bound[variable]) if variable in walk.bound else {variable}
             for loop in meant & inside:
                 walk.kinds[loop] = walk.kinds.get(loop, _NO_KIND) | frozenset((item.kind,))
@@ -137,13 +137,14 @@ def _enter(walk: _Walk, block: Block) -> None:
 
 
 def _reason(statement: Stmt, walk: _Walk) -> str:
-    place = f"loop {walk.loops[-1].var.name!r}" if walk.loops else "it"
-    what = {"Seq": "several statements", "If": "a branch with two sides", "Let": "a value read"}
-    return f"{place} holds {what.get(type(statement).__name__, 'something else')}, not one store"
+    loop = f"loop {walk.loops[-1].var.name!r}" if walk.loops else "the statement"
+    names = {"Seq": "several statements", "If": "an else branch", "Let": "a let statement"}
+    found = names.get(type(statement).__name__, "another statement")
+    return f"{loop} contains {found} instead of one store"
 
 
 class _Bound(Rebuilder):
-    """Puts bindings in the place of iteration variables, and simplifies."""
+    """A replacement of iteration variables by their simplified bindings."""
 
     def __init__(self, bound: Mapping[Var, Expr], facts: Facts) -> None:
         self._bound, self._facts = bound, facts
@@ -156,12 +157,12 @@ class _Bound(Rebuilder):
 
 
 def compact_strides(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Give the strides of a row-major buffer, in elements."""
+    """Return the strides of a row-major buffer, in elements."""
     return tuple(product(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def flat_index(load: Load) -> Expr:
-    """Give the position of an element in its buffer's memory, in elements."""
+    """Return the position of an element in its buffer's memory, in elements."""
     buffer = load.buffer
     strides = compact_strides(buffer.shape) if buffer.strides is None else buffer.strides
     total = as_expr(0)
@@ -171,7 +172,7 @@ def flat_index(load: Load) -> Expr:
 
 
 def steps_of(term: Expr, loops: tuple[Var, ...]) -> dict[Var, Expr] | None:
-    """Give how far a term moves with each loop; None where it is not linear in them."""
+    """Return the coefficient of each loop in a term; None if the term is not linear."""
     form = linear_form(term, loops)
     if form is None:
         return None
@@ -179,14 +180,14 @@ def steps_of(term: Expr, loops: tuple[Var, ...]) -> dict[Var, Expr] | None:
 
 
 def pattern_nest(semantics: PrimFunc) -> Nest:
-    """Flatten the semantics of an instruction.
+    """Return the flattened semantics of an instruction.
 
     Raises
     ------
     TypeError
-        If they are no perfect nest: a mistake in the definition of the instruction.
+        If the semantics are not a perfect nest, which is an error in the instruction's definition.
     """
     found = nest_of(semantics.body, semantics.facts)
-    if isinstance(found, Stray):
+    if isinstance(found, ImperfectNest):
         raise TypeError(f"semantics {semantics.name!r}: {found.reason}")
     return found

@@ -1,4 +1,4 @@
-"""All tensor instructions by name; each file of this package registers its own."""
+"""Registry of tensor instructions by name; each module of this package registers its own."""
 
 from __future__ import annotations
 
@@ -7,53 +7,54 @@ import importlib
 import pkgutil
 from functools import cache
 
-from ...ir.target import Target, provides
+from ...ir.loop.nodes import INTRINSIC, Block
+from ...target.target import Target, provides
 from ..problem import ScheduleError
 from .contract import Intrinsic
 
-_KNOWN: dict[str, Intrinsic] = {}
+_INTRINSICS: dict[str, Intrinsic] = {}
 
 
 class UnknownIntrinsicError(ScheduleError):
-    """A tensor instruction that nobody registered; the message lists those that are near."""
+    """The name of a tensor instruction that is not registered; the message lists similar names."""
 
     title = "Unknown intrinsic"
 
 
 class DuplicateIntrinsicError(ScheduleError):
-    """Two tensor instructions of one name."""
+    """Two tensor instructions with the same name."""
 
     title = "Duplicate intrinsic"
 
 
 def register(intrinsic: Intrinsic) -> Intrinsic:
-    """Make an instruction known, and give it back.
+    """Register an instruction, and return it.
 
     Raises
     ------
     DuplicateIntrinsicError
-        If another one has its name.
+        If another instruction has the same name.
     """
-    if _KNOWN.setdefault(intrinsic.name, intrinsic) is not intrinsic:
-        raise DuplicateIntrinsicError(f"there is an intrinsic {intrinsic.name!r} already")
+    if _INTRINSICS.setdefault(intrinsic.name, intrinsic) is not intrinsic:
+        raise DuplicateIntrinsicError(f"intrinsic {intrinsic.name!r} is already registered")
     return intrinsic
 
 
 @cache
 def _load() -> None:
-    """Import every module beside this one: each registers what it defines."""
+    """Import every module of this package, which registers its instructions."""
     package = __name__.rpartition(".")[0]
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         importlib.import_module(f"{package}.{module.name}")
 
 
 def get_intrinsic(name: str) -> Intrinsic:
-    """Find an instruction by its name.
+    """Return an instruction by name.
 
     Raises
     ------
     UnknownIntrinsicError
-        If there is none.
+        If no instruction has that name.
 
     Examples
     --------
@@ -61,22 +62,28 @@ def get_intrinsic(name: str) -> Intrinsic:
     ('avx512f',)
     """
     _load()
-    found = _KNOWN.get(name)
+    found = _INTRINSICS.get(name)
     if found is None:
         raise UnknownIntrinsicError(unknown_text(name))
     return found
 
 
+def intrinsic_of(block: Block) -> Intrinsic | None:
+    """Return the instruction that a block was tensorized with, or None."""
+    name = dict(block.annotations).get(INTRINSIC)
+    return get_intrinsic(name) if isinstance(name, str) else None
+
+
 def has_intrinsic(name: str) -> bool:
-    """Whether there is an instruction of that name."""
+    """Return whether an instruction with a name is registered."""
     _load()
-    return name in _KNOWN
+    return name in _INTRINSICS
 
 
 def unknown_text(name: str) -> str:
-    """Say that there is no such instruction, and which there are, the nearest first."""
+    """Return the message for an unknown name; it lists the names, the most similar first."""
     _load()
-    names = sorted(_KNOWN)
+    names = sorted(_INTRINSICS)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
     ordered = near + [n for n in names if n not in near]
     shown = ", ".join(ordered[:8]) + (", ..." if len(ordered) > 8 else "")
@@ -84,7 +91,7 @@ def unknown_text(name: str) -> str:
 
 
 def intrinsics_for(target: Target | None) -> tuple[Intrinsic, ...]:
-    """Give the instructions that a target has, or may have, by name; None: all.
+    """Return the instructions that a target has or may have, sorted by name; None returns all.
 
     Examples
     --------
@@ -92,7 +99,7 @@ def intrinsics_for(target: Target | None) -> tuple[Intrinsic, ...]:
     True
     """
     _load()
-    found = (_KNOWN[name] for name in sorted(_KNOWN))
+    found = (_INTRINSICS[name] for name in sorted(_INTRINSICS))
     if target is None:
         return tuple(found)
     return tuple(i for i in found if all(provides(target, n) is not False for n in i.needs))

@@ -1,8 +1,8 @@
-"""Register tiles: rows of A times columns of B, one vector instruction an accumulator and step.
+"""Expansion of register tiles: rows of A times columns of B, accumulated in vector registers.
 
-All processors' matrix instructions that work on vectors have this shape: a group of elements of a
-row of A is repeated in every lane, a vector of B holds such a group for each column, and each lane
-adds the product of the two groups to its accumulator.
+The vector instructions of all CPUs for matrix products have the same form. A group of elements of a
+row of A is broadcast to all lanes, a vector of B contains one group per column, and each lane adds
+the dot product of the two groups to its accumulator.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ...ir.dtype import DType
 from ...ir.symbolic import all_of, as_expr, substitute, var
 from ...ir.thread.nodes import Address, Load, Predicate, Select, Stmt, Store, Value
 from ...ir.thread.types import VectorType
-from .contract import Expansion, Operand, Site
+from .contract import Expansion, ExpansionSite, Operand
 
 Combine: TypeAlias = Callable[[Value, Value, Value], tuple[tuple[Stmt, ...], Value]]
-"""Accumulators, the group of A in every lane, the groups of B: statements, and the new sums."""
+"""A function of (accumulator, broadcast group of A, groups of B) to (statements, new sums)."""
 
 Spread: TypeAlias = Callable[[Value], Value]
-"""A group of A, loaded as one vector, as the operand that has it in every lane."""
+"""A function of a group of A, loaded as one vector, to its broadcast to all lanes."""
 
 
 def address(operand: Operand, dtype: DType, *indices: int) -> Address:
-    """Give the address of an element of an operand."""
+    """Return the address of an element of an operand."""
     offset = operand.offset
     for index, stride in zip(indices, operand.strides, strict=True):
         offset = offset + as_expr(index) * stride
@@ -38,24 +38,26 @@ def register_tile(
     spread: Spread,
     combine: Combine,
 ) -> Expansion:
-    """Make the expansion of a tile ``C[i, j] += sum(A[i, k] * B[j, k] for k in group)``.
+    """Return the expansion of a tile ``C[i, j] += sum(A[i, k] * B[j, k] for k in group)``.
 
     Parameters
     ----------
     dtypes : tuple of DType
-        Elements of A, of B and of C.
+        The dtypes of A, B and C.
     lanes : int
-        Columns of one vector.
+        The number of columns per vector.
     group : int
-        Elements of A and B that one lane multiplies at once. With 1 the operands have no
-        dimension for it.
-    spread, combine : callable
-        What the processor does.
+        The number of elements of A and B per lane and instruction. If it is 1, the operands have
+        no dimension for it.
+    spread : callable
+        The broadcast of a group of A.
+    combine : callable
+        The multiply-add instruction.
     """
     left, right, sums = dtypes
     inner = () if group == 1 else (0,)
 
-    def expand(site: Site) -> tuple[Stmt, ...]:
+    def expand(site: ExpansionSite) -> tuple[Stmt, ...]:
         a, b, c = site.operands
         rows, columns = site.extents[:2]
         made: list[Stmt] = []
@@ -66,26 +68,29 @@ def register_tile(
                 every = column_mask(site, j, lanes, group, columns)
                 vector = VectorType(right, group * lanes)
                 weights = Load(vector, address(b, right, j, *inner), mask=every)
-                place = address(c, sums, i, j)
-                old = Load(VectorType(sums, lanes), place, mask=None if c.private else mask)
+                target = address(c, sums, i, j)
+                old = Load(VectorType(sums, lanes), target, mask=None if c.private else mask)
                 statements, new = combine(old, factor, weights)
-                made += [*statements, _store(c, place, new, old, mask)]
+                made += [*statements, _store(c, target, new, old, mask)]
         return tuple(made)
 
     return expand
 
 
-def _store(c: Operand, place: Address, new: Value, old: Value, mask: Value | None) -> Stmt:
+def _store(c: Operand, target: Address, new: Value, old: Value, mask: Value | None) -> Stmt:
     if mask is not None and c.private:
-        # A select keeps the sums in a register, where a masked store would force memory.
-        return Store(place, Select(mask, new, old))
-    return Store(place, new, mask=mask)
+        # A select keeps the sums in a register; a masked store would force them into memory.
+        return Store(target, Select(mask, new, old))
+    return Store(target, new, mask=mask)
 
 
-def column_mask(site: Site, start: int, lanes: int, group: int, columns: int) -> Value | None:
-    """Give which of ``lanes`` columns from ``start`` on are to be done; None: all of them.
+def column_mask(
+    site: ExpansionSite, start: int, lanes: int, group: int, columns: int
+) -> Value | None:
+    """Return the mask of ``lanes`` columns starting at ``start``; None if all are active.
 
-    Each is repeated for the elements of its ``group``. There are ``columns`` in all.
+    The mask bit of a column is repeated for the elements of its ``group``. Columns from
+    ``columns`` on are inactive.
     """
     rest = columns - start
     if not site.masks and rest >= lanes:

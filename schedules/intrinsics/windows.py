@@ -1,4 +1,4 @@
-"""Where the buffers of an instruction lie in those of a program."""
+"""Windows: regions of a program's buffers that match the buffers of an instruction."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from .nest import Nest, compact_strides, flat_index, steps_of
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where a buffer of the semantics lies in a buffer of the program.
+    """The part of a buffer of the program that matches a buffer of the semantics.
 
     Parameters
     ----------
     buffer : Buffer
         The buffer of the program.
     start : tuple of Expr
-        Its indices where all loops of the instruction are 0.
+        The indices at which all loop variables of the instruction are 0.
     offset : Expr
-        The same as one number, in elements from the buffer's first.
+        The flat offset of ``start``, in elements.
     steps : tuple of Expr
-        Elements from one index to the next, for each dimension of the buffer of the semantics.
+        The stride of each dimension of the buffer of the semantics, in elements.
     """
 
     buffer: Buffer
@@ -47,7 +47,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """An access of the program and the one of the semantics, of parameter ``number``."""
+    """An access of the program and its counterpart in the semantics, of parameter ``number``."""
 
     access: Load
     asked: Load
@@ -59,7 +59,7 @@ class _Pair:
 
 
 class Windows:
-    """Finds the windows under an assignment of loops; collects what differs."""
+    """A search for windows under an assignment of loops; it collects the differences."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class Windows:
         partner: Mapping[Var, Var],
         layouts: tuple[IndexMap | None, ...],
     ) -> None:
-        """Know the nests, and the loop of the semantics for each loop of the program."""
+        """Store the nests, and the variable of the semantics for each one of the program."""
         self._program, self._pattern, self._partner = program, pattern, partner
         self._layouts = layouts
         self._strides: dict[Var, Expr] = {}
         self.differences: list[Difference] = []
 
     def window(self, number: int, wanted: Buffer, pairing: Pairing) -> Window | None:
-        """Find where a buffer of the semantics lies, from all of its accesses."""
+        """Return the window of a buffer of the semantics, derived from all its accesses."""
         found = [
             _Pair(p, s, number) for p, s in dict.fromkeys(pairing.accesses) if s.buffer is wanted
         ]
@@ -84,14 +84,14 @@ class Windows:
         for other, pair in zip(windows[1:], found[1:], strict=False):
             if first is not None and other is not None and not _same(first, other):
                 message = (
-                    f"{element_text(pair.access)} is not in the window of {first.buffer.name!r} "
-                    f"that {wanted.name!r} stands for"
+                    f"{element_text(pair.access)} is outside the window of {first.buffer.name!r} "
+                    f"that matches {wanted.name!r} of the instruction"
                 )
                 self.differences.append(pair.difference("access", message))
         return first
 
     def _one(self, pair: _Pair) -> Window | None:
-        self._place(pair)
+        self._check_buffer(pair)
         zero = dict.fromkeys(self._program.variables, as_expr(0))
         start = tuple(substitute(i, zero) for i in pair.access.indices)
         offset = flat_index(Load(pair.access.buffer, start))
@@ -102,26 +102,30 @@ class Windows:
         moves = steps_of(flat_index(pair.access), self._program.variables)
         if moves is None:
             message = (
-                f"{element_text(pair.access)} does not move by the same step with every iteration "
-                f"of {', '.join(v.name for v in self._partner)}"
+                f"the address of {element_text(pair.access)} is not linear in "
+                f"{', '.join(v.name for v in self._partner)}"
             )
             self.differences.append(pair.difference("access", message))
             return None
         steps = self._steps(pair, moves)
         return None if steps is None else Window(pair.access.buffer, start, offset, steps)
 
-    def _place(self, pair: _Pair) -> None:
+    def _check_buffer(self, pair: _Pair) -> None:
         given, wanted = pair.access.buffer, pair.asked.buffer
         if given.dtype != wanted.dtype:
-            message = f"{given.name!r} holds {given.dtype}, {wanted.name!r} holds {wanted.dtype}"
+            message = (
+                f"{given.name!r} has dtype {given.dtype}; the instruction requires {wanted.dtype} "
+                f"for {wanted.name!r}"
+            )
             self.differences.append(pair.difference("dtype", message))
         addressed = wanted.scope == "global" and given.scope != "fragment"
         if given.scope != wanted.scope and not addressed:
-            asks = "memory with addresses" if wanted.scope == "global" else repr(wanted.scope)
-            message = f"{given.name!r} is in {given.scope!r}; {wanted.name!r} has to be in {asks}"
+            required = "addressable memory" if wanted.scope == "global" else repr(wanted.scope)
+            message = (
+                f"{given.name!r} is in {given.scope!r}; the instruction requires {required} for "
+                f"{wanted.name!r}"
+            )
             self.differences.append(pair.difference("scope", message))
-
-    # ------------------------------------------------------------ addresses
 
     def _steps(self, pair: _Pair, moves: Mapping[Var, Expr]) -> tuple[Expr, ...] | None:
         buffer = pair.asked.buffer
@@ -131,12 +135,12 @@ class Windows:
         before = len(self.differences)
         for variable, step in moves.items():
             if variable not in self._partner:
-                continue  # A loop that is left over: told already.
-            place = wanted.get(self._partner[variable])
-            if place is None:
-                self._still(pair, variable, step)
+                continue  # The loop has no counterpart, which is already reported.
+            found = wanted.get(self._partner[variable])
+            if found is None:
+                self._invariant(pair, variable, step)
                 continue
-            dimension, scale = place
+            dimension, scale = found
             stride = strides[dimension]
             if isinstance(stride, Var):
                 steps[dimension] = step
@@ -146,7 +150,7 @@ class Windows:
         return tuple(steps) if len(self.differences) == before else None
 
     def _moves_wanted(self, asked: Load) -> dict[Var, tuple[int, Expr]]:
-        """Tell for each loop of the semantics in which dimension it moves, and how far."""
+        """Return for each loop of the semantics the dimension it indexes, and its coefficient."""
         found: dict[Var, tuple[int, Expr]] = {}
         for dimension, index in enumerate(asked.indices):
             for variable, step in (steps_of(index, self._pattern.variables) or {}).items():
@@ -154,11 +158,11 @@ class Windows:
                     found[variable] = (dimension, step)
         return found
 
-    def _still(self, pair: _Pair, variable: Var, step: Expr) -> None:
+    def _invariant(self, pair: _Pair, variable: Var, step: Expr) -> None:
         if step != 0:
             message = (
-                f"{element_text(pair.access)} moves with loop {variable.name!r}, and "
-                f"{element_text(pair.asked)} does not"
+                f"{element_text(pair.access)} depends on loop {variable.name!r}, but "
+                f"{element_text(pair.asked)} of the instruction does not"
             )
             self.differences.append(pair.difference("access", message))
 
@@ -166,8 +170,8 @@ class Windows:
         known = self._strides.setdefault(stride, step)
         if not self._equal(known, step):
             message = (
-                f"{pair.access.buffer.name!r} has stride {to_text(step)} where the instruction "
-                f"asks for the same as elsewhere, {to_text(known)}"
+                f"{pair.access.buffer.name!r} has stride {to_text(step)}; the instruction requires "
+                f"the same stride as in its other accesses, {to_text(known)}"
             )
             self.differences.append(pair.difference("layout", message))
 
@@ -176,14 +180,14 @@ class Windows:
             return
         if step == 0:
             message = (
-                f"{element_text(pair.access)} does not move with loop {variable.name!r}, and "
-                f"{element_text(pair.asked)} does"
+                f"{element_text(pair.access)} does not depend on loop {variable.name!r}, but "
+                f"{element_text(pair.asked)} of the instruction does"
             )
             self.differences.append(pair.difference("access", message))
             return
         message = (
             f"stride {to_text(step)} of {pair.access.buffer.name!r} along loop {variable.name!r} "
-            f"is not {to_text(need)}, that of {pair.asked.buffer.name!r}"
+            f"differs from stride {to_text(need)} of {pair.asked.buffer.name!r} of the instruction"
         )
         self.differences.append(pair.difference("layout", message))
 
@@ -194,26 +198,24 @@ class Windows:
             return False
         return is_proved(eq(one, other), self._program.facts)
 
-    # ------------------------------------------------------------ fragments
-
     def _fragment(self, pair: _Pair) -> None:
-        """Compare index by index: a fragment has no addresses."""
+        """Compare a fragment index by index, because fragments have no addresses."""
         access, asked = pair.access, pair.asked
         if len(access.indices) != len(asked.indices):
             message = (
                 f"{access.buffer.name!r} has {len(access.indices)} dimensions, "
-                f"{asked.buffer.name!r} has {len(asked.indices)}"
+                f"{asked.buffer.name!r} of the instruction has {len(asked.indices)}"
             )
             self.differences.append(pair.difference("layout", message))
             return
         back: dict[Var, Expr] = {s: p for p, s in self._partner.items()}
-        places = zip(access.indices, asked.indices, asked.buffer.shape, strict=True)
-        for index, want, size in places:
+        triples = zip(access.indices, asked.indices, asked.buffer.shape, strict=True)
+        for index, want, size in triples:
             form = linear_form(index - substitute(want, back), self._program.variables)
             if form is None or form.coefficients or not self._equal(form.rest % size, as_expr(0)):
                 message = (
-                    f"index {to_text(index)} of {access.buffer.name!r} is not {to_text(want)} from "
-                    f"the start of a tile of {to_text(size)}"
+                    f"index {to_text(index)} of {access.buffer.name!r} is not at offset "
+                    f"{to_text(want)} of a tile of size {to_text(size)}"
                 )
                 self.differences.append(pair.difference("layout", message))
         self._same_layout(pair)
@@ -222,11 +224,11 @@ class Windows:
         given, wanted = pair.access.buffer.layout, self._layouts[pair.number]
         if given is None or wanted is None:
             return
-        there = dict(zip(given.inputs, wanted.inputs, strict=False))
-        outputs = tuple(substitute(o, there) for o in given.outputs)
+        renamed = dict(zip(given.inputs, wanted.inputs, strict=False))
+        outputs = tuple(substitute(o, renamed) for o in given.outputs)
         if outputs != wanted.outputs:
             message = (
-                f"{pair.access.buffer.name!r} lies in the fragments of another instruction: "
+                f"{pair.access.buffer.name!r} has the fragment layout of another instruction: "
                 f"({', '.join(map(to_text, given.outputs))})"
             )
             self.differences.append(pair.difference("layout", message))
@@ -237,6 +239,6 @@ def _same(one: Window, other: Window) -> bool:
 
 
 def partners(given: tuple[For | None, ...], wanted: tuple[For, ...]) -> dict[Var, Var]:
-    """Give the variable of the semantics for each variable of the program, in pairs."""
+    """Return the loop variable of the semantics for each assigned loop variable of the program."""
     pairs = zip(given, wanted, strict=True)
     return {p.var: s.var for p, s in pairs if p is not None}

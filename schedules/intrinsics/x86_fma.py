@@ -1,4 +1,28 @@
-"""Register tiles of f32 multiply-adds on x86-64: a column of A times a row of B, added to C."""
+"""Register tiles of f32 multiply-adds on x86-64: ``{avx512,avx2}.fma.f32.{rows}x{columns}``.
+
+Semantics
+---------
+``C[i, j] += A[i] * B[j]``, an outer product of a column of A and a row of B. Each product and its
+addition are rounded once.
+
+Operands
+--------
+A : f32, shape ``(rows,)``, any stride
+B : f32, shape ``(columns,)``, stride 1
+C : f32, shape ``(rows, columns)``, row stride any, column stride 1; updated in place
+
+Requires
+--------
+``avx512f`` (16 lanes) or ``fma`` (8 lanes).
+
+Instruction
+-----------
+``vfmadd231ps`` with a broadcast operand.
+
+References
+----------
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VFMADD231PS.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +51,7 @@ def fma(
 
 
 def _expand(lanes: int) -> Expansion:
-    """One broadcast of A a row, one vector of B a group of lanes, one multiply-add for each."""
+    """Return the expansion with one multiply-add per row and vector of B."""
 
     def combine(total: Value, a: Value, b: Value) -> tuple[tuple[Stmt, ...], Value]:
         return (), Fma(a, b, total)
@@ -39,7 +63,7 @@ def _tile(level: str, need: str, rows: int, columns: int, lanes: int) -> Intrins
     return register(
         Intrinsic(
             name=f"{level}.fma.f32.{rows}x{columns}",
-            summary=f"{rows} x {columns} sums get one product each, {lanes} at a time.",
+            summary=f"Add one f32 product to each of {rows} x {columns} sums, {lanes} at a time.",
             semantics=parse(_TILE.format(rows=rows, columns=columns)).prims[0],
             needs=(need,),
             expand=_expand(lanes),
@@ -49,10 +73,10 @@ def _tile(level: str, need: str, rows: int, columns: int, lanes: int) -> Intrins
 
 
 AVX512_FMA_12X32 = _tile("avx512", "avx512f", 12, 32, 16)
-"""24 accumulators: where 14 rows would leave most of the last tile empty."""
+"""24 accumulators, for sizes where most of the last tile of 14 rows would be empty."""
 
 AVX512_FMA_14X32 = _tile("avx512", "avx512f", 14, 32, 16)
-"""28 accumulators of 16 lanes, two of B, one of A, of 32 registers."""
+"""28 accumulators of 16 lanes, 2 registers of B and 1 of A; there are 32 registers."""
 
 AVX2_FMA_6X16 = _tile("avx2", "fma", 6, 16, 8)
-"""12 accumulators of 8 lanes, two of B, one of A, of 16 registers."""
+"""12 accumulators of 8 lanes, 2 registers of B and 1 of A; there are 16 registers."""

@@ -1,7 +1,29 @@
-"""Packing for dot products on x86-64: rows next to each other become groups, one in each lane.
+"""Packing for dot products on x86-64: ``{avx512,avx2}.pack.{dtype}.{columns}x{group}``.
 
-A dot product takes elements that follow each other along k from one lane, where a row-major matrix
-has them a row apart. So as many rows as a group has are read as vectors, and interleaved.
+A dot-product instruction reads consecutive elements along k from one lane. In a row-major matrix,
+these elements are in consecutive rows. The expansion loads the rows of a group as vectors and
+interleaves them.
+
+Semantics
+---------
+``P[j, k] = B[k, j]``, a transposed copy.
+
+Operands
+--------
+B : i8 or bf16, shape ``(group, columns)``, row stride any, column stride 1
+P : dtype of B, shape ``(columns, group)``, compact; written
+
+Requires
+--------
+``avx512bw`` or ``avx2``.
+
+Instruction
+-----------
+Shuffles, which LLVM selects (``vpunpcklbw``, ``vpunpckhbw``, ``vpermt2w``, ...).
+
+References
+----------
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, PUNPCKLBW.
 """
 
 from __future__ import annotations
@@ -10,7 +32,7 @@ from ...ir.dtype import DType, bf16, i8
 from ...ir.script import parse
 from ...ir.thread.nodes import Load, Shuffle, Stmt, Store, Value
 from ...ir.thread.types import VectorType
-from .contract import Expansion, Intrinsic, Site
+from .contract import Expansion, ExpansionSite, Intrinsic
 from .registry import register
 from .tiles import address, column_mask
 
@@ -31,7 +53,7 @@ def pack(
 
 
 def interleaved(rows: list[Value], lanes: int) -> Value:
-    """Interleave vectors of ``lanes``, whose number is a power of two: first lanes first."""
+    """Return vectors interleaved lane by lane; their number is a power of two."""
     if len(rows) == 1:
         return rows[0]
     even, odd = interleaved(rows[::2], lanes), interleaved(rows[1::2], lanes)
@@ -40,7 +62,7 @@ def interleaved(rows: list[Value], lanes: int) -> Value:
 
 
 def _expand(of: DType, columns: int, group: int) -> Expansion:
-    def expand(site: Site) -> tuple[Stmt, ...]:
+    def expand(site: ExpansionSite) -> tuple[Stmt, ...]:
         source, packed = site.operands
         mask = column_mask(site, 0, columns, 1, site.extents[0])
         vector = VectorType(of, columns)
@@ -57,7 +79,7 @@ def _tile(level: str, need: str, of: DType, columns: int, group: int) -> Intrins
     return register(
         Intrinsic(
             name=f"{level}.pack.{of}.{columns}x{group}",
-            summary=f"{group} rows of {columns} columns become {columns} groups of {group}.",
+            summary=f"Interleave {group} rows of {columns} columns into {columns} groups.",
             semantics=parse(_PACK.format(of=of, columns=columns, group=group)).prims[0],
             needs=(need,),
             expand=_expand(of, columns, group),
@@ -67,10 +89,10 @@ def _tile(level: str, need: str, of: DType, columns: int, group: int) -> Intrins
 
 
 AVX512_PACK_I8_32X4 = _tile("avx512", "avx512bw", i8, 32, 4)
-"""For ``vpdpbusd``."""
+"""The packing for ``vpdpbusd``."""
 
 AVX512_PACK_BF16_32X2 = _tile("avx512", "avx512bw", bf16, 32, 2)
-"""For ``vdpbf16ps``."""
+"""The packing for ``vdpbf16ps``."""
 
 AVX2_PACK_I8_16X2 = _tile("avx2", "avx2", i8, 16, 2)
-"""For ``vpmaddwd``."""
+"""The packing for ``vpmaddwd``."""

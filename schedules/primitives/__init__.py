@@ -1,4 +1,4 @@
-"""All primitives: importing this package imports every module below it, which registers them."""
+"""All primitives. Importing this package imports, and so registers, every module below it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Default schedules that need no search: shape-generic, as traces of ordinary steps."""
+"""Default schedules without search: shape-generic, built from the same primitives."""
 
-from .default import apply_defaults, finished, schedule_kernel
+from .default import apply_defaults, schedule_kernel, with_default_schedule
 
-__all__ = ["apply_defaults", "finished", "schedule_kernel"]
+__all__ = ["apply_defaults", "schedule_kernel", "with_default_schedule"]

@@ -1,4 +1,4 @@
-"""The trace that ``tilewright.compile`` does where a person has not: graph steps, then kernels."""
+"""The default schedule of ``tilewright.compile``: graph steps, then one rule per kernel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...ir.graph.nodes import Binding, Call, GraphFunc
 from ...ir.graph.operators import get_operator
 from ...ir.loop.nodes import PrimFunc
 from ...ir.module import Module
-from ...ir.target import Target
+from ...target.target import Target
+from ..handles import FunctionRef
 from ..primitives.graph.collapse_dims import CollapseDims
 from ..primitives.graph.fuse_tir import called_kernels
 from ..primitives.graph.lift_transforms import PREPARE, liftable
 from ..problem import StepError
-from ..refs import FunctionRef
 from ..schedule import Schedule
 from ..state import State
 from .elementwise import schedule_elementwise
@@ -25,28 +25,28 @@ from .patterns import Elementwise, Matmul, Other, Rows, classify
 from .rows import inline_into_rows, schedule_rows
 
 
-class RuleRefusedWarning(UserWarning):
-    """A default rule does not fit a kernel of its kind, which is compiled as it is written.
+class DefaultRuleFailedWarning(UserWarning):
+    """A kernel that was left unscheduled because the default rule of its kind failed.
 
-    The result is right and may be slow; that no rule did it is a defect of ours, worth a report.
+    The results are correct, but the kernel may be slow. Please report it as a bug.
     """
 
 
 def apply_defaults(schedule: Schedule) -> None:
-    """Do all default steps that are missing; what was scheduled by hand stays as it is.
+    """Apply the default schedule to everything that is not scheduled yet.
 
-    Graph functions in the dataflow stage are folded, legalized, fused and collapsed; every
-    kernel that no loop step has touched gets the rule of its kind; work on weights alone moves
-    to load time; last, memory is planned.
+    Graph functions in the dataflow stage get constant folding, dead-code elimination,
+    legalization, fusion and collapsing of dimensions. Every unscheduled kernel gets the default
+    schedule of its kind. Computations on weights alone move to load time. Memory planning is last.
 
     Parameters
     ----------
     schedule : Schedule
-        Changed in place: each step is recorded in its trace.
+        The schedule to extend; each step is recorded in its trace.
     """
     graphs = [g.name for g in schedule.module.graphs if g.stage == "dataflow"]
     for name in graphs:
-        lower_graph(schedule, name)
+        lower_to_kernels(schedule, name)
     seen: set[str] = set()
     while waiting := [f.name for f in schedule.module.prims if f.name not in seen]:
         seen.update(waiting)
@@ -58,15 +58,17 @@ def apply_defaults(schedule: Schedule) -> None:
         schedule.plan_memory(FunctionRef(PREPARE))
 
 
-def finished(program: Module | Schedule | State, target: Target | None = None) -> Module:
-    """Give the module that the default steps make of a program; the program itself stays.
+def with_default_schedule(
+    program: Module | Schedule | State, target: Target | None = None
+) -> Module:
+    """Return the module of a program after the default steps; the program is not changed.
 
     Parameters
     ----------
     program : Module, Schedule or State
-        What a person made.
+        The program, which may be scheduled partly.
     target : Target, optional
-        The machine to schedule for; that of the schedule where none is given.
+        The machine to schedule for; by default that of the schedule.
     """
     module = program if isinstance(program, Module) else program.module
     chosen = target
@@ -78,11 +80,11 @@ def finished(program: Module | Schedule | State, target: Target | None = None) -
     return schedule.module
 
 
-def lower_graph(schedule: Schedule, name: str) -> None:
-    """Bring a graph to calls of fused kernels, unless a person did."""
+def lower_to_kernels(schedule: Schedule, name: str) -> None:
+    """Lower a graph function to calls of fused kernels, unless it contains only such calls."""
     ref = FunctionRef(name)
     graph = schedule.module.graph(name)
-    if any(map(_works, graph.bindings)):
+    if any(map(_is_computation, graph.bindings)):
         schedule.fold_constants(ref)
         schedule.dead_code(ref)
         schedule.legalize(ref)
@@ -95,7 +97,7 @@ def lower_graph(schedule: Schedule, name: str) -> None:
                 schedule.apply(step)
 
 
-def _works(binding: Binding) -> bool:
+def _is_computation(binding: Binding) -> bool:
     right = binding.right
     return isinstance(right, Call) and not get_operator(right.op).is_view
 
@@ -106,7 +108,7 @@ def _lift(schedule: Schedule, name: str) -> None:
 
 
 def finish_graph(schedule: Schedule, name: str) -> None:
-    """Move packing of weights to load time, drop what is unused, and plan memory."""
+    """Move the packing of weights to load time, remove dead code, and plan memory."""
     found = schedule.module.functions.get(name)
     if isinstance(found, GraphFunc) and found.stage == "dataflow":
         _lift(schedule, name)
@@ -115,7 +117,7 @@ def finish_graph(schedule: Schedule, name: str) -> None:
 
 
 def schedule_kernel(schedule: Schedule, name: str) -> None:
-    """Apply the rule of a kernel's kind, unless a loop step touched it already."""
+    """Apply the default rule of a kernel's kind, unless the kernel is already scheduled."""
     function = schedule.module.functions.get(name)
     if not isinstance(function, PrimFunc) or ("scheduled", True) in function.attributes:
         return
@@ -127,7 +129,7 @@ def schedule_kernel(schedule: Schedule, name: str) -> None:
 
 
 def _apply_rule(schedule: Schedule, name: str) -> None:
-    """Apply the rule of a kernel's kind whole, or, heard as a warning, not at all."""
+    """Apply the default rule atomically; warn and leave the kernel unscheduled if it fails."""
     rule = _rule(schedule, name)
     if rule is None:
         return
@@ -135,8 +137,8 @@ def _apply_rule(schedule: Schedule, name: str) -> None:
     try:
         rule(attempt)
     except StepError as error:
-        message = f"kernel {name!r} stays as it is written, and may be slow: {error}"
-        warnings.warn(RuleRefusedWarning(message), stacklevel=2)
+        message = f"kernel {name!r} was left unscheduled (default rule failed): {error}"
+        warnings.warn(DefaultRuleFailedWarning(message), stacklevel=2)
         return
     schedule.goto(attempt.head.id)
 
@@ -155,7 +157,7 @@ def _rule(schedule: Schedule, name: str) -> Callable[[Schedule], object] | None:
 
 
 def _schedule_rows(schedule: Schedule, name: str, pattern: Rows, machine: Machine) -> None:
-    if inline_into_rows(schedule, name):  # what is left may be of another kind
+    if inline_into_rows(schedule, name):  # inlining may have changed the kind of the kernel
         _apply_rule(schedule, name)
     else:
         schedule_rows(schedule, name, pattern, machine)

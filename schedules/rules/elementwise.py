@@ -1,9 +1,9 @@
-"""Default rule for kernels without reductions: one nest, vectors along the last dimension."""
+"""Default rule for kernels without reductions: vectorize the last dimension."""
 
 from __future__ import annotations
 
 from ...ir.symbolic import const_value
-from ..refs import BlockRef, LoopRef
+from ..handles import BlockRef, LoopRef
 from ..schedule import Schedule
 from .machine import Machine
 from .patterns import Elementwise
@@ -12,7 +12,7 @@ from .patterns import Elementwise
 def schedule_elementwise(
     schedule: Schedule, function: str, pattern: Elementwise, machine: Machine
 ) -> None:
-    """Inline temporaries; vectorize the last loop of each result, run its first in parallel."""
+    """Inline temporaries; vectorize the last loop of each result, parallelize the first."""
     temporaries = schedule.module.prim(function).buffers
     kept: list[BlockRef] = []
     for ref, block in zip(schedule.get_blocks(function), pattern.blocks, strict=True):
@@ -25,7 +25,7 @@ def schedule_elementwise(
 
 
 def vectorize_last(schedule: Schedule, block: BlockRef, machine: Machine) -> None:
-    """Make the last loop of a block's nest a vector, and the first one parallel."""
+    """Vectorize the last loop around a block, and parallelize the first one."""
     loops = schedule.get_loops(block)
     if not loops:
         return
@@ -37,7 +37,7 @@ def vectorize_last(schedule: Schedule, block: BlockRef, machine: Machine) -> Non
 
 
 def vectorize_loop(schedule: Schedule, loop: LoopRef, lanes: int) -> None:
-    """Vectorize a loop of any extent: whole where it is short, else in pieces of ``lanes``."""
+    """Vectorize a loop; it is split by ``lanes`` unless its extent is at most ``lanes``."""
     extent = const_value(schedule.state.loop(loop).extent)
     if extent is not None and extent <= 1:
         return

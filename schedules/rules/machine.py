@@ -1,27 +1,32 @@
-"""The few facts about a processor that shape a default schedule."""
+"""Properties of a processor that default schedules depend on: registers, intrinsics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from ...ir.dtype import DType
 from ...ir.symbolic import const_value
-from ...ir.target import Target, provides
+from ...target.cpus import FAMILIES, LEVELS, level_of
+from ...target.target import Target, provides
 from ..intrinsics.contract import Intrinsic
 from ..intrinsics.registry import intrinsics_for
-
-FAMILIES: Final = {"aarch64": (128, 32), "riscv64": (64, 32), "wasm32": (128, 16)}
-"""Vector bits and registers of the least processor of other families; without vectors, those of
-the floating-point unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A register tile of a matmul: rows, columns, and the elements of k that one lane takes.
+    """A register tile of a matmul.
 
-    ``intrinsic`` is the instruction that does it, empty where multiplies and adds do.
+    Parameters
+    ----------
+    rows : int
+        The number of rows of the result.
+    columns : int
+        The number of columns of the result.
+    group : int
+        The number of elements of k that one lane multiplies and adds.
+    intrinsic : str
+        The name of the intrinsic that computes the tile; empty for multiply-add instructions.
     """
 
     rows: int
@@ -31,36 +36,47 @@ class Tile:
 
     @property
     def work(self) -> int:
-        """Products of one tile."""
+        """The number of products of one tile."""
         return self.rows * self.columns * self.group
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Vector width in bits, how many vector registers there are, and whose they are."""
+    """The vector registers of a processor.
+
+    Parameters
+    ----------
+    vector_bits : int
+        The width of a vector register in bits.
+    registers : int
+        The number of vector registers.
+    target : Target or None
+        The target, whose intrinsics may be used; None for no intrinsics.
+    """
 
     vector_bits: int
     registers: int
     target: Target | None = None
 
     def lanes(self, dtype: DType) -> int:
-        """Elements of a dtype in one vector register."""
+        """Return the number of elements of a dtype in one vector register."""
         return max(1, self.vector_bits // dtype.bits)
 
     def tile(self, dtype: DType) -> Tile:
-        """Give the register tile of a matmul by multiplies and adds.
+        """Return the register tile of a matmul that uses multiply-add instructions.
 
-        Two vectors a row; accumulators, one row of B and one broadcast fill the registers.
+        The tile has two vectors per row. Four registers remain for a row of B, an element of A, and
+        intermediate values.
         """
         return Tile((self.registers - 4) // 2, 2 * self.lanes(dtype))
 
     def tile_of(self, left: DType, right: DType, output: DType) -> Tile:
-        """Give the register tile of a matmul: the instruction that does most, if there is one."""
+        """Return the tile of the intrinsic with the most products, else a multiply-add tile."""
         found = list(self._instructions((left, right, output)))
         return max(found, key=lambda tile: tile.work) if found else self.tile(output)
 
     def packing(self, dtype: DType, tile: Tile) -> str:
-        """Name the instruction that packs the right side for a tile; empty where there is none."""
+        """Return the intrinsic that packs the right operand for a tile; empty if none does."""
         shapes = [[tile.group, tile.columns], [tile.columns, tile.group]]
         for intrinsic in self._certain():
             buffers = intrinsic.semantics.buffer_params
@@ -69,14 +85,14 @@ class Machine:
         return ""
 
     def _certain(self) -> Iterator[Intrinsic]:
-        """Iterate the instructions that the machine surely has."""
+        """Yield the intrinsics that the target is known to provide."""
         if self.target is not None:
             for intrinsic in intrinsics_for(self.target):
                 if all(provides(self.target, need) for need in intrinsic.needs):
                     yield intrinsic
 
     def _instructions(self, dtypes: tuple[DType, DType, DType]) -> Iterator[Tile]:
-        """Iterate the tiles of the machine's instructions."""
+        """Yield the tiles of the intrinsics of the target with the given dtypes."""
         for intrinsic in self._certain():
             tile = _tile_of(intrinsic)
             buffers = intrinsic.semantics.buffer_params
@@ -85,7 +101,7 @@ class Machine:
 
 
 def _tile_of(intrinsic: Intrinsic) -> Tile | None:
-    """Read an instruction as a tile ``C[i, j] += A[i, k] * B[j, k]``, if it is one."""
+    """Return an intrinsic as a tile ``C[i, j] += A[i, k] * B[j, k]``; None if it is not one."""
     match _shapes(intrinsic):
         case [[rows], [columns], [r, c]] if (rows, columns) == (r, c):
             return Tile(rows, columns, 1, intrinsic.name)
@@ -100,7 +116,7 @@ def _shapes(intrinsic: Intrinsic) -> list[list[int]]:
 
 
 def machine_of(target: Target | None) -> Machine:
-    """Give the facts of a target; without one, those of a processor with 512-bit vectors.
+    """Return the properties of a target; without one, those of a CPU with 512-bit vectors.
 
     Examples
     --------
@@ -110,8 +126,7 @@ def machine_of(target: Target | None) -> Machine:
     128
     """
     if target is not None and target.arch in FAMILIES:
-        return Machine(*FAMILIES[target.arch], target)
-    features = target.features if target else ()
-    if features and not any(f.startswith("avx512") for f in features):
-        return Machine(256, 16, target)
-    return Machine(512, 32, target)
+        cpu = FAMILIES[target.arch]
+    else:
+        cpu = LEVELS[level_of(target.features if target else ())]
+    return Machine(cpu.vector_bits, cpu.registers, target)

@@ -1,9 +1,9 @@
-"""Default rule for matrix products: register tiles, a packed right side, one pass of results.
+"""Default rule for matrix products: register tiles, a packed right operand, a fused epilogue.
 
-The tile is the widest that the vector registers hold: for f32 on AVX-512, 14 rows of 32 columns
-in 28 accumulators. Rows may be symbolic; the last, incomplete tile is the code generator's to
-specialise. A right side that all rows share is packed into panels of the tile's columns, in a
-block that ``hoist_block`` moves to load time where the right side is a weight.
+The tile is the largest that fits the vector registers: for f32 on AVX-512, 14 rows of 32 columns
+in 28 accumulators. Rows may be symbolic; code generation emits the partial last tile. A right
+operand that all rows share is packed into panels of the tile's columns, by a block that
+``hoist_block`` moves to load time if the right operand is a weight.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dataclasses import replace
 from ...ir.graph.nodes import CallTIR, ConstantRef
 from ...ir.loop.nodes import Block, Buffer, IndexMap, Load, Store
 from ...ir.symbolic import Var, const_value, var
+from ..handles import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..primitives.graph.hoist_block import HoistBlock
 from ..primitives.tensorize.tensorize import Tensorize
-from ..refs import BlockRef, BufferRef, FunctionRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
 from .machine import Machine, Tile
 from .patterns import Matmul, classify, loop_of
 
 GEMV_PANELS = 4
-"""Panels that the one-row version walks side by side, to have enough loads in flight."""
+"""The number of panels that the one-row version reads concurrently, to hide load latency."""
 
 MATRIX, PANELS = 2, 4
-"""Dimensions of a right side, and of one in panels of groups: panel, group, column, element."""
+"""The number of dimensions of a right operand, plain and packed (panel, group, column, element)."""
 
 
 def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine: Machine) -> None:
-    """Pack, split off the one-row version, and tile both."""
+    """Pack the right operand, create the one-row version, and tile both versions."""
     tile = _tile(pattern, machine)
     if pattern.packable and not (pattern.batched and pattern.row_major):
         copy = pack(schedule, function, pattern, tile)
@@ -44,13 +44,13 @@ def schedule_matmul(schedule: Schedule, function: str, pattern: Matmul, machine:
         if found is not None:
             one_row = const_value(found.row.extent) == 1 and tile.group == 1
             width = _gemv_width(found, tile.columns) if one_row else tile.columns
-            cut(schedule, name, replace(tile, rows=1) if one_row else tile, width)
+            tile_kernel(schedule, name, replace(tile, rows=1) if one_row else tile, width)
             for block in found.prologue:
                 schedule_copy(schedule, schedule.get_block(block.name, name), tile, machine)
 
 
 def schedule_copy(schedule: Schedule, copy: BlockRef, tile: Tile, machine: Machine) -> None:
-    """Vectorize a copy of an operand; groups are packed by the machine's interleaving of rows."""
+    """Vectorize the copy of an operand; groups use the target's packing instruction if it fits."""
     block, loops = schedule.state.block(copy), schedule.get_loops(copy)
     instruction = machine.packing(block.writes[0].buffer.dtype, tile)
     if instruction and _whole_groups(schedule, block, loops, tile.group):
@@ -63,7 +63,7 @@ def schedule_copy(schedule: Schedule, copy: BlockRef, tile: Tile, machine: Machi
 
 
 def _whole_groups(schedule: Schedule, copy: Block, loops: tuple[LoopRef, ...], group: int) -> bool:
-    """Whether a copy only rearranges a matrix into groups that are all full."""
+    """Return whether a copy rearranges a matrix into complete groups without other computation."""
     if len(loops) != MATRIX or len(copy.writes[0].buffer.shape) != PANELS:
         return False
     depth = const_value(schedule.state.loop(loops[0]).extent)
@@ -74,7 +74,7 @@ def _whole_groups(schedule: Schedule, copy: Block, loops: tuple[LoopRef, ...], g
 def _interleave(
     schedule: Schedule, loops: tuple[LoopRef, ...], tile: Tile, instruction: str
 ) -> None:
-    """Pack panel by panel, a group of rows at a time."""
+    """Pack one panel after the other, with one group of rows per instruction."""
     k, j = loops
     panel, column = schedule.split(j, factors=(None, tile.columns))
     groups, one = schedule.split(k, factors=(None, tile.group))
@@ -89,30 +89,30 @@ def _interleave(
 
 
 def _tile(pattern: Matmul, machine: Machine) -> Tile:
-    """Choose the tile: that of an instruction where the operands can be laid out for it."""
+    """Return the tile of an instruction if the operands can have its layout, else a plain one."""
     output = pattern.block.writes[0].buffer.dtype
     found = machine.tile_of(pattern.left.dtype, pattern.right.dtype, output)
-    fits = pattern.packable and not pattern.batched and _left_runs(pattern)
+    fits = pattern.packable and not pattern.batched and _left_is_contiguous(pattern)
     one = 1 in (const_value(pattern.row.extent), const_value(pattern.column.extent))
     if found.group == 1 or (fits and not one):
         return found
     return machine.tile(output)
 
 
-def _left_runs(pattern: Matmul) -> bool:
-    """Whether neighbours along k are neighbours in the left side."""
+def _left_is_contiguous(pattern: Matmul) -> bool:
+    """Return whether the left operand is contiguous along k."""
     return pattern.left.indices[-1] == pattern.depth.var
 
 
 def _gemv_width(pattern: Matmul, columns: int) -> int:
-    """Columns of a one-row tile: several panels, no more than there are."""
+    """Return the number of columns of a one-row tile: at most ``GEMV_PANELS`` panels."""
     total = const_value(pattern.column.extent)
     panels = GEMV_PANELS if total is None else min(GEMV_PANELS, -(-total // columns))
     return columns * panels
 
 
 def is_weight(schedule: Schedule, function: str, buffer: Buffer) -> bool:
-    """Whether every call of a kernel passes a constant for one of its parameters."""
+    """Return whether every call of a kernel passes a constant for a parameter."""
     position = schedule.module.prim(function).buffer_params.index(buffer)
     calls = [
         b.right
@@ -124,16 +124,16 @@ def is_weight(schedule: Schedule, function: str, buffer: Buffer) -> bool:
 
 
 def classify_packed(schedule: Schedule, function: str) -> Matmul | None:
-    """Recognise the product again after its right side was packed."""
+    """Return the pattern of a product after packing; None if it is no longer recognized."""
     found = classify(schedule.module.prim(function))
     return found if isinstance(found, Matmul) else None
 
 
 def pack(schedule: Schedule, function: str, pattern: Matmul, tile: Tile) -> BlockRef:
-    """Copy the right side into panels: ``(k, n) -> (n // columns, k, n % columns)``.
+    """Pack the right operand into panels, and return the block that copies it.
 
-    Where a lane takes a group of k at once, its elements lie together, and both sides are padded
-    with zeros to whole groups.
+    The layout is ``(k, n) -> (n // columns, k, n % columns)``. If the instruction takes groups of
+    k, the elements of a group are contiguous, and both operands are padded with zeros.
     """
     block = schedule.get_block(pattern.block.name, function)
     if tile.group > 1 and (const_value(pattern.depth.extent) or 1) % tile.group:
@@ -152,7 +152,7 @@ def _padding(pattern: Matmul, tile: Tile) -> tuple[int, ...]:
 
 
 def panel_map(pattern: Matmul, tile: Tile) -> IndexMap:
-    """The map from B's indices to panels; outer (batch) dimensions stay where they are."""
+    """Return the map from indices of B to panels; outer (batch) dimensions are unchanged."""
     names = [f"d{k}" for k in range(len(pattern.right.indices))]
     inputs = tuple(var(n, lower=0) for n in names)
     at = pattern.right.indices.index(pattern.column.var)
@@ -166,19 +166,19 @@ def panel_map(pattern: Matmul, tile: Tile) -> IndexMap:
 
 
 def _versions(schedule: Schedule, function: str, pattern: Matmul) -> list[str]:
-    """Make the one-row version where rows are symbolic and nothing is batched."""
+    """Create the one-row version if the rows are symbolic and there is no batch; return names."""
     extent = pattern.row.extent
     if not isinstance(extent, Var) or len(pattern.block.iters) != 3:
         return []
-    made = schedule.specialise(FunctionRef(function), symbol=extent.name, lower=1, upper=1)
+    made = schedule.specialize(FunctionRef(function), symbol=extent.name, lower=1, upper=1)
     return [made.function]
 
 
-def cut(schedule: Schedule, function: str, tile: Tile, width: int) -> None:
-    """Tile the last block of a kernel, and compute the product tile by tile into registers.
+def tile_kernel(schedule: Schedule, function: str, tile: Tile, width: int) -> None:
+    """Tile the last block of a kernel, and compute the product per tile in registers.
 
-    ``width`` columns are made of vectors of one panel's columns. With one row the row loop, which
-    has one iteration or none at all, stays where it is.
+    A tile has ``width`` columns, in vectors of one panel's columns. For one row, the row loop,
+    which has at most one iteration, is not split.
     """
     pattern = classify_packed(schedule, function)
     if pattern is None:
@@ -187,22 +187,22 @@ def cut(schedule: Schedule, function: str, tile: Tile, width: int) -> None:
     last = _epilogue(schedule, function, pattern, product)
     loops = schedule.get_loops(last)
     j0, j1 = schedule.split(loops[-1], factors=(None, width))
-    place, unrolled = j0, ()
+    anchor, unrolled = j0, ()
     if tile.rows > 1:
         i0, i1 = schedule.split(loops[-2], factors=(None, tile.rows))
         schedule.reorder((j0, i0, i1, j1))
-        place, unrolled = i0, (i1,)
-    schedule.compute_at(product, place)
+        anchor, unrolled = i0, (i1,)
+    schedule.compute_at(product, anchor)
     schedule.set_scope(_written(schedule, product), "local")
     _inner(schedule, product, pattern, width, tile)
-    _spread(schedule, (*unrolled, j1), width, tile.columns)
+    _unroll_and_vectorize(schedule, (*unrolled, j1), width, tile.columns)
     outer = loops[:-2] if tile.rows > 1 else loops[:-1]
     many = [x for x in outer if const_value(schedule.state.loop(x).extent) != 1]
     schedule.parallel(many[0] if many else j0)
 
 
 def _epilogue(schedule: Schedule, function: str, pattern: Matmul, product: BlockRef) -> BlockRef:
-    """Bring everything after the product into one block; a plain copy where there is nothing."""
+    """Inline the blocks after the product into the last one; without any, add a copy."""
     if not pattern.epilogue:
         written = pattern.block.writes[0].buffer.name
         return schedule.cache_write(product, schedule.get_buffer(written, function), "local")
@@ -218,9 +218,9 @@ def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
 
 
 def _inner(schedule: Schedule, product: BlockRef, pattern: Matmul, width: int, tile: Tile) -> None:
-    """Order the loops of one tile: k outside, rows unrolled, columns as vectors.
+    """Schedule the loops of one tile: k outermost, rows unrolled, columns vectorized.
 
-    Where the machine has an instruction for the whole tile, it does the tile's work.
+    If the tile has an instruction and it fits, the tile is tensorized instead.
     """
     tiled = (pattern.row, pattern.column) if tile.rows > 1 else (pattern.column,)
     k, *own = (loop_of(schedule, product, pattern, v) for v in (pattern.depth, *tiled))
@@ -237,11 +237,13 @@ def _inner(schedule: Schedule, product: BlockRef, pattern: Matmul, width: int, t
     else:
         for loop in groups:
             schedule.unroll(loop)
-        _spread(schedule, spatial, width, tile.columns)
-    _spread(schedule, schedule.get_loops(init)[-count:], width, tile.columns)
+        _unroll_and_vectorize(schedule, spatial, width, tile.columns)
+    _unroll_and_vectorize(schedule, schedule.get_loops(init)[-count:], width, tile.columns)
 
 
-def _spread(schedule: Schedule, loops: tuple[LoopRef, ...], width: int, columns: int) -> None:
+def _unroll_and_vectorize(
+    schedule: Schedule, loops: tuple[LoopRef, ...], width: int, columns: int
+) -> None:
     """Unroll the rows and panels of a tile, and vectorize the columns of a panel."""
     *rows, column = loops
     for row in rows:

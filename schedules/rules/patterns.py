@@ -1,4 +1,4 @@
-"""What a kernel computes, as far as the default rules care."""
+"""Patterns of kernels, as the default rules distinguish them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ...ir.loop.nodes import (
 )
 from ...ir.loop.visit import loads, stores
 from ...ir.symbolic import Expr, const_value, free_vars
+from ..handles import BlockRef, LoopRef
 from ..primitives.graph.collapse_dims import nests
-from ..refs import BlockRef, LoopRef
 from ..schedule import Schedule
 
 
@@ -27,9 +27,9 @@ from ..schedule import Schedule
 class Matmul:
     """``C[.., i, j] += A[.., i, k] * B[.., k, j]``, then element-wise blocks.
 
-    ``block`` is the reduction; ``epilogue`` what follows it, in order; ``prologue`` what comes
-    before, such as packing. ``row``, ``column`` and ``depth`` are its iteration variables i, j
-    and k.
+    ``block`` is the reduction, ``prologue`` the blocks before it (such as packing) and
+    ``epilogue`` the blocks after it, in order. ``row``, ``column`` and ``depth`` are its iteration
+    variables i, j and k.
     """
 
     prologue: tuple[Block, ...]
@@ -43,25 +43,25 @@ class Matmul:
 
     @property
     def batched(self) -> bool:
-        """Whether B is another one for some of the outer iterations."""
+        """True if B depends on outer (batch) iteration variables."""
         used = {v for index in self.right.indices for v in free_vars(index)}
         return bool(used - {self.column.var, self.depth.var})
 
     @property
     def row_major(self) -> bool:
-        """Whether neighbouring columns of B are neighbours in memory."""
+        """True if adjacent columns of B are adjacent in memory."""
         return self.right.indices[-1] == self.column.var
 
     @property
     def packable(self) -> bool:
-        """Whether B is read at plain columns and rows, so that panels can be made of it."""
+        """True if B is indexed directly by column and depth, so that it can be packed."""
         indices = self.right.indices
         return self.column.var in indices and self.depth.var in indices
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Several blocks over the same outer dimensions, some reducing the inner ones."""
+    """Blocks over the same ``shared`` outer dimensions, some reducing the inner ones."""
 
     blocks: tuple[Block, ...]
     shared: int
@@ -76,14 +76,14 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Anything else: left as it is written."""
+    """Any other kernel; it is left unscheduled."""
 
 
 Pattern: TypeAlias = "Matmul | Rows | Elementwise | Other"
 
 
 def classify(func: PrimFunc) -> Pattern:
-    """Recognise a kernel whose loops are as its operators wrote them."""
+    """Return the pattern of an unscheduled kernel."""
     blocks = nests(func)
     if not blocks or any(len(list(stores(b.body))) != 1 for b in blocks):
         return Other()
@@ -103,7 +103,7 @@ def _uncast(element: Element) -> Element:
 
 
 def _factors(block: Block) -> tuple[Load, Load] | None:
-    """The two loads whose product a block sums up."""
+    """Return the two loads whose product a block sums; None if it is not such a sum."""
     body = block.body
     if not isinstance(body, Store) or block.init is None or not isinstance(body.value, Binary):
         return None
@@ -135,7 +135,7 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
         return None
     row, column = _rows_and_columns(head, spatial)
     if 1 in (const_value(column.extent), const_value(depth[0].extent)):
-        return None  # one column, or one product each: nothing to tile
+        return None  # one column, or one product per result: there is nothing to tile
     for left, right in (factors, factors[::-1]):
         ours = {row.var, depth[0].var} <= _variables(left) and column.var not in _variables(left)
         theirs = {column.var, depth[0].var} <= _variables(right)
@@ -145,7 +145,7 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
 
 
 def _rows_and_columns(head: Block, spatial: list[IterVar]) -> list[IterVar]:
-    """Rows and columns as the result has them: neighbours along columns are neighbours there."""
+    """Return the row and column iteration variables in the order of the result's dimensions."""
     by_var: dict[Expr, IterVar] = {v.var: v for v in spatial}
     last = [i for store in stores(head.body) for i in store.indices[-2:]]
     found = [by_var[i] for i in last if i in by_var]
@@ -153,7 +153,7 @@ def _rows_and_columns(head: Block, spatial: list[IterVar]) -> list[IterVar]:
 
 
 def _leading(block: Block) -> Iterator[object]:
-    """Extents of the leading spatial dimensions of what a block writes."""
+    """Yield the extents of the leading spatial iteration variables of a block."""
     for v in block.iters:
         if v.kind != "spatial":
             return
@@ -161,7 +161,7 @@ def _leading(block: Block) -> Iterator[object]:
 
 
 def _rows(func: PrimFunc, blocks: list[Block]) -> Rows | None:
-    """Blocks that all walk the same rows, and exchange values within a row only."""
+    """Return blocks as rows, with the dimensions in which all access only their own row."""
     extents = [list(_leading(b)) for b in blocks]
     shared = min(map(len, extents))
     while shared and any(e[:shared] != extents[0][:shared] for e in extents):
@@ -172,7 +172,7 @@ def _rows(func: PrimFunc, blocks: list[Block]) -> Rows | None:
 
 
 def _keeps_rows(func: PrimFunc, block: Block, shared: int) -> bool:
-    """Whether temporaries are accessed at the block's own row only."""
+    """Return whether a block accesses temporaries only in its own row."""
     rows = tuple(v.var for v in block.iters[:shared])
     temporaries = set(func.buffers)
     for load in loads(block.body):
@@ -182,7 +182,7 @@ def _keeps_rows(func: PrimFunc, block: Block, shared: int) -> bool:
 
 
 def loop_of(schedule: Schedule, product: BlockRef, pattern: Matmul, item: IterVar) -> LoopRef:
-    """Give the innermost loop that feeds an iteration of a product, in whatever order they are."""
+    """Return the innermost loop that binds an iteration variable of a product."""
     binding = schedule.state.block(product).iters[pattern.block.iters.index(item)].binding
     loops = schedule.get_loops(product)
     return next(x for x in reversed(loops) if schedule.state.loop(x).var in free_vars(binding))

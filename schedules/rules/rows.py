@@ -1,14 +1,13 @@
-"""Default rule for kernels that reduce rows: softmax, norms, means, stitched with what surrounds.
+"""Default rule for kernels that reduce rows: softmax, norms, means, with fused neighbors.
 
-All blocks of a row run one after the other while the row is in cache; reductions keep partial
-results in the lanes of a vector.
+All blocks process a row while it is in cache. Reductions keep partial results in vector lanes.
 """
 
 from __future__ import annotations
 
 from ...ir.symbolic import const_value
+from ..handles import BlockRef, LoopRef
 from ..primitives.placement.compute_inline import ComputeInline
-from ..refs import BlockRef, LoopRef
 from ..schedule import Schedule
 from .elementwise import vectorize_loop
 from .machine import Machine
@@ -16,7 +15,7 @@ from .patterns import Rows
 
 
 def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Machine) -> None:
-    """Move all blocks under the row loops of the last, then vectorize each block's columns."""
+    """Move all blocks under the row loops of the last one, then vectorize their columns."""
     refs = schedule.get_blocks(function)
     if pattern.shared:
         refs = _gathered(schedule, refs, pattern.shared)
@@ -31,7 +30,7 @@ def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Mac
 
 
 def inline_into_rows(schedule: Schedule, function: str) -> bool:
-    """Inline element-wise blocks that one other block alone reads."""
+    """Inline element-wise blocks with a single consumer; return whether any was inlined."""
     done = False
     for ref in schedule.get_blocks(function):
         consumers = schedule.get_consumers(ref)
@@ -44,9 +43,9 @@ def inline_into_rows(schedule: Schedule, function: str) -> bool:
 
 
 def _gathered(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:
-    """Put every block but the last under the innermost row loop of the last.
+    """Move every block but the last under the innermost row loop of the last; return all blocks.
 
-    A block that nobody reads has no place there, and stays where it is.
+    A block without consumers is not moved.
     """
     *before, last = refs
     row = schedule.get_loops(last)[shared - 1]
@@ -57,7 +56,7 @@ def _gathered(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tu
 
 
 def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], lanes: int) -> None:
-    """Vectorize the innermost of a block's own loops, reductions lane by lane."""
+    """Vectorize the innermost column loop of a block; reductions keep one sum per lane."""
     if not loops:
         return
     if schedule.state.block(block).init is None:

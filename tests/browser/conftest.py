@@ -1,4 +1,4 @@
-"""A real Chromium in a real JupyterLab, which is started once for all files."""
+"""Fixtures that run Chromium with JupyterLab, which is started once per session."""
 
 from __future__ import annotations
 
@@ -9,66 +9,66 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import PATIENCE, Lab, running_lab
+from tests.browser.lab import TIMEOUT, Lab, running_lab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
-NOT_OURS = tuple(
+FOREIGN_MESSAGES = tuple(
     map(
         re.compile,
         (
-            # A notebook saved with its outputs is opened before its kernel has made the widgets.
+            # A saved notebook is displayed before its kernel has created the widgets.
             r"widget model not found",
         ),
     )
 )
-"""What JupyterLab writes to the console by itself; anything else fails the test."""
+"""Console messages of JupyterLab itself; any other message fails the test."""
 
-UNDRAWN = ".tw-empty[role=alert]"
-"""A pane that fell to its boundary: *could not be drawn*."""
+FAILED_PANE = ".tw-empty[role=alert]"
+"""The selector of a pane that could not be rendered."""
 
 
 @dataclass
 class Watch:
-    """What went wrong in the pages of one test without anybody asserting it."""
+    """The errors and console messages of all pages of one test."""
 
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def page(self, page: Page) -> None:
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self.console)
 
     def console(self, message: ConsoleMessage) -> None:
-        said = f"{message.type}: {message.text} ({message.location.get('url')})"
-        ours = not any(pattern.search(said) for pattern in NOT_OURS)
-        if message.type in ("error", "warning") and ours:
-            self.faults.append(said)
+        text = f"{message.type}: {message.text} ({message.location.get('url')})"
+        foreign = any(pattern.search(text) for pattern in FOREIGN_MESSAGES)
+        if message.type in ("error", "warning") and not foreign:
+            self.errors.append(text)
 
-    def undrawn(self, page: Page) -> None:
-        self.faults += page.locator(UNDRAWN).all_inner_texts()
+    def check_panes(self, page: Page) -> None:
+        self.errors += page.locator(FAILED_PANE).all_inner_texts()
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab, as its start takes as long as a test."""
+    """JupyterLab, started once per session because its start takes as long as a test."""
     with running_lab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
 
 
 @pytest.fixture
 def lab(server: Lab) -> Iterator[Lab]:
-    """The server for one test: no kernel lives from one to the next."""
+    """The server for one test; its kernels are shut down afterwards."""
     yield server
     server.end_kernels()
 
 
 @pytest.fixture(scope="session")
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    """One cache for all pages: JupyterLab's own files are large."""
-    expect.set_options(timeout=PATIENCE)
+    """A browser context whose cache all pages share, because JupyterLab's files are large."""
+    expect.set_options(timeout=TIMEOUT)
     context = browser.new_context(viewport={"width": 1500, "height": 1050})
     yield context
     context.close()
@@ -76,9 +76,9 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def open_notebook(context: BrowserContext, lab: Lab) -> Iterator[Callable[..., Page]]:
-    """Open a notebook of the folder and run it, or the cells above that of an id.
+    """Open a notebook and run all cells, or the cells above the cell with an id.
 
-    A fault in the page, a complaint in its console, or a pane that is not drawn fails the test.
+    An error in the page, a warning in its console, or a pane that failed to render fails the test.
     """
     watch = Watch()
     pages: list[Page] = []
@@ -92,6 +92,6 @@ def open_notebook(context: BrowserContext, lab: Lab) -> Iterator[Callable[..., P
 
     yield open_
     for page in pages:
-        watch.undrawn(page)
+        watch.check_panes(page)
         page.close()
-    assert watch.faults == []
+    assert watch.errors == []

@@ -1,4 +1,4 @@
-"""JupyterLab on a port of its own, and pages in it that run a notebook."""
+"""A JupyterLab server on a free port, and pages that run a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -16,7 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import nbformat
-from playwright.sync_api import TimeoutError  # noqa: A004  # the name that playwright gives it
+from playwright.sync_api import TimeoutError  # noqa: A004  # named by playwright
+
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 START = 120_000
-"""Milliseconds that a kernel may take to start and run its cells on a busy machine."""
+"""The timeout for starting a kernel and running its cells, in milliseconds."""
 
 ATTEMPTS = 6
-"""Times that cells are told to run, until one does."""
+"""The maximum number of attempts to run the cells."""
 
-PATIENCE = 20_000
-"""Milliseconds that anything else may take."""
+TIMEOUT = 20_000
+"""The timeout for any other action, in milliseconds."""
 
 CONFIG = """
 from jupyterlab.galata import configure_jupyter_server
@@ -44,7 +45,7 @@ c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 """
 
 WORKSPACES = (f"test{number}" for number in itertools.count())
-"""Each page has a layout of its own: JupyterLab opens again what the last one had open."""
+"""The names of workspaces, one per page, because JupyterLab restores the layout of a workspace."""
 
 READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext != null"
 IDLE = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'"
@@ -55,7 +56,7 @@ LOADED = """(id) => {
     const there = id ? cells.some((cell) => cell.model.id === id) : wanted > 0;
     return there && cells.length === wanted;
 }"""
-"""The session is ready before the cells of a long notebook are: running then would run none."""
+"""Whether all cells are loaded, which in a long notebook is later than the session is ready."""
 
 STARTED = """() => {
     const cells = window.jupyterapp.shell.currentWidget.content.widgets;
@@ -74,7 +75,7 @@ RUN_ABOVE = """(id) => {
 
 
 class LabError(RuntimeError):
-    """JupyterLab does not start; the message is its log."""
+    """A failed start of JupyterLab; the message is its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Lab:
     root: Path
 
     def write(self, name: str, cells: list[str]) -> None:
-        """Put a notebook of code cells into the folder."""
+        """Write a notebook of code cells to the folder."""
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
@@ -93,9 +94,9 @@ class Lab:
         nbformat.write(notebook, self.root / name)
 
     def open(self, page: Page, name: str, before: str = "") -> None:
-        """Open a notebook, run its cells, and return once a workbench shows.
+        """Open a notebook, run its cells, and wait for a workbench.
 
-        With ``before``, only the cells above the one of that id are run.
+        With ``before``, only the cells above the cell with this id are run.
         """
         page.set_default_timeout(START)
         page.goto(f"{self.url}/lab/workspaces/{next(WORKSPACES)}/tree/{name}")
@@ -107,12 +108,12 @@ class Lab:
         connected(page)
         page.wait_for_function(IDLE)
         page.evaluate("document.querySelector('.tw-root').scrollIntoView({block: 'end'})")
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(TIMEOUT)
 
     def end_kernels(self) -> None:
-        """Let the next test begin with none: an old one would be offered to its notebook."""
-        with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=20) as answer:
-            sessions = json.load(answer)
+        """Shut down all kernels, because JupyterLab would reuse them for the next notebook."""
+        with urllib.request.urlopen(f"{self.url}/api/sessions", timeout=20) as response:
+            sessions = json.load(response)
         for session in sessions:
             request = urllib.request.Request(
                 f"{self.url}/api/sessions/{session['id']}", method="DELETE"
@@ -121,18 +122,18 @@ class Lab:
 
 
 def connected(page: Page) -> None:
-    """Wait for a workbench; where none comes, say what the cells printed instead."""
+    """Wait for a workbench; on a timeout, raise an error with the output of the cells."""
     try:
         page.wait_for_selector(".tw-root[data-connected=true]", state="attached")
     except TimeoutError as error:
-        shown = page.locator(".jp-Cell .jp-Cell-outputArea").all_inner_texts()
+        outputs = page.locator(".jp-Cell .jp-Cell-outputArea").all_inner_texts()
         prompts = page.locator(".jp-Cell .jp-InputPrompt").all_inner_texts()
         status = page.evaluate(STATUS)
-        raise LabError(f"no workbench; kernel {status}, {prompts}, {shown}") from error
+        raise LabError(f"no workbench; kernel {status}, {prompts}, {outputs}") from error
 
 
 def run(page: Page, before: str) -> None:
-    """Run cells, again where JupyterLab dropped the command while it still set itself up."""
+    """Run cells; repeat the command if JupyterLab dropped it during its start."""
     for _ in range(ATTEMPTS):
         page.evaluate(RUN_ABOVE if before else RUN_ALL, before)
         try:
@@ -140,12 +141,12 @@ def run(page: Page, before: str) -> None:
         except TimeoutError:
             continue
         return
-    raise LabError(f"no cell runs after {ATTEMPTS} attempts")
+    raise LabError(f"no cell was run after {ATTEMPTS} attempts")
 
 
 @contextmanager
 def running_lab(home: Path) -> Iterator[Lab]:
-    """JupyterLab on a free port, with settings and workspaces of its own."""
+    """Run JupyterLab on a free port, with temporary settings and workspaces."""
     root = home / "root"
     root.mkdir()
     port = free_port()
@@ -182,12 +183,16 @@ def free_port() -> int:
 
 
 def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(240):
+    def answers() -> bool:
         if server.poll() is not None:
-            raise LabError(f"JupyterLab ended:\n{log.read_text()}")
+            raise LabError(f"JupyterLab exited:\n{log.read_text()}")
         try:
             with urllib.request.urlopen(url, timeout=2):
-                return
+                return True
         except (urllib.error.URLError, OSError):
-            time.sleep(0.25)
-    raise LabError(f"JupyterLab does not answer:\n{log.read_text()}")
+            return False
+
+    try:
+        wait_until(answers, timeout=60, interval=0.25)
+    except AssertionError:
+        raise LabError(f"JupyterLab does not respond:\n{log.read_text()}") from None

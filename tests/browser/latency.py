@@ -1,4 +1,4 @@
-"""How long a person waits: from a click to the paint that shows its answer."""
+"""Latency from a click to the paint that displays the answer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MODEL = """
 import warnings
 warnings.simplefilter("ignore")
 import tilewright as tw
-from tilewright.schedules.rules.default import lower_graph
+from tilewright.schedules.rules.default import lower_to_kernels
 from tilewright.workbench.demo import export_minilm, load_minilm
 wb = tw.Workbench(tw.from_exported_program(export_minilm(load_minilm())))
-lower_graph(wb.schedule, "main")
+lower_to_kernels(wb.schedule, "main")
 wb
 """
 
@@ -33,7 +33,7 @@ MEASURES = """() => {
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds of one kind of action."""
+    """The latencies of one kind of action, in milliseconds."""
 
     action: str
     samples: tuple[float, ...]
@@ -51,15 +51,17 @@ class Latency:
 
 
 def measure(page: Page, repeats: int) -> list[Latency]:
-    """Select a loop; split it, which changes the loops; specialise its kernel, which changes
-    the graph's call too. Each step is undone before the next."""
+    """Measure selecting a loop, splitting it, and specializing its kernel.
+
+    Split changes the loops; specialize also changes the call in the graph. Each step is undone.
+    """
     open_function(page, KERNEL)
-    loop = page.locator(".tw-knob").first.get_attribute("data-name") or ""
+    loop = page.locator(".tw-marker").first.get_attribute("data-name") or ""
     select_loop(page, loop)
     return [
         Latency("select a loop", selects(page, loop, repeats)),
         *steps(page, "split", repeats, "loops"),
-        *steps(page, "specialise", repeats, "loops and graph"),
+        *steps(page, "specialize", repeats, "loops and graph"),
     ]
 
 
@@ -71,8 +73,8 @@ def selects(page: Page, loop: str, repeats: int) -> tuple[float, ...]:
     return tuple(page.evaluate(MEASURES))
 
 
-def steps(page: Page, step: str, repeats: int, what: str) -> list[Latency]:
-    """Apply and undo in turn; their times come alternately."""
+def steps(page: Page, step: str, repeats: int, changed: str) -> list[Latency]:
+    """Apply and undo a step repeatedly; the samples of the two alternate."""
     page.evaluate(MEASURES)
     samples: list[float] = []
     for _ in range(repeats):
@@ -81,16 +83,18 @@ def steps(page: Page, step: str, repeats: int, what: str) -> list[Latency]:
         page.locator(".tw-root").get_by_role("button", name="Undo").click()
         idle(page)
         samples += page.evaluate(MEASURES)
-        page.locator(".tw-knob").first.click()
+        page.locator(".tw-marker").first.click()
         idle(page)
         page.evaluate(MEASURES)
     return [
-        Latency(f"apply {step}: {what}", tuple(samples[0::2])),
-        Latency(f"undo {step}: {what}", tuple(samples[1::2])),
+        Latency(f"apply {step}: {changed}", tuple(samples[0::2])),
+        Latency(f"undo {step}: {changed}", tuple(samples[1::2])),
     ]
 
 
 def idle(page: Page) -> None:
-    """Wait for the answer, and for the paint that shows it."""
+    """Wait for the answer and for the paint that displays it."""
     page.wait_for_selector(".tw-dot:not(.is-busy)")
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
+    # The callback of the second frame runs once the first is painted.
+    frames = "requestAnimationFrame(() => requestAnimationFrame(done))"
+    page.evaluate(f"() => new Promise((done) => {frames})")

@@ -1,4 +1,4 @@
-"""A kernel for a GPU on the emulator: a race is told, a wrong axis is refused, PTX is shown."""
+"""A GPU kernel in the emulator: a reported race, a rejected axis, and PTX text."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
     return open_notebook("emulated.ipynb")
 
 
-def test_a_race_a_wrong_axis_and_what_a_gpu_would_run(page: Page) -> None:
+def test_race_invalid_axis_and_ptx(page: Page) -> None:
     root = page.locator(".tw-root")
     root.get_by_role("button", name="Compile").click()
     tab(page, "Problems")
-    report = page.locator(".tw-report")
-    expect(report).to_contain_text("Data race", timeout=60_000)
-    expect(report).to_contain_text("written by thread 0 of block 0 and written by thread 32")
-    expect(report).to_contain_text("store of 'load' of kernel 'doubled'")
-    expect(report.locator("pre")).to_be_hidden()
+    problem = page.locator(".tw-problem")
+    expect(problem).to_contain_text("Data race", timeout=60_000)
+    expect(problem).to_contain_text("by thread 0 of block 0 races with the write by thread 32")
+    expect(problem).to_contain_text("store of 'load' of kernel 'doubled'")
+    expect(problem.locator("pre")).to_be_hidden()
 
     page.locator(".tw-picker").select_option("scaled")
     select_loop(page, "i")
@@ -72,19 +72,19 @@ def test_a_race_a_wrong_axis_and_what_a_gpu_would_run(page: Page) -> None:
     bind = step(page, "bind").first
     bind.locator(".tw-step-name").click()
     bind.get_by_label("thread", exact=True).fill("threadIdx.q")
-    expect(bind).to_contain_text("no thread axis 'threadIdx.q'; axes are blockIdx.x")
-    expect(bind.locator(".tw-form-verdict")).to_have_text("Not legal")
+    expect(bind).to_contain_text("no thread axis 'threadIdx.q'; thread axes are blockIdx.x")
+    expect(bind.locator(".tw-form-status")).to_have_text("Illegal")
     bind.get_by_label("thread", exact=True).fill("threadIdx.x")
-    expect(bind.locator(".tw-form-verdict")).to_have_text("Legal")
+    expect(bind.locator(".tw-form-status")).to_have_text("Legal")
     bind.locator(".tw-form button[type=submit]").click()
     expect(code(page)).to_contain_text('for j in thread(64, "threadIdx.x")')
     root.get_by_role("button", name="Compile").click()
-    expect(page.locator(".tw-correct")).to_contain_text("matches the interpreter", timeout=60_000)
+    expect(page.locator(".tw-verdict")).to_contain_text("Matches the interpreter", timeout=60_000)
     tab(page, "Assembly")
     expect(page.locator(".tw-lowered")).to_contain_text(".visible .entry scaled", timeout=60_000)
 
 
-def test_a_narrow_panel_keeps_everything_in_reach(page: Page) -> None:
+def test_narrow_layout_keeps_all_controls_reachable(page: Page) -> None:
     page.set_viewport_size({"width": 800, "height": 1050})
     expect(page.locator(".tw-root.is-narrow")).to_be_visible()
     page.get_by_role("button", name="Compile").click()
@@ -92,4 +92,4 @@ def test_a_narrow_panel_keeps_everything_in_reach(page: Page) -> None:
     expect(cancel).to_be_in_viewport(ratio=1)
     tab(page, "More")
     tab(page, "Problems")
-    expect(page.locator(".tw-report")).to_contain_text("Data race", timeout=60_000)
+    expect(page.locator(".tw-problem")).to_contain_text("Data race", timeout=60_000)

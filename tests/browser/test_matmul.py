@@ -1,4 +1,4 @@
-"""The first path through everything: a click on *split* changes the loops that are shown."""
+"""Scheduling, compiling and measuring one kernel in the workbench."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
     return open_notebook("matmul.ipynb")
 
 
-def test_a_click_on_split_changes_the_loops(page: Page) -> None:
+def test_split_changes_the_loops(page: Page) -> None:
     expect(code(page)).to_contain_text("for j in range(128)")
     select_loop(page, "j")
     apply(page, "split")
     expect(code(page)).to_contain_text("for j_0 in range(")
     expect(code(page)).to_contain_text("for j_1 in range(")
-    expect(page.locator(".tw-said")).to_contain_text("split")
+    expect(page.locator(".tw-announcement")).to_contain_text("split")
     tab(page, "Trace")
     expect(page.locator(".tw-trace")).to_contain_text("sch.split(loop=j, factors=(None, ")
     page.get_by_role("button", name="Undo").click()
@@ -62,39 +62,39 @@ def test_a_click_on_split_changes_the_loops(page: Page) -> None:
     expect(code(page)).to_contain_text("for j_1 in range(")
 
 
-def test_a_line_of_code_selects_its_loop(page: Page) -> None:
+def test_click_on_a_line_selects_its_loop(page: Page) -> None:
     line = page.locator(".tw-line", has_text=re.compile(r"for k in range"))
     line.click(position={"x": 160, "y": 8})
     expect(page.locator(".tw-selected")).to_contain_text("k")
     expect(line).to_have_class(re.compile("is-selected"))
 
 
-def test_a_blocked_step_gives_its_reason_and_its_fix_works(page: Page) -> None:
+def test_blocked_step_has_a_problem_with_a_fix(page: Page) -> None:
     select_loop(page, "i")
-    blocked = step(page, "vectorize")
-    expect(blocked).to_contain_text("extent n of loop 'i' is no constant")
-    blocked.locator(".tw-fix").first.click()
+    illegal = step(page, "vectorize")
+    expect(illegal).to_contain_text("extent n of loop 'i' is not a constant")
+    illegal.locator(".tw-fix").first.click()
     expect(code(page)).to_contain_text("guard(")
     expect(page.locator(".tw-selected")).to_contain_text("i_1")
     apply(page, "reorder")
-    expect(page.locator(".tw-said")).to_contain_text("reorder")
+    expect(page.locator(".tw-announcement")).to_contain_text("reorder")
 
 
-def test_compile_check_and_time(page: Page) -> None:
+def test_compile_verify_and_measure(page: Page) -> None:
     select_loop(page, "j")
     apply(page, "split")
     expect(page.locator(".tw-selected")).to_contain_text("j_1")
     apply(page, "vectorize")
     expect(code(page)).to_contain_text("for j_1 in vectorized(")
     page.get_by_role("button", name="Compile").click()
-    expect(page.locator(".tw-correct")).to_contain_text("matches the interpreter", timeout=60_000)
-    page.get_by_role("button", name="Time", exact=True).click()
+    expect(page.locator(".tw-verdict")).to_contain_text("Matches the interpreter", timeout=60_000)
+    page.get_by_role("button", name="Measure", exact=True).click()
     expect(page.locator(".tw-kernels")).to_contain_text("matmul", timeout=60_000)
     tab(page, "Assembly")
     expect(page.locator(".tw-lowered")).to_contain_text("matmul", timeout=60_000)
 
 
-def test_a_cell_and_a_click_edit_one_schedule(page: Page) -> None:
+def test_cells_and_clicks_edit_one_schedule(page: Page) -> None:
     select_loop(page, "j")
     page.evaluate(
         """async () => {
@@ -113,7 +113,7 @@ wb.schedule.parallel(i)`;
     expect(code(page)).to_contain_text("for i in range(n)")
 
 
-def test_a_saved_notebook_shows_the_program_without_a_kernel(page: Page, lab: Lab) -> None:
+def test_saved_notebook_displays_the_program_without_a_kernel(page: Page, lab: Lab) -> None:
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     page.wait_for_function(
         "() => !window.jupyterapp.shell.currentWidget.context.model.dirty", timeout=10_000
@@ -124,11 +124,11 @@ def test_a_saved_notebook_shows_the_program_without_a_kernel(page: Page, lab: La
     assert "<script" not in text
 
 
-def test_keys_alone_are_enough(page: Page) -> None:
-    knob = page.locator(".tw-knob[tabindex='0']")
-    knob.focus()
+def test_keyboard_operation(page: Page) -> None:
+    marker = page.locator(".tw-marker[tabindex='0']")
+    marker.focus()
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".tw-knob[data-name='j']")).to_be_focused()
+    expect(page.locator(".tw-marker[data-name='j']")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".tw-selected")).to_contain_text("j")
     step(page, "split").locator(".tw-step-name").focus()
@@ -136,7 +136,7 @@ def test_keys_alone_are_enough(page: Page) -> None:
     factors = step(page, "split").get_by_label("factors", exact=True)
     factors.fill("(None, 32)")
     factors.press("Tab")
-    expect(step(page, "split").locator(".tw-form-verdict")).to_have_text("Legal")
+    expect(step(page, "split").locator(".tw-form-status")).to_have_text("Legal")
     factors.press("Enter")
     expect(code(page)).to_contain_text("for j_1 in range(32)")
     page.locator(".tw-code").focus()
@@ -144,7 +144,7 @@ def test_keys_alone_are_enough(page: Page) -> None:
     expect(code(page)).to_contain_text("for j in range(128)")
 
 
-def test_accessible_in_both_themes(page: Page, root: Path) -> None:
+def test_accessibility_in_both_themes(page: Page, root: Path) -> None:
     page.add_script_tag(path=root / "extensions" / "node_modules" / "axe-core" / "axe.min.js")
     select_loop(page, "i")
     step(page, "split").locator(".tw-step-name").click()
@@ -154,9 +154,9 @@ def test_accessible_in_both_themes(page: Page, root: Path) -> None:
         for dock in ("Trace", "History", "Symbols", "Kernels", "Problems"):
             tab(page, dock)
             assert violations(page) == [], name
-        page.get_by_role("button", name="How to measure").click()
+        page.get_by_role("button", name="Measure options").click()
         expect(page.get_by_role("dialog")).to_be_visible()
-        assert violations(page) == [], f"how to measure, {name}"
+        assert violations(page) == [], f"measure options, {name}"
         if folder := os.environ.get("SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"measure-{name.split()[-1]}.png")
         page.keyboard.press("Escape")

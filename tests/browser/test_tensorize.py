@@ -1,4 +1,4 @@
-"""Tensorize by hand: what does not fit is shown beside the instruction, and mended by clicks."""
+"""Tensorize in the workbench: mismatches, fixes and the match."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
     return open_notebook("tensorize.ipynb")
 
 
-def test_a_mismatch_is_shown_and_mended(page: Page) -> None:
+def test_mismatch_is_displayed_and_fixed(page: Page) -> None:
     select_loop(page, "i")
     form = step(page, "tensorize")
-    expect(form).to_contain_text("blocked")
+    expect(form).to_contain_text("Illegal")
     form.locator(".tw-step-name").click()
     match = form.locator(".tw-match")
     expect(match).to_contain_text(TILE)
@@ -60,16 +60,14 @@ def test_a_mismatch_is_shown_and_mended(page: Page) -> None:
     expect(lines.locator("td").last).to_contain_text("for i in unrolled(6):")
     expect(lines.locator("sup")).to_have_text("1")
     if folder := os.environ.get("SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/tensorize-blocked.png")
+        page.screenshot(path=f"{folder}/tensorize-illegal.png")
     form.locator(".tw-fix").first.click()
     expect(code(page)).to_contain_text("for i_1 in range(6)")
 
     select_loop(page, "i_1")
     form = step(page, "tensorize")
     form.locator(".tw-step-name").click()
-    expect(form.locator(".tw-match")).to_contain_text(
-        "The loops are what the instruction computes."
-    )
+    expect(form.locator(".tw-match")).to_contain_text("The loops match the intrinsic.")
     if folder := os.environ.get("SCREENSHOTS"):
         page.screenshot(path=f"{folder}/tensorize-fits.png")
     form.locator(".tw-apply").click()

@@ -1,4 +1,4 @@
-"""What a person does in the workbench, for tests and benchmarks to do alike."""
+"""User actions in the workbench, shared by tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 ROUND_TRIPS = "performance.getEntriesByName('tw:round-trip').map((e) => [e.detail.id, e.duration])"
-"""Time from sending a request to the paint that shows its answer, in ms, by request."""
+"""The time from a request to the paint of its answer in ms, by request."""
 
 
 def code(page: Page) -> Locator:
-    """The text of the open function."""
+    """Return the text of the open function."""
     return page.locator(".tw-code-text").last
 
 
 def select_loop(page: Page, name: str) -> None:
-    """Click a loop's knob in the gutter."""
-    page.locator(f'.tw-knob[data-name="{name}"]').click()
+    """Click the marker of a loop in the gutter."""
+    page.locator(f'.tw-marker[data-name="{name}"]').click()
     expect(page.locator(".tw-selected")).to_contain_text(name)
 
 
 def step(page: Page, name: str) -> Locator:
-    """The entry of a step in the inspector."""
+    """Return the entry of a step in the inspector."""
     return page.locator(f'.tw-step[data-step="{name}"]')
 
 
@@ -35,12 +35,12 @@ def apply(page: Page, name: str) -> None:
 
 
 def tab(page: Page, name: str) -> None:
-    """Show a tab."""
+    """Open a tab."""
     page.locator(".tw-root").get_by_role("tab", name=name).click()
 
 
 def open_function(page: Page, name: str) -> None:
-    """Choose a function from the list."""
+    """Select a function from the list."""
     page.locator(".tw-picker").select_option(name)
     expect(code(page)).to_contain_text(f"def {name}(")
 

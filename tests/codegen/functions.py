@@ -33,20 +33,20 @@ UNARY = ("exp", "expm1", "log", "log1p", "sigmoid", "tanh", "erf", "sin", "cos",
 
 
 def elementwise(op: str, dtype: DType, level: str = BEST, *, arity: int = 1) -> Kernel:
-    """Compile ``y[i] = op(x[i], ...)`` over 16 lanes with a tail."""
+    """Compile ``y[i] = op(x[i], ...)`` with vectors of 16 lanes and a tail."""
     return several(((op, dtype),), dtype, level, arity)
 
 
 @functools.cache
 def several(ops: tuple[tuple[str, DType], ...], dtype: DType, level: str, arity: int = 1) -> Kernel:
-    """Compile many functions of the same operands; ``cast`` converts to the dtype beside it."""
+    """Compile several functions of the same operands; ``cast`` converts to the paired dtype."""
     return build(program(ops, dtype, arity), level)
 
 
 def program(
     ops: tuple[tuple[str, DType], ...], dtype: DType, arity: int = 1, name: str = "f"
 ) -> PrimFunc:
-    """Write one loop over 16 lanes with a tail for every function of the same operands."""
+    """Return a function with one loop over 16 lanes and a tail per operation."""
     mint, n = UidSource(), var("n", lower=0)
     inputs = [Buffer(mint(), f"x{k}", (n,), dtype) for k in range(arity)]
     outputs: list[Buffer] = []
@@ -108,7 +108,7 @@ def error_in_ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def sample(start: int, step: int) -> np.ndarray:
-    """Single-precision numbers of every ``step``-th bit pattern, of all kinds."""
+    """Return the single-precision numbers of every ``step``-th bit pattern."""
     return np.arange(start, 1 << 32, step, dtype=np.uint64).astype(np.uint32).view(np.float32)
 
 

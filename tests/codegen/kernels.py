@@ -1,4 +1,4 @@
-"""Compiling loop-level functions in this process and calling them on NumPy arrays."""
+"""Compilation of loop-level functions in this process, and calls on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from llvmlite import binding
 
-from tilewright.codegen.cpu import levels_of_host, resolve
 from tilewright.codegen.llvm import compile_text, emit_module
 from tilewright.codegen.llvm.compile import target_machine
-from tilewright.codegen.lower import KernelArtifact, lower_kernel
+from tilewright.codegen.llvm.processor import resolve
+from tilewright.codegen.lower import LoweredKernel, lower_kernel
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.symbolic import Var, evaluate
-from tilewright.ir.target import Target
-from tilewright.ir.thread import table
+from tilewright.ir.thread import runtime_table
+from tilewright.target.host import levels_of_host
+from tilewright.target.target import Target
 
 LEVELS = levels_of_host()
-"""The named feature sets whose code this machine can run: what tests that run code go through."""
+"""The named feature sets whose code this machine can run."""
 
 BEST = LEVELS[-1]
 ALL_LEVELS = ("avx2", "avx512")
-"""All of them, for tests that only compile; those take the fixture ``every_level``."""
+"""All named feature sets, for tests that only compile; they use the fixture ``every_level``."""
 BODY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
@@ -38,7 +39,7 @@ ERROR = ctypes.CFUNCTYPE(
 
 @dataclass
 class Runtime:
-    """A runtime table whose `parallel` runs the workers one after the other, the last first."""
+    """A runtime table whose ``parallel`` runs the workers one after the other, in reverse order."""
 
     threads: int = 1
     errors: list[tuple[int, str, int, int]] = field(default_factory=list)
@@ -48,9 +49,12 @@ class Runtime:
         self._parallel = PARALLEL(self._run)
         self._error = ERROR(self._fail)
         self.table = (ctypes.c_int64 * 16)()
-        self.table[table.VERSION // 8] = 1
-        self.table[table.THREADS // 8] = self.threads
-        for slot, function in ((table.PARALLEL, self._parallel), (table.ERROR, self._error)):
+        self.table[runtime_table.VERSION // 8] = 1
+        self.table[runtime_table.THREADS // 8] = self.threads
+        for slot, function in (
+            (runtime_table.PARALLEL, self._parallel),
+            (runtime_table.ERROR, self._error),
+        ):
             self.table[slot // 8] = ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def _run(self, _context: int, body: int, stop: int, environment: int) -> int:
@@ -69,7 +73,7 @@ class Runtime:
 class Kernel:
     """A compiled function."""
 
-    artifact: KernelArtifact
+    artifact: LoweredKernel
     text: str
     target: Target
     engine: binding.ExecutionEngine
@@ -93,7 +97,7 @@ class Kernel:
         return call()
 
     def prepare(self, arrays, scalars, runtime):
-        """Bind the arguments once; gives the call and what has to stay alive."""
+        """Bind the arguments; return the call and the objects that it keeps alive."""
         symbols = self.symbols(arrays, scalars)
         values = [symbols[v] for v in self.artifact.symbols]
         pointers = [a.ctypes.data for a in arrays]

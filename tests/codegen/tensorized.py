@@ -1,6 +1,6 @@
-"""Naive programs, and the steps that bring each to a tensor instruction; to be read and imported.
+"""Naive programs and the steps that tensorize them.
 
-Every entry is the text of a program, the text of a trace, and the target the trace is for.
+Each entry is the text of a program, the text of a trace, and the target of the trace.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.ir.script import parse
-from tilewright.ir.target import Target
 from tilewright.schedules import Schedule, from_python
+from tilewright.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ sch.parallel(q0)
 sch.vectorize(q1)
 sch.tensorize(i1, "{intrinsic}")
 """
-"""Panels of B packed, a tile of C in registers, one multiply-add of the tile for each k."""
+"""Pack panels of B, keep a tile of C in registers, and update the tile once per k."""
 
 FMA_AVX512 = Example(
     MATMUL_F32,
@@ -120,7 +120,7 @@ sch.unroll(w0)
 sch.vectorize(w1)
 sch.tensorize(i1, "{intrinsic}")
 """
-"""K padded with zeros to whole groups, B packed so that a group lies in one lane."""
+"""Pad K with zeros to whole groups, and pack B so that each group is in one lane."""
 
 
 def _dot(
@@ -163,4 +163,4 @@ EXAMPLES = {
     "bf16": DOT_AVX512BF16,
     "sdot": DOT_AARCH64,
 }
-"""Each processor's instruction, reached from the naive program; M, N and K are symbolic."""
+"""Examples by tensor instruction; M, N, and K are symbolic."""

@@ -1,11 +1,11 @@
-"""Graphs of unusual forms compile under the default rules, and give what the interpreter gives."""
+"""Graphs of unusual forms, compiled with default rules, equal the interpreter."""
 
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright.ir.interpreter import run_graph
-from tilewright.schedules.refs import FunctionRef
+from tilewright.schedules.handles import FunctionRef
 
 from tests.schedules.primitives.graph.test_callers import BRANCHES, CHAIN, PIECES
 
@@ -37,10 +37,10 @@ def test_operators_in_branches(flag):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_versions_that_a_person_made_before(shape):
+def test_versions_that_exist_already(shape):
     schedule = tw.Schedule(tw.parse(CHAIN))
     schedule.legalize(FunctionRef("main"))
-    schedule.specialise(FunctionRef("relu"), symbol="b", lower=1, upper=1)
+    schedule.specialize(FunctionRef("relu"), symbol="b", lower=1, upper=1)
     check(schedule, tw.parse(CHAIN), inputs(shape))
 
 
@@ -49,8 +49,8 @@ def test_versions_that_a_person_made_before(shape):
 def test_versions_that_calls_in_branches_choose(shape, flag):
     schedule = tw.Schedule(tw.parse(BRANCHES))
     schedule.legalize(FunctionRef("main"))
-    schedule.specialise(FunctionRef("relu"), symbol="b", lower=1, upper=1)
-    schedule.specialise(FunctionRef("multiply"), symbol="s", lower=2, multiple_of=3)
+    schedule.specialize(FunctionRef("relu"), symbol="b", lower=1, upper=1)
+    schedule.specialize(FunctionRef("multiply"), symbol="s", lower=2, multiple_of=3)
     check(schedule, tw.parse(BRANCHES), inputs(shape), np.array(flag))
 
 

@@ -1,6 +1,6 @@
-"""Graph-level steps in any order, then the default ones: compiled code equals the graph exactly.
+"""Compiled code after random graph-level steps and the default rules equals the graph exactly.
 
-Every kernel computes sums and products of small integers, exact in single precision.
+All kernels compute sums and products of small integers, which are exact in single precision.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def test_compiled_equals_interpreted_after_any_graph_steps(fuzz_factor: int) -> 
         rng = random.Random(seed)
         state = State.start(RandomGraph(rng).module)
         expected = iter(outputs(state.module))
-        story: list[str] = []
+        history: list[str] = []
         for _ in range(rng.randint(2, 9)):
             state, after, title = drawn(rng, state)
             if after is not None:
-                story.append(title)
+                history.append(title)
                 accepted[title.partition("(")[0]] += 1
                 state = after
         exe = compile(state)
@@ -38,5 +38,5 @@ def test_compiled_equals_interpreted_after_any_graph_steps(fuzz_factor: int) -> 
             x = np.random.default_rng(k).integers(-3, 4, (*shape, 4)).astype(np.float32)
             found = exe(x)
             for one in found if isinstance(found, tuple) else (found,):
-                assert np.array_equal(one, next(expected)), (story, to_text(state.module))
+                assert np.array_equal(one, next(expected)), (history, to_text(state.module))
     assert set(accepted) >= set(STEPS_ON_GRAPHS) - {"plan_memory"}

@@ -1,8 +1,8 @@
-"""Every single-precision number through every function: ``make math``.
+"""Exhaustive test of all f32 values for every elementary function: ``make math``.
 
-All 2**32 bit patterns (finite, infinite, NaN), in chunks, against float64 references. Arguments of
-``python -m tests.fuzz.exhaustive_math`` are functions to restrict to. Exits with 1 where an error
-bound of two units is broken.
+All 2**32 bit patterns (finite, infinite, NaN) are compared with float64 references, in chunks. The
+arguments of ``python -m tests.fuzz.exhaustive_math`` restrict the functions. The exit status is 1
+if an error exceeds 2 ulp.
 """
 
 from __future__ import annotations
@@ -20,40 +20,43 @@ CHUNK = 1 << 22
 
 
 def worst_error(op: str, level: str) -> tuple[float, float]:
-    """Give the largest error in units of the last place, and where it is."""
+    """Return the largest error in ulp, and its argument."""
     kernel = elementwise(op, f32, level)
-    worst, place = 0.0, 0.0
+    worst, argument = 0.0, 0.0
     for start in range(0, 1 << 32, CHUNK):
         x = np.arange(start, start + CHUNK, dtype=np.uint64).astype(np.uint32).view(np.float32)
         error, at = worst_of(op, x, apply(kernel, x))
         if error > worst:
-            worst, place = error, float(x[at])
-    return worst, place
+            worst, argument = error, float(x[at])
+    return worst, argument
 
 
 def worst_of(op: str, x: np.ndarray, found: np.ndarray) -> tuple[float, int]:
-    """Measure what is not the exact result rounded: most results are, and cost one comparison."""
+    """Return the largest error of a chunk in ulp, and its index.
+
+    Only results that are not correctly rounded are measured, because most are.
+    """
     exact = reference(op, x)
     with np.errstate(all="ignore"):
         rounded = exact.astype(np.float32)
     wrong = (found != rounded) & ~(np.isnan(found) & np.isnan(rounded))
     if op in ("sin", "cos"):
         wrong &= np.abs(x) <= 1e4
-    places = np.flatnonzero(wrong)
-    if not places.size:
+    indices = np.flatnonzero(wrong)
+    if not indices.size:
         return 0.0, 0
-    error = error_in_ulps(found[places], exact[places])
+    error = error_in_ulps(found[indices], exact[indices])
     at = int(np.argmax(error))
-    return float(error[at]), int(places[at])
+    return float(error[at]), int(indices[at])
 
 
 def main(names: list[str]) -> int:
     failures = 0
     for op in names or list(UNARY):
         for level in LEVELS:
-            worst, place = worst_error(op, level)
+            worst, argument = worst_error(op, level)
             failures += worst > 2
-            print(f"{op:8s} {level:7s} worst {worst:.4f} ulp at {place!r}", flush=True)
+            print(f"{op:8s} {level:7s} worst {worst:.4f} ulp at {argument!r}", flush=True)
     return int(failures > 0)
 
 

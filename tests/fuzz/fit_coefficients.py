@@ -1,6 +1,6 @@
-"""Where the numbers in codegen/lower/math come from: fits at Chebyshev nodes, in 120 digits.
+"""Coefficients of the polynomials in codegen/lower/math: fits at Chebyshev nodes, in 120 digits.
 
-Run it to print every table again: ``python -m tests.fuzz.fit_coefficients``.
+``python -m tests.fuzz.fit_coefficients`` prints every table.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Function = Callable[[mpf], mpf]
 
 
 def nodes(low: mpf, high: mpf, count: int) -> list[mpf]:
-    """Chebyshev nodes, close to where the best fit's error is zero."""
+    """Return the Chebyshev nodes, which are close to the zeros of the best fit's error."""
     middle, half = (low + high) / 2, (high - low) / 2
     return [middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
 
 
 def fit(f: Function, low: float, high: float, degree: int) -> list[mpf]:
-    """Coefficients, lowest power first, of the polynomial through the nodes."""
+    """Return the coefficients of the polynomial through the nodes, lowest power first."""
     at = nodes(mpf(low), mpf(high), degree + 1)
     matrix = mp.matrix([[x**k for k in range(degree + 1)] for x in at])
     return list(mp.lu_solve(matrix, mp.matrix([f(x) for x in at])))

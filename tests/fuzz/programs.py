@@ -1,8 +1,8 @@
 """Random loop-level programs by family: contractions, windows, reductions, chains, gathers, rows.
 
-Each is text, so that a failure can be read and pasted into a test. Arithmetic is exact on the data
-of `arguments` (integers wrap; floats hold small integers), so that results compare bit for bit
-however a schedule orders them; those that are not say so in ``exact``.
+Programs are text, so that a failing one can be pasted into a test. Arithmetic is exact on the data
+of `arguments` (integers wrap around, floats are small integers), so that results compare bit for
+bit in any order of evaluation. Programs with rounding have ``exact=False``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LARGE = 33
 
 @dataclass(frozen=True)
 class Program:
-    """The text of a function ``random``, and how its results compare."""
+    """The text of a function ``random``, and whether its results compare exactly."""
 
     family: str
     text: str
@@ -46,21 +46,21 @@ class Program:
 
 
 class Maker:
-    """Draws the parts that programs are made of."""
+    """A source of random parts of programs."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.symbols: dict[str, int] = {}
 
     def extent(self, symbol: str, *constants: int, least: int = 1) -> str:
-        """Draw a symbol, more often than a constant; from 0, half of the time, if it may be."""
+        """Draw a symbol (more often than a constant), with lower bound 0 half of the time."""
         if self.rng.random() < 0.65:
             self.symbols[symbol] = least or self.rng.randint(0, 1)
             return symbol
         return str(self.rng.choice(constants or (1, 3, 4, 6, 16)))
 
     def text(self, body: str) -> str:
-        """Put the declarations of the symbols that were drawn before a function."""
+        """Return a function with the declarations of the drawn symbols."""
         lines = [f'{s} = symbols("{s}", lower={low})' for s, low in self.symbols.items()]
         return "\n".join([*lines, "", "@prim_func", body])
 
@@ -74,7 +74,7 @@ def buffer(name: str, dims: Sequence[str], dtype: str, kind: str = "Buffer") -> 
 
 
 def strided(rng: random.Random, name: str, dims: Sequence[str], dtype: str) -> str:
-    """Sometimes declare a matrix whose rows lie further apart than they are long."""
+    """Return the declaration of a matrix, sometimes with a row stride above its row length."""
     if len(dims) == 2 and rng.random() < 0.2:
         pad = rng.choice([1, 4])
         return f"{name}: Buffer(({dims[0]}, {dims[1]}), {dtype}, strides=({dims[1]} + {pad}, 1))"
@@ -86,7 +86,7 @@ def at(name: str, indices: Sequence[str]) -> str:
 
 
 def nest(loops: Sequence[tuple[str, str]], lines: Sequence[str]) -> str:
-    """Put lines into loops over extents."""
+    """Return lines inside loops over extents."""
     found = [f"{'    ' * (d + 1)}for {v} in range({e}):" for d, (v, e) in enumerate(loops)]
     return "\n".join([*found, *("    " * (len(loops) + 1) + line for line in lines)])
 
@@ -95,11 +95,8 @@ def zero(dtype: str) -> str:
     return f"{dtype}(0)"
 
 
-# ---------------------------------------------------------------- contractions
-
-
 def contraction(rng: random.Random) -> Program:
-    """A matrix product: any layouts, a batch or none, widening or not, with an epilogue or none."""
+    """Draw a matrix product: layouts, optional batch, widening and epilogue."""
     m = Maker(rng)
     inputs, total = rng.choice([
         ("f32", "f32"), ("f32", "f32"), ("i32", "i32"), ("i8", "i32"), ("u8", "i32"),
@@ -159,14 +156,14 @@ def contraction(rng: random.Random) -> Program:
 
 
 def window(rng: random.Random) -> Program:
-    """A convolution or a pooling: windows that overlap, strides, dilation."""
+    """Draw a convolution or a pooling: overlapping windows, strides, dilation."""
     m = Maker(rng)
     dtype = m.dtype("f32", "f32", "i32", "i8", "f16")
     n, o, c = m.extent("n", 5, 9, 16), m.extent("o", 1, 3, 8), m.extent("c", 1, 2, 4)
-    step, apart, size = rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2]), rng.choice([1, 2, 3])
+    step, distance, size = rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2]), rng.choice([1, 2, 3])
     scale = f"vx * {step}" if step > 1 else "vx"
-    place = f"{scale} + vr * {apart}" if apart > 1 else f"{scale} + vr"
-    length = f"{n} * {step} + {(size - 1) * apart}"
+    place = f"{scale} + vr * {distance}" if distance > 1 else f"{scale} + vr"
+    length = f"{n} * {step} + {(size - 1) * distance}"
     if rng.random() < 0.6:
         out = rng.choice([("o", "x"), ("x", "o")])
         dims = {"o": o, "x": n}
@@ -195,11 +192,8 @@ def window(rng: random.Random) -> Program:
     return Program("window", m.text(f"def random({', '.join(params)}):\n{body}\n"))
 
 
-# ---------------------------------------------------------------- reductions
-
-
 def reduction(rng: random.Random) -> Program:
-    """Sums, extremes, products and truth tables over rows, columns or all, some of them guarded."""
+    """Draw a reduction over rows, columns or all: sum, extremum, product, logic, some guarded."""
     m = Maker(rng)
     n, k = m.extent("n", 1, 5, 16, least=0), m.extent("k", 1, 7, 16)
     kind = rng.choice(["sum", "sum", "max", "min", "any", "all", "xor", "and", "or"])
@@ -241,11 +235,8 @@ def reduction(rng: random.Random) -> Program:
     return Program("reduction", m.text(f"def random({params}):\n{body}\n"))
 
 
-# ---------------------------------------------------------------- element by element
-
-
 def chain(rng: random.Random) -> Program:
-    """Producers and consumers in several dtypes, over two dimensions, shifted or turned."""
+    """Draw producers and consumers in several dtypes, in two dimensions, shifted or transposed."""
     m = Maker(rng)
     n, k = m.extent("n", 1, 6, 17, least=0), m.extent("k", 1, 4, 16)
     last, dtype = "x", m.dtype(*INTEGERS, *FLOATS, "bool")
@@ -309,7 +300,7 @@ def _link(  # noqa: PLR0917
 
 
 def gather(rng: random.Random) -> Program:
-    """Rows chosen by an array of integers, copied or summed up."""
+    """Draw a gather of rows by an array of integers, copied or summed."""
     m = Maker(rng)
     dtype = m.dtype("f32", "i32", "i8", "f16", "f64")
     n, k = m.extent("n", 1, 5, 9), m.extent("k", 1, 4, 16)
@@ -338,7 +329,7 @@ def gather(rng: random.Random) -> Program:
 
 
 def border(rng: random.Random) -> Program:
-    """A copy with a border, a turned or tiled view, or two parts put one after the other."""
+    """Draw a padded copy, a transposed or tiled view, or a concatenation."""
     m = Maker(rng)
     dtype = m.dtype(*INTEGERS, *FLOATS, "bool")
     n, k = m.extent("n", 1, 6, 16), m.extent("k", 1, 5, 8)
@@ -371,8 +362,6 @@ def border(rng: random.Random) -> Program:
     body = nest([("i", extent), ("j", k)], lines)
     return Program("border", m.text(f"def random({', '.join(params)}):\n{body}\n"))
 
-
-# ---------------------------------------------------------------- rows
 
 SOFTMAX = """def random(x: Buffer[({n}, {k}), {t}], y: Out[({n}, {k}), {t}]):
     top = alloc(({n},), f32)
@@ -426,7 +415,7 @@ SCALED = (
 
 
 def rows(rng: random.Random) -> Program:
-    """A softmax or a norm: reductions that the row they come from waits for."""
+    """Draw a softmax or a norm: reductions whose results the same row uses."""
     m = Maker(rng)
     n, k = m.extent("n", 1, 3, 5, least=0), m.extent("k", 1, 8, 17)
     dtype = m.dtype("f32", "f32", "f16", "bf16")
@@ -447,11 +436,8 @@ def program(rng: random.Random) -> Program:
     return rng.choice(list(FAMILIES.values()))(rng)
 
 
-# ---------------------------------------------------------------- data
-
-
 def sizes(rng: random.Random, func: PrimFunc, work: int = 4000) -> dict[Var, int]:
-    """Draw a value for every symbol: often the least, sometimes a large one, rarely all large."""
+    """Draw a value for every symbol: often the smallest, sometimes large, rarely all large."""
     symbols = symbols_of(func)
     found = {v: rng.choice([v.lower or 0, 1, 2, 3, 5, 7]) for v in symbols}
     found = {v: max(v.lower or 0, x) for v, x in found.items()}
@@ -470,7 +456,7 @@ def _work(values) -> int:
 
 
 def arguments(func: PrimFunc, env: Mapping[Var, int], seed: int = 0) -> list[np.ndarray]:
-    """Make arrays for all buffer parameters: any integers, and floats exact when summed up."""
+    """Return arrays for all buffer parameters: random integers, and floats with exact sums."""
     rng = np.random.default_rng(seed)
     made = []
     for param in func.params:
@@ -494,7 +480,7 @@ def _numbers(rng, shape: list[int], kind: np.dtype, name: str) -> np.ndarray:
 
 
 def _laid_out(array: np.ndarray, param: BufferParam, env: Mapping[Var, int]) -> np.ndarray:
-    """Put an array into memory as its buffer's strides say."""
+    """Return an array with the memory layout of its buffer's strides."""
     strides = param.buffer.strides
     if strides is None:
         return array

@@ -1,4 +1,4 @@
-"""What random walks found, made small: each case failed before it was mended."""
+"""Minimal programs of defects found by random walks; each failed before its fix."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse
-from tilewright.ir.target import Target
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.reduction.rfactor import Rfactor
 from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
 from tilewright.schedules.rules import schedule_kernel
+from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.test_random_programs import check
@@ -28,7 +28,7 @@ CPU, SIMT = Target("cpu", features=("avx2",)), Target("simt")
 
 
 def agrees_everywhere(text: str, target: Target) -> None:
-    """Schedule a program by the default rule, and run it as its target does."""
+    """Schedule a program by the default rule, and run it on its target."""
     walk = Walk(random.Random(0), Program("case", text), target, Counts())
     walk.bind_by_rule()
     walk.ruled = True
@@ -72,7 +72,7 @@ def random(A: Buffer[(M, K), {t}], B: Buffer[(K, N), {t}], C: Out[({out}), {t}])
 
 
 def product(order: str, out: str, dtype: str) -> str:
-    """A matrix product with its loops and its result in some order."""
+    """Return a matrix product with a given order of its loops and result dimensions."""
     extents = {"i": "M", "j": "N", "k": "K"}
     a, b, c = order
     kinds = ", ".join(f"{'reduce' if x == 'k' else 'spatial'}({x})" for x in order)
@@ -85,7 +85,7 @@ def product(order: str, out: str, dtype: str) -> str:
 @pytest.mark.parametrize("target", [CPU, SIMT], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("out", ["ij", "ji"])
 @pytest.mark.parametrize("order", ["jik", "kij"])
-def test_default_rules_take_products_with_loops_in_any_order(order, out, target):
+def test_default_rules_support_products_with_loops_in_any_order(order, out, target):
     agrees_everywhere(product(order, out, "f32"), target)
 
 
@@ -123,7 +123,7 @@ def random(x: Buffer[(n, 8), f32], y: Out[(n, 8), f32]):
 
 
 @pytest.mark.parametrize("target", [CPU, SIMT], ids=["cpu", "gpu"])
-def test_default_rules_take_results_that_nobody_reads(target):
+def test_default_rules_support_unused_results(target):
     agrees_everywhere(UNUSED, target)
 
 
@@ -206,16 +206,16 @@ def total(x: Buffer[(5, 7), i32], y: Out[(), i32]):
 """
 
 
-def test_pad_einsum_offers_no_padding_that_is_not_legal():
+def test_pad_einsum_suggests_only_legal_padding():
     sch = Schedule(parse(TOTAL))
     assert rejected(sch, PadEinsum(sch.get_block("total"), (16, 16)), 4).fixes == ()
 
 
-def test_rfactor_offers_no_loop_at_which_an_iteration_runs_twice():
+def test_rfactor_does_not_suggest_a_loop_that_repeats_iterations():
     sch = fold("^", "i32")
     block = sch.get_block("fold")
     row, column = sch.get_loops(block)
-    sch.split(column, (2, None, 3))  # with guards: some iterations are told apart by none
+    sch.split(column, (2, None, 3))  # with guards, some iterations have equal indices
     problem = rejected(sch, Rfactor(block, row), 2)
     for fix in problem.fixes:
         assert sch.check(fix) == ()
@@ -242,7 +242,7 @@ def chain(x: Buffer[(8, 8), i32], y: Out[(8, 8), i32]):
 """
 
 
-def test_compute_at_offers_no_place_inside_a_vector():
+def test_compute_at_does_not_suggest_a_vectorized_anchor():
     sch = Schedule(parse(CHAIN))
     first = sch.get_block("first")
     a, b = sch.get_loops(sch.get_block("second"))

@@ -1,4 +1,4 @@
-"""Random programs, random legal steps, every oracle; long in `make fuzz`, seconds in CI."""
+"""Random programs and random legal steps, compared with every oracle; longer in `make fuzz`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tests.fuzz.programs import FAMILIES
 from tests.fuzz.walks import VERBS, Counts, by_rules, toward, walked
 
 ACCEPTED = {True: 2, False: 200}
-"""Accepted steps of each primitive, by whether CI asks."""
+"""The required number of accepted steps per primitive; True is for CI."""
 FIRST = 0 if os.environ.get("TILEWRIGHT_PROFILE") != "fuzz" else secrets.randbits(32)
-"""The first seed: CI draws the same walks each time, `make fuzz` draws new ones."""
+"""The first seed: fixed in CI, random in `make fuzz`."""
 RARE = ("tensorize", "unannotate")
-"""Random programs hold no tile of an instruction, and few notes: only refusals are checked."""
+"""Primitives that rarely apply to random programs; only their rejections are checked."""
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_step_keeps_its_promises(verb: str, fuzz_factor: int) -> None:
+def test_every_step_satisfies_its_contract(verb: str, fuzz_factor: int) -> None:
     counts, wanted = Counts(), ACCEPTED[fuzz_factor == 1]
     for seed in range(40 * wanted if verb not in RARE else 4 * wanted):
         if counts.accepted[verb] >= wanted:

@@ -1,9 +1,9 @@
-"""Random walks: legal steps of every primitive on random programs, each held against the oracle.
+"""Random walks: legal steps of every primitive on random programs, compared with the oracle.
 
-`Walk.step` draws a step, legal or not, and checks what any step promises: a refusal is a `Problem`
-whose fixes are legal and remove it; an accepted step leaves a well-formed program that prints,
-parses and computes the same. ``python -m tests.fuzz.walks --seconds 60 --seed 1`` walks for a time
-and counts.
+`Walk.step` draws a step, legal or not, and checks its contract. A rejected step has a `Problem`
+whose fixes are legal and remove it. An accepted step results in a well-formed program with the same
+results, whose text round-trips. ``python -m tests.fuzz.walks --seconds 60 --seed 1`` runs walks for
+a given time and prints counts.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.codegen import errors as gpu
+from tilewright.codegen.errors import MissingInstructionError
 from tilewright.codegen.lower import lower_kernel
-from tilewright.codegen.lower.gpu import errors as gpu
-from tilewright.codegen.lower.instructions import MissingInstructionError
-from tilewright.ir.errors import TilewrightError
+from tilewright.errors import TilewrightError
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.nodes import BufferParam, PrimFunc
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import evaluate
-from tilewright.ir.target import Target
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, State
-from tilewright.schedules.follow import followed
-from tilewright.schedules.primitive import primitives
-from tilewright.schedules.refs import FunctionRef
+from tilewright.schedules.apply import apply, check
+from tilewright.schedules.forwarding import followed
+from tilewright.schedules.handles import FunctionRef
+from tilewright.schedules.registry import primitives
 from tilewright.schedules.rules import schedule_kernel
+from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import launch
 from tests.codegen.kernels import LEVELS, Runtime, build
@@ -45,23 +46,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tilewright.ir.symbolic import Var
-    from tilewright.schedules.primitive import Primitive
+    from tilewright.schedules.apply import Primitive
     from tilewright.schedules.problem import Problem
 
 FAMILIES_OF_LOOPS = (
-    "annotate", "caching", "layout", "loops", "placement", "reduction", "specialise", "tensorize",
+    "annotate", "caching", "layout", "loops", "placement", "reduction", "specialize", "tensorize",
 )  # fmt: skip
-ON_GRAPHS = ("clone_function", "specialise")
+ON_GRAPHS = ("clone_function", "specialize")
 VERBS = tuple(
     c.verb() for c in primitives() if c.family in FAMILIES_OF_LOOPS and c.verb() not in ON_GRAPHS
 )
-"""Primitives that change a loop-level function on its own."""
+"""Primitives that change a single loop-level function."""
 REFUSALS = (
     gpu.UnboundKernelError, gpu.ThreadAxisError, gpu.LaunchLimitError, gpu.SharedMemoryError,
     gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError, gpu.KernelStatementError,
     MissingInstructionError,
 )  # fmt: skip
-"""What lowering may answer to a program that was scheduled for another machine."""
+"""Errors that lowering may raise for a program scheduled for another machine."""
 SIMT = Target("simt")
 TARGETS = (
     None,
@@ -72,12 +73,12 @@ TARGETS = (
 
 
 class DefectError(AssertionError):
-    """What a walk found, with all that is needed to see it again."""
+    """A defect found by a walk, with everything needed to reproduce it."""
 
 
 @dataclass
 class Counts:
-    """What was done, over many walks."""
+    """Counts of steps, fixes and programs over many walks."""
 
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -89,7 +90,7 @@ class Counts:
 
 @dataclass
 class Walk:
-    """One program, and the steps so far."""
+    """A program with the steps applied so far."""
 
     rng: random.Random
     program: Program
@@ -97,7 +98,7 @@ class Walk:
     counts: Counts
     state: State = field(init=False)
     start: PrimFunc = field(init=False)
-    story: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
     assumed: dict[str, int] = field(default_factory=dict)
     ruled: bool = False
 
@@ -109,7 +110,7 @@ class Walk:
 
     @property
     def function(self) -> PrimFunc:
-        """The function as the steps so far left it."""
+        """The current function."""
         return self.state.module.prims[0]
 
     def envs(self) -> list[dict[Var, int]]:
@@ -117,7 +118,7 @@ class Walk:
         return [self.fitting(sizes(self.rng, self.start)) for _ in range(2)]
 
     def fitting(self, env: dict[Var, int]) -> dict[Var, int]:
-        """Round sizes up to what the steps so far assumed."""
+        """Round sizes up to the multiples that applied steps assume."""
         by_name = {v.name: v for v in env}
         for label, factor in self.assumed.items():
             symbol = by_name[label]
@@ -125,24 +126,22 @@ class Walk:
         return env
 
     def bind_by_rule(self) -> None:
-        """Apply the default rule of the target: steps after it start from a bound kernel."""
+        """Apply the default rule of the target, so that later steps start with a bound kernel."""
         schedule = Schedule(self.state.module, self.target)
         self.guarded(lambda: schedule_kernel(schedule, "random"), "the default rule")
         self.state = schedule.state
-        self.story += [str(record) for record in schedule.trace.steps]
-
-    # ---------------------------------------------------------------- steps
+        self.history += [str(record) for record in schedule.trace.steps]
 
     def draw(self, verb: str) -> Primitive | None:
-        """Draw a step of a primitive: suggested, or with any parameters."""
+        """Draw a step of a primitive, suggested or with random parameters."""
         cls = next(c for c in primitives() if c.verb() == verb)
-        places = [*selections(self.state), FunctionRef(name(self.state))]
+        handles = [*selections(self.state), FunctionRef(name(self.state))]
         if verb == "assume":
             return self._assume(cls)
         if self.rng.random() < 0.5:
-            self.rng.shuffle(places)
-            for place in places[:6]:
-                if found := list(cls.suggest(self.state, place)):
+            self.rng.shuffle(handles)
+            for handle in handles[:6]:
+                if found := list(cls.suggest(self.state, handle)):
                     return self.rng.choice(found)
         return random_step(self.rng, self.state, cls)
 
@@ -154,19 +153,19 @@ class Walk:
         return cls(FunctionRef(name(self.state)), symbol, factor)  # type: ignore[call-arg]
 
     def step(self, verb: str, *, fixes: bool = True) -> bool:
-        """Draw a step and hold it against its promises; whether it was accepted."""
+        """Draw a step, check its contract, and return whether it was accepted."""
         step = self.guarded(lambda: self.draw(verb), f"drawing {verb}")
         if step is None:
             return False
-        problems = self.guarded(lambda: self.state.check(step), step.title())
+        problems = self.guarded(lambda: check(self.state, step), step.title())
         if problems:
             self.counts.refused[verb] += 1
             if fixes:
                 self.try_fixes(step, problems)
             return False
         before = self.state
-        self.state = self.guarded(lambda: before.apply(step).state, step.title())
-        self.story.append(step.title())
+        self.state = self.guarded(lambda: apply(before, step).state, step.title())
+        self.history.append(step.title())
         self.counts.accepted[verb] += 1
         if verb == "assume":
             self.assumed[step.symbol] = step.multiple_of
@@ -174,50 +173,48 @@ class Walk:
         return True
 
     def try_fixes(self, step: Primitive, problems) -> None:
-        """Apply every fix that is offered; the problem it is for must be gone."""
+        """Apply every suggested fix, and check that it removes its problem."""
         for problem in problems:
             for fix in problem.fixes:
-                title = f"{step.title()} offers {fix.title()}"
-                found = self.guarded(lambda f=fix: self.state.check(f), title)
+                title = f"fix {fix.title()} of {step.title()}"
+                found = self.guarded(lambda f=fix: check(self.state, f), title)
                 if found:
-                    self.fail(f"{title}, which is not legal: {[str(p) for p in found]}")
-                after = self.guarded(lambda f=fix: self.state.apply(f).state, title)
+                    self.fail(f"{title} is not legal: {[str(p) for p in found]}")
+                after = self.guarded(lambda f=fix: apply(self.state, f).state, title)
                 self.counts.fixes[step.verb()] += 1
                 if type(fix) is type(step):
                     continue
-                left = self.guarded(lambda s=after: s.check(followed(step, s)), title)
+                left = self.guarded(lambda s=after: check(s, followed(step, s)), title)
                 if times(problem, left) >= times(problem, problems):
-                    self.fail(f"{title}, which leaves: {problem}")
+                    self.fail(f"{title} does not remove: {problem}")
 
-    def guarded(self, action, what: str):
-        """Do something that may refuse by name, and never crash."""
+    def guarded(self, action, title: str):
+        """Run an action; any exception is a defect."""
         try:
             return action()
         except TilewrightError as error:
-            self.fail(f"{what}: {type(error).__name__}: {error}")
-        except Exception:  # noqa: BLE001 - any other exception is what we look for
-            self.fail(f"{what}: {traceback.format_exc()}")
+            self.fail(f"{title}: {type(error).__name__}: {error}")
+        except Exception:  # noqa: BLE001 - any other exception is a defect too
+            self.fail(f"{title}: {traceback.format_exc()}")
 
     def fail(self, message: str) -> None:
-        """Give up, with the program and the steps."""
-        steps = "\n".join(self.story)
+        """Raise a defect with the program and the steps."""
+        steps = "\n".join(self.history)
         raise DefectError(
             f"{message}\n--- program ({self.program.family}, {self.target})\n{self.program.text}"
             f"\n--- steps\n{steps}\n--- now\n{to_text(self.state.module)}"
         )
 
-    # ---------------------------------------------------------------- oracles
-
     def run(self, level: str) -> None:
-        """Run what the walk left: native code, and on a GPU's schedule the emulated kernel."""
+        """Run the resulting program: native code, and the emulated kernel for a GPU schedule."""
         if self.target == SIMT:
             self.on_gpu()
         self.on_processor(level)
 
     def on_processor(self, level: str) -> None:
-        """Compare native code with the program at the start."""
-        what = f"native code for {level or 'the base level'}"
-        kernel = self.lowered(lambda: build(self.function, level), what)
+        """Compare native code with the original program."""
+        title = f"native code for {level or 'the base level'}"
+        kernel = self.lowered(lambda: build(self.function, level), title)
         if kernel is None:
             return
 
@@ -226,18 +223,18 @@ class Walk:
             symbols = {v: env[v] for v in kernel.artifact.symbols}
             code = kernel(*arrays, scalars=symbols, runtime=Runtime(threads=2))
             if code:
-                self.fail(f"{what} returned {code}")
+                self.fail(f"{title} returned {code}")
             return written(function, arrays)
 
         for env in self.envs():
-            self.same(what, self.function, env, run)
+            self.same(title, self.function, env, run)
 
     def on_gpu(self) -> None:
-        """Compare the emulated kernel with the program, and look for false alarms."""
+        """Compare the emulated kernel with the program, and check for false positives."""
         artifact = self.lowered(lambda: lower_kernel(self.function, SIMT), "the emulated GPU")
         if artifact is None:
             if self.ruled:
-                self.fail("lowering refuses what a default rule made")
+                self.fail("lowering rejects the result of a default rule")
             return
 
         def run(function: PrimFunc, env: Mapping[Var, int]) -> list[np.ndarray]:
@@ -252,8 +249,8 @@ class Walk:
         for env in self.envs():
             self.same("the emulated GPU", self.function, env, run)
 
-    def lowered(self, make, what: str):
-        """Lower, or be refused by a name that a person can do something about."""
+    def lowered(self, make, title: str):
+        """Return the lowered kernel; None if lowering rejects it with an allowed error."""
         refused = object()
 
         def attempt():
@@ -262,15 +259,15 @@ class Walk:
             except REFUSALS:
                 return refused
 
-        made = self.guarded(attempt, what)
+        made = self.guarded(attempt, title)
         if made is refused:
-            self.counts.refusals[what] += 1
+            self.counts.refusals[title] += 1
             return None
-        self.counts.compiled[what] += 1
+        self.counts.compiled[title] += 1
         return made
 
     def sound(self) -> None:
-        """Check the form, the text and the results of the program as it is."""
+        """Check the well-formedness, the text and the results of the current program."""
         found = violations(self.function)
         if found:
             self.fail(f"not well formed: {[str(v) for v in found]}")
@@ -285,28 +282,28 @@ class Walk:
         run_prim(function, arrays, scalars(function, env))
         return written(function, arrays)
 
-    def same(self, what: str, function: PrimFunc, env: Mapping[Var, int], run) -> None:
-        """Compare what something computes with what the program said at the start."""
+    def same(self, title: str, function: PrimFunc, env: Mapping[Var, int], run) -> None:
+        """Compare results with those of the original program."""
         wanted = self.interpret(self.start, env)
-        found = self.guarded(lambda: run(function, env), f"{what} at {env}")
+        found = self.guarded(lambda: run(function, env), f"{title} at {env}")
         for a, b in zip(wanted, found, strict=True):
             if not equal(a, b, exact=self.program.exact):
-                self.fail(f"{what} at {env}:\nwanted\n{a}\nfound\n{b}")
+                self.fail(f"{title} at {env}:\nexpected\n{a}\nactual\n{b}")
 
 
 def times(problem: Problem, among: Sequence[Problem]) -> int:
-    """How often a problem is told."""
+    """Return the number of occurrences of a problem."""
     return sum((p.requirement, p.message) == (problem.requirement, problem.message) for p in among)
 
 
 def written(function: PrimFunc, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """The arrays that a function writes."""
+    """Return the arrays that a function writes."""
     params = [p for p in function.params if isinstance(p, BufferParam)]
     return [a for a, p in zip(arrays, params, strict=True) if p.access != "in"]
 
 
 def equal(a: np.ndarray, b: np.ndarray, *, exact: bool) -> bool:
-    """Whether two results are the same: bit for bit (zeros of any sign), or to a few roundings."""
+    """Return whether two results are equal, bit for bit (except for -0.0) or up to rounding."""
     if exact or (a.dtype.kind != "f" and a.dtype.itemsize != 2):
         return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
     tolerance = {2: 2e-2}.get(a.dtype.itemsize, 1e-5)
@@ -315,13 +312,13 @@ def equal(a: np.ndarray, b: np.ndarray, *, exact: bool) -> bool:
 
 
 def next_verb(rng: random.Random, counts: Counts) -> str:
-    """Prefer primitives that were accepted seldom."""
+    """Draw a primitive; those with few accepted steps are preferred."""
     weights = [1 / (3 + counts.accepted[v]) for v in VERBS]
     return rng.choices(VERBS, weights)[0] if rng.random() < 0.6 else rng.choice(VERBS)
 
 
 def walked(seed: int, counts: Counts, family: str | None = None, *, steps: int = 10) -> Walk:
-    """Walk a random program for some steps."""
+    """Apply some random steps to a random program."""
     rng = random.Random(seed)
     drawn = FAMILIES[family](rng) if family else program(rng)
     walk = Walk(rng, drawn, rng.choice(TARGETS), counts)
@@ -347,7 +344,7 @@ def by_rules(seed: int, counts: Counts, family: str | None = None) -> Walk:
 
 
 def toward(verb: str, seed: int, counts: Counts, tries: int = 8) -> Walk:
-    """Walk a random program a little, then try one primitive."""
+    """Apply a few random steps to a random program, then try one primitive."""
     rng = random.Random(seed)
     walk = Walk(rng, program(rng), rng.choice(TARGETS), counts)
     for _ in range(rng.randint(0, 3)):
@@ -358,7 +355,7 @@ def toward(verb: str, seed: int, counts: Counts, tries: int = 8) -> Walk:
 
 
 def main() -> int:
-    """Walk for a time and report."""
+    """Run walks for a given time, print counts, and return the exit status."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)

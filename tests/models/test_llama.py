@@ -1,4 +1,4 @@
-"""A Llama with random weights: prefill, and decoding with a cache that grows, in one executable."""
+"""A Llama with random weights: prefill and decoding with a growing cache in one executable."""
 
 import copy
 
@@ -59,7 +59,7 @@ def test_decoding_token_by_token_equals_prefilling(executable):
     assert relative_error(np.concatenate(steps, 1), np.asarray(whole)) <= 1e-5
 
 
-def test_a_cache_beyond_the_declared_range_is_refused(executable):
-    given = in_single(llama_inputs(1, 1, 33))
-    with pytest.raises(tw.ir.errors.TilewrightError, match=r"past <= 32, with past = 33"):
-        executable(*given)
+def test_a_cache_beyond_the_declared_range_is_rejected(executable):
+    inputs = in_single(llama_inputs(1, 1, 33))
+    with pytest.raises(tw.TilewrightError, match=r"past <= 32, which is false for past = 33"):
+        executable(*inputs)

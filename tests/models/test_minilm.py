@@ -1,4 +1,4 @@
-"""The whole of MiniLM with its real weights: one compilation, every shape, against float64."""
+"""MiniLM with its real weights: one compilation for every shape, compared with float64."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_one_compilation_serves_every_shape(executable, exact, batch, length):
         assert np.abs(np.asarray(result) - expected).max() <= 2e-5
 
 
-def test_weights_that_were_changed_are_refused(tmp_path, monkeypatch):
+def test_altered_weights_are_rejected(tmp_path, monkeypatch):
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"something else")
@@ -64,7 +64,7 @@ def test_weights_that_were_changed_are_refused(tmp_path, monkeypatch):
         demo.minilm_folder()
 
 
-def test_a_missing_package_says_what_to_install(monkeypatch):
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setattr(demo, "PACKAGE", "no_such_package_at_all")
     with pytest.raises(demo.DemoModelError, match=r"tilewright\[demo\]"):
         demo.minilm_folder()

@@ -1,4 +1,4 @@
-"""MiniLM exported with its real weights, run by programs that know nothing of Tilewright."""
+"""MiniLM exported with its real weights, run by programs that do not use Tilewright."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FORMS = ("C, shared", "plain Python", "wasm, node", "wasm, wasmtime", "C, aarch6
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_results_are_the_interpreters_at_two_shapes(name, tmp_path):
-    """Compared inside; RISC-V, the slowest to emulate, is left to the benchmark."""
+def test_results_equal_the_interpreters_at_two_shapes(name, tmp_path):
+    """`measured` compares the results; the benchmark covers RISC-V, the slowest to emulate."""
     part = replace(PARTS[name], starts=1, repeats=1)
     found = measured(name, part, tmp_path)
     assert found["weights_bytes"] > 90e6

@@ -1,4 +1,4 @@
-"""Models that come from ONNX files, compiled once each, against PyTorch in double precision."""
+"""Models imported from ONNX files, compiled once each, compared with PyTorch in float64."""
 
 import copy
 

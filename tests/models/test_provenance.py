@@ -1,16 +1,16 @@
-"""From a line of the machine code's statement back to the operation of the imported model."""
+"""Provenance from statements of thread IR to operations of the imported model."""
 
 import pytest
 
 import tilewright as tw
 from tilewright.codegen.lower.pipeline import lower_kernel
-from tilewright.ir.graph.memory import Launch
+from tilewright.ir.graph.nodes import LaunchKernel
 from tilewright.ir.loop.nodes import Block, For, Store
 from tilewright.ir.loop.visit import walk
-from tilewright.ir.target import Target
 from tilewright.ir.thread.nodes import Store as ThreadStore
 from tilewright.ir.thread.visit import walk as walk_thread
-from tilewright.schedules.rules import finished
+from tilewright.schedules.rules import with_default_schedule
+from tilewright.target.target import Target
 
 from tests.ir.importers.models import exported_bert
 
@@ -24,7 +24,7 @@ def imported():
 
 @pytest.fixture(scope="module")
 def scheduled(imported):
-    return finished(imported)
+    return with_default_schedule(imported)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def operations(imported):
     return {o for b in imported.graph().bindings for o in (*b.origins, b.value.name)}
 
 
-def test_every_statement_knows_where_it_comes_from(scheduled, operations):
+def test_every_statement_has_an_origin(scheduled, operations):
     for kernel in scheduled.prims:
         for statement in walk(kernel.body):
             if isinstance(statement, For | Block | Store):
@@ -40,21 +40,21 @@ def test_every_statement_knows_where_it_comes_from(scheduled, operations):
                 assert statement.origins <= operations
 
 
-def test_every_launch_knows_where_it_comes_from(scheduled, operations):
+def test_every_launch_has_an_origin(scheduled, operations):
     for graph in scheduled.graphs:
-        launches = [b for b in graph.bindings if isinstance(b.right, Launch)]
+        launches = [b for b in graph.bindings if isinstance(b.right, LaunchKernel)]
         assert launches
         assert all(b.origins and b.origins <= operations for b in launches)
 
 
-def test_layers_that_share_a_kernel_are_all_named(scheduled):
-    """The two layers of the model run the same kernels, whose origins are those of both."""
+def test_a_shared_kernel_names_all_layers(scheduled):
+    """Both layers of the model run the same kernels, whose origins are those of both layers."""
     layers = ("encoder.layer.0.attention.self.query", "encoder.layer.1.attention.self.query")
     shared = [k for k in scheduled.prims if k.origins.issuperset(layers)]
     assert shared
 
 
-def test_thread_level_stores_keep_the_origins(scheduled, operations):
+def test_stores_of_thread_ir_keep_the_origins(scheduled, operations):
     kernel = next(k for k in scheduled.prims if "softmax" in k.name)
     function = lower_kernel(kernel, Target("cpu", features=("avx2",))).function
     stores = [s for s in walk_thread(function.body) if isinstance(s, ThreadStore)]

@@ -1,4 +1,4 @@
-"""Every notebook runs to its end, and is kept in the tree without outputs."""
+"""Every notebook executes, and is committed without outputs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.conftest import ROOT
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-def test_the_quickstart_is_there() -> None:
+def test_the_quickstart_exists() -> None:
     assert ROOT / "notebooks" / "quickstart.ipynb" in NOTEBOOKS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs_to_its_end(path: Path) -> None:
+def test_executes(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": path.parent}}
@@ -30,6 +30,6 @@ def test_runs_to_its_end(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_is_kept_without_outputs(path: Path) -> None:
+def test_is_committed_without_outputs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     assert [cell.outputs for cell in notebook.cells if cell.get("outputs")] == []

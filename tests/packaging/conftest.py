@@ -1,4 +1,4 @@
-"""A copy of the tree in a folder of another name, and environments that borrow our dependencies."""
+"""A copy of the tree in a folder of another name, and environments that share dependencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ NOT_COPIED = shutil.ignore_patterns(
     ".venv*",
     "node_modules",
     "__pycache__",
-    "build",
     "dist",
     "out",
     "*.egg-info",
@@ -27,20 +26,30 @@ NOT_COPIED = shutil.ignore_patterns(
 Environment = Callable[[str], Path]
 
 
+def not_copied(root: Path) -> Callable[[str, list[str]], set[str]]:
+    """Return a filter of build products; ``codegen/build`` is a package, ``build`` is not."""
+
+    def ignore(folder: str, names: list[str]) -> set[str]:
+        own = {"build"} if Path(folder) == root else set[str]()
+        return {*NOT_COPIED(folder, names), *own}
+
+    return ignore
+
+
 @pytest.fixture(scope="session")
 def clone(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree, browser assets included, in a folder whose name is no Python name."""
+    """The tree with browser assets, in a folder whose name is not a Python identifier."""
     target = tmp_path_factory.mktemp("elsewhere") / "some-other-name"
-    shutil.copytree(root, target, ignore=NOT_COPIED)
+    shutil.copytree(root, target, ignore=not_copied(root))
     return target
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Make a virtual environment that has everything of ours but Tilewright itself.
+    """A function that creates a virtual environment with all dependencies, without Tilewright.
 
-    A `.pth` line adds our site-packages as a plain folder: the `.pth` files in there, among them
-    the editable Tilewright, are not read again.
+    A `.pth` file adds the site-packages of this environment as a plain folder, so that its `.pth`
+    files, including that of the editable Tilewright, are not processed.
     """
 
     def make(name: str) -> Path:
@@ -49,8 +58,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
         python = folder / "bin" / "python"
         query = "import sysconfig; print(sysconfig.get_path('purelib'))"
         found = subprocess.run([python, "-c", query], capture_output=True, text=True, check=True)
-        borrowed = Path(found.stdout.strip()) / "borrowed.pth"
-        borrowed.write_text(sysconfig.get_path("purelib") + "\n")
+        shared = Path(found.stdout.strip()) / "shared.pth"
+        shared.write_text(sysconfig.get_path("purelib") + "\n")
         return python
 
     return make
@@ -58,7 +67,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="session")
 def run_without_node() -> Callable[..., str]:
-    """Run a command with neither node nor npm on PATH, and return what it printed."""
+    """A function that runs a command without node and npm on PATH and returns its output."""
 
     def run(*command: str | Path, cwd: Path) -> str:
         environ = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}

@@ -1,4 +1,4 @@
-"""The list of packages in pyproject.toml is the tree's."""
+"""The list of packages in pyproject.toml matches the tree."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def project(root: Path) -> dict:
 
 
 def packages_of(root: Path) -> list[str]:
-    """Every folder of the package, named as Python imports it."""
-    levels = [root / name for name in ("ir", "schedules", "codegen", "workbench")]
+    """Return the import names of all folders of the package."""
+    levels = [root / name for name in ("target", "ir", "schedules", "codegen", "workbench")]
     folders = {file.parent for level in levels for file in level.rglob("*.py")} | {root}
     return sorted(".".join(("tilewright", *f.relative_to(root).parts)) for f in folders)
 
@@ -33,7 +33,7 @@ def test_no_init_under_tests(root: Path) -> None:
     assert list((root / "tests").rglob("__init__.py")) == []
 
 
-def test_every_extra_that_reaches_torch_pins_it(project: dict) -> None:
+def test_every_extra_with_torch_pins_it(project: dict) -> None:
     extras = project["project"]["optional-dependencies"]
     assert sorted(extras) == ["cross", "demo", "dev", "gpu", "lab", "onnx", "torch"]
     torch = {name: d for name, deps in extras.items() for d in deps if d.startswith("torch")}

@@ -1,4 +1,4 @@
-"""The hand-written stubs say nothing that the real packages do not have."""
+"""Handwritten stubs declare only names and parameters of the real packages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def module_name(stub: Path) -> str:
 
 
 def definitions(body: list[ast.stmt], prefix: str = "") -> list[tuple[str, Definition]]:
-    """Functions, classes and methods of a stub with their dotted names.
+    """Return functions, classes, and methods of a stub with their dotted names.
 
-    A private class is the stub's own shorthand for a base that the package does not export.
+    A private class replaces a base class that the package does not export.
     """
     found: list[tuple[str, Definition]] = []
     for node in body:
@@ -51,7 +51,7 @@ def resolve(module: object, dotted: str) -> object:
 def imported(stub: Path) -> object:
     name = module_name(stub)
     if name.startswith("pycuda"):
-        loaded()  # PyCUDA loads the driver; nothing asks it for a GPU here
+        loaded()  # PyCUDA loads the driver; this test does not need a GPU
         with lazily_bound():
             return importlib.import_module(name)
     return importlib.import_module(name)

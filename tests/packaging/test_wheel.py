@@ -1,4 +1,4 @@
-"""What a wheel and a source distribution carry, and that they work alone, without node."""
+"""Contents of the wheel and the source distribution, which install without node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 def built(
     clone: Path, tmp_path_factory: pytest.TempPathFactory, run_without_node: Callable[..., str]
 ) -> tuple[Path, Path]:
-    """The source distribution, and the wheel built *from it*."""
+    """The source distribution and the wheel that is built from it."""
     out = tmp_path_factory.mktemp("dist")
     run_without_node(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, cwd=clone)
     (sdist,) = out.glob("*.tar.gz")
@@ -25,14 +25,14 @@ def built(
 
 
 def package_files(clone: Path) -> set[str]:
-    """Every file of the package that must be inside, as a path below `tilewright/`."""
-    folders = [clone / level for level in ("ir", "schedules", "codegen", "workbench")]
+    """Return the files that a distribution must contain, as paths below `tilewright/`."""
+    folders = [clone / level for level in ("target", "ir", "schedules", "codegen", "workbench")]
     files = [f for folder in folders for f in folder.rglob("*") if f.is_file()]
     files += [*clone.glob("*.py"), clone / "py.typed"]
     return {str(f.relative_to(clone)) for f in files if "__pycache__" not in f.parts}
 
 
-def test_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path], clone: Path) -> None:
+def test_wheel_contains_exactly_the_package(built: tuple[Path, Path], clone: Path) -> None:
     with zipfile.ZipFile(built[1]) as archive:
         names = [n for n in archive.namelist() if not n.endswith("/")]
     outside = [n for n in names if not n.startswith(("tilewright/", "tilewright-"))]
@@ -42,9 +42,7 @@ def test_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path], clon
     assert {"workbench/static/widget.js", "workbench/static/widget.css"} <= inside
 
 
-def test_sdist_holds_the_tests_and_the_browser_sources(
-    built: tuple[Path, Path], clone: Path
-) -> None:
+def test_sdist_contains_tests_and_browser_sources(built: tuple[Path, Path], clone: Path) -> None:
     with tarfile.open(built[0]) as archive:
         names = {n.partition("/")[2] for n in archive.getnames()}
     assert package_files(clone) <= names

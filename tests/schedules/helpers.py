@@ -1,4 +1,4 @@
-"""Small programs, and what every test of a primitive asks."""
+"""Small programs, and checks shared by the tests of primitives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, StepError
-from tilewright.schedules.follow import followed
+from tilewright.schedules.apply import apply, check
+from tilewright.schedules.forwarding import followed
 
 if TYPE_CHECKING:
     from tilewright.ir.module import Module
@@ -76,7 +77,7 @@ def schedule(text: str) -> Schedule:
 
 
 def rejected(sch: Schedule, step: Primitive, requirement: int, message: str = "") -> Problem:
-    """Check that a step is refused for a requirement, and that every fix is legal and mends it."""
+    """Check that a step violates a requirement, and that every fix is legal and removes that."""
     problems = [p for p in sch.check(step) if p.requirement == requirement]
     assert problems, sch.check(step)
     problem = problems[0]
@@ -90,15 +91,17 @@ def rejected(sch: Schedule, step: Primitive, requirement: int, message: str = ""
         raise AssertionError(f"{step.title()} was applied")
     for fix in problem.fixes:
         assert sch.check(fix) == (), f"fix {fix.title()} is not legal"
-        after = sch.state.apply(fix).state
+        after = apply(sch.state, fix).state
         if type(fix) is type(step):
             continue
-        left = after.check(followed(step, after))
-        assert all(p.requirement != requirement for p in left), f"{fix.title()} mends nothing"
+        left = check(after, followed(step, after))
+        assert all(p.requirement != requirement for p in left), (
+            f"{fix.title()} does not remove the problem"
+        )
     return problem
 
 
 def accepted(sch: Schedule, *steps: Primitive) -> None:
-    """Check that steps are legal, one by one at the head, without applying them."""
+    """Check that each step is legal at the head, without applying it."""
     for step in steps:
         assert sch.check(step) == (), step.title()

@@ -1,7 +1,7 @@
-"""Random steps for random programs: what the property tests of primitives draw from.
+"""Random steps for random programs, drawn by the property tests of primitives.
 
-A new primitive needs no entry: without one, its own ``suggest`` is drawn from. `MAKERS` holds
-wider choices of parameters for those whose suggestions are too tame.
+A new primitive does not need an entry: its own ``suggest`` is used. `MAKERS` contains wider choices
+of parameters for primitives whose suggestions are too few.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary, Buffer, For, Index
 from tilewright.ir.symbolic import minimum, var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
-from tilewright.schedules.primitive import STEPS, Primitive, primitives
+from tilewright.schedules.apply import Primitive, apply, check
+from tilewright.schedules.registry import STEPS, primitives
 
 from tests.strategies import outputs
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from tilewright.ir.loop.nodes import PrimFunc
     from tilewright.ir.symbolic import Var
-    from tilewright.schedules import Ref
+    from tilewright.schedules import Handle
 
 FUNCTION = "random"
 """The name of the functions that `prim_funcs` and `chains` draw."""
@@ -37,16 +38,16 @@ Maker = "Callable[[random.Random, State], Primitive | None]"
 
 
 def loop_level() -> list[type[Primitive]]:
-    """The primitives whose steps change one loop-level function, and that fit any.
+    """Return the primitives that change one loop-level function and may apply to any.
 
-    Random programs hold no tile of an instruction: `test_tensorized_properties` draws some.
+    Random programs do not contain tiles of instructions; `test_tensorized_properties` draws those.
     """
     found = (cls for cls in primitives() if cls.family in LOOP_FAMILIES)
     return [cls for cls in found if cls.verb() != "tensorize"]
 
 
 def name(state: State) -> str:
-    """The only loop-level function of a state."""
+    """Return the name of the only loop-level function of a state."""
     return state.module.prims[0].name
 
 
@@ -62,11 +63,8 @@ def temporaries(state: State) -> list[BufferRef]:
     return [BufferRef(name(state), b.uid, b.name) for b in state.module.prims[0].buffers]
 
 
-def selections(state: State) -> list[Ref]:
+def selections(state: State) -> list[Handle]:
     return [*loops(state), *blocks(state), *temporaries(state)]
-
-
-# ---------------------------------------------------------------- parameters
 
 
 def _split(rng: random.Random, state: State) -> Primitive | None:
@@ -109,8 +107,8 @@ def _reorder(rng: random.Random, state: State) -> Primitive | None:
 
 def _pair(verb: str) -> Maker:
     def make(rng: random.Random, state: State) -> Primitive | None:
-        found, places = blocks(state), loops(state)
-        return _step(verb, rng.choice(found), rng.choice(places)) if found and places else None
+        found, anchors = blocks(state), loops(state)
+        return _step(verb, rng.choice(found), rng.choice(anchors)) if found and anchors else None
 
     return make
 
@@ -146,8 +144,8 @@ def _decompose(rng: random.Random, state: State) -> Primitive | None:
 def _annotate(rng: random.Random, state: State) -> Primitive | None:
     key = rng.choice(["prefetch", "note", "weight"])
     value = rng.choice([1, 2.5, "text", True])
-    places = [*loops(state), *blocks(state)]
-    return _step("annotate", rng.choice(places), key, value) if places else None
+    nodes = [*loops(state), *blocks(state)]
+    return _step("annotate", rng.choice(nodes), key, value) if nodes else None
 
 
 def _transform_layout(rng: random.Random, state: State) -> Primitive | None:
@@ -237,7 +235,7 @@ def random_step(rng: random.Random, state: State, cls: type[Primitive]) -> Primi
 
 
 def _any_handles(rng: random.Random, state: State, cls: type[Primitive]) -> Primitive | None:
-    """Fill the parameters with any handles of their types, where all of them are handles."""
+    """Draw a step with any handles of the right types; None if it has other parameters."""
     kinds = [get_args(p.type) or (p.type,) for p in cls.parameters()]
     if not all(set(kind) <= {LoopRef, BlockRef, BufferRef} for kind in kinds):
         return None
@@ -251,7 +249,7 @@ def legal_step(
     """Draw steps of a primitive until one is legal."""
     for _ in range(tries):
         step = random_step(rng, state, cls)
-        if step is not None and not state.check(step):
+        if step is not None and not check(state, step):
             return step
     return None
 
@@ -262,16 +260,13 @@ def random_state(rng: random.Random, state: State, steps: int) -> State:
     for _ in range(steps):
         step = legal_step(rng, state, rng.choice(known), tries=2)
         if step is not None:
-            state = state.apply(step).state
+            state = apply(state, step).state
     return state
-
-
-# ---------------------------------------------------------------- programs
 
 
 @st.composite
 def chains(draw: st.DrawFn) -> PrimFunc:
-    """Draw producers and consumers in a row: the programs that moving and inlining are about."""
+    """Draw a chain of producers and consumers, for steps that move and inline blocks."""
     n = draw(st.sampled_from([var("n", lower=1), 6]))
     b = Builder(FUNCTION)
     last = b.param("a", (n, 4), i32)
@@ -311,10 +306,7 @@ def _link(b: Builder, kind: str, out: Buffer, last: Buffer, other: Buffer, *, tu
             b.reduce(out, (3,), lambda i, j, r: Binary("mul", at(i, j), Index(r, i32)))
 
 
-# ---------------------------------------------------------------- the oracle
-
-
 def same_results(before: PrimFunc, after: PrimFunc, env: Mapping[Var, int]) -> bool:
-    """Whether two functions write the same, bit for bit, on exactly representable data."""
+    """Return whether two functions have equal results, bit for bit, on exact data."""
     old, new = outputs(before, run_prim, env), outputs(after, run_prim, env)
     return all(np.array_equal(a, b) for a, b in zip(old, new, strict=True))

@@ -1,4 +1,4 @@
-"""Steps that must be accepted: a check that grows too strict fails here; and how fast steps are."""
+"""Steps that must be legal, so that no check becomes too strict, and the latency of steps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tilewright.schedules import Primitive, Schedule, from_python
+from tilewright.schedules.apply import apply, check
 from tilewright.schedules.primitives.tensorize.blockize import Blockize
 from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
 from tilewright.schedules.primitives.tensorize.tensorize import Tensorize
@@ -160,17 +161,17 @@ def test_accepted(name):
 
 
 def test_steps_are_quick():
-    """Half of all steps take at most a millisecond of the processor, five of a hundred over ten."""
+    """The median CPU time of a step is at most 1 ms, the 95th percentile at most 10 ms."""
     times: list[float] = []
     for seed in range(40):
         rng = random.Random(seed)
         state = schedule(MATMUL).state
         for _ in range(10):
             step = random_step(rng, state, rng.choice(loop_level()))
-            if step is None or state.check(step):
+            if step is None or check(state, step):
                 continue
             start = time.thread_time()
-            state = state.apply(step).state
+            state = apply(state, step).state
             times.append((time.thread_time() - start) * 1e3)
     assert len(times) > 100
     assert statistics.median(times) <= 1
@@ -178,7 +179,7 @@ def test_steps_are_quick():
 
 
 def test_tensorizing_is_quick():
-    """Check and rewrite together: five of a hundred take over ten milliseconds."""
+    """The 95th percentile of check and rewrite together is at most 10 ms."""
     times: list[float] = []
     for _ in range(40):
         naive = FMA_AVX512.naive()

@@ -1,4 +1,4 @@
-"""Every graph-level step keeps the result of random graphs, bit for bit."""
+"""Every graph-level step preserves the results of random graphs, bit for bit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from tilewright.ir.module import Constant, Module
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.schedules import State
-from tilewright.schedules.primitive import STEPS, Primitive, primitives
-from tilewright.schedules.refs import BindingRef, BlockRef, FunctionRef
+from tilewright.schedules.apply import Primitive, apply, check
+from tilewright.schedules.handles import BindingRef, BlockRef, FunctionRef
+from tilewright.schedules.registry import STEPS, primitives
 
 MAIN = FunctionRef("main")
 WANTED = 50
-FAMILIES = ("graph", "memory", "specialise")
+FAMILIES = ("graph", "memory", "specialize")
 STEPS_ON_GRAPHS = [c.verb() for c in primitives() if c.family in FAMILIES]
 SHAPES = ((1, 1), (2, 3), (3, 1))
 
@@ -74,7 +75,7 @@ class RandomGraph:
 
 
 def random_step(rng: random.Random, state: State, verb: str) -> Primitive | None:
-    """Fill a step in at random; it need not be legal."""
+    """Return a step with random parameters, which may be illegal."""
     cls = STEPS[verb]
     kernels = [f.name for f in state.module.prims]
     graph = state.module.functions.get("main")
@@ -87,7 +88,7 @@ def random_step(rng: random.Random, state: State, verb: str) -> Primitive | None
             return None
         call = rng.choice(calls)
         return cls(FunctionRef(call.right.function), (BindingRef("main", call.value.uid),))
-    if verb in ("assume", "collapse_dims", "specialise", "hoist_block"):
+    if verb in ("assume", "collapse_dims", "specialize", "hoist_block"):
         return on_kernel(rng, state, verb, kernels)
     return cls(MAIN)
 
@@ -101,7 +102,7 @@ def on_kernel(rng: random.Random, state: State, verb: str, kernels: list[str]) -
     if verb == "assume":
         bound = rng.choice([64, 65])
         return STEPS[verb](FunctionRef(kernel), rng.choice(["b", "s", "b_s"]), 1, None, bound)
-    if verb == "specialise":
+    if verb == "specialize":
         low = rng.choice([None, 1, 2])
         return STEPS[verb](FunctionRef(kernel), rng.choice(["b", "s", "b_s"]), low, 2)
     blocks = [s for s in walk(state.module.prim(kernel).body) if isinstance(s, Block)]
@@ -112,23 +113,23 @@ PATH = ("fold_constants", "dead_code", "legalize", "lift_transforms", "fuse_ops"
 
 
 def prepared(rng: random.Random, state: State, verb: str) -> State:
-    """Walk some way along the default order, up to where the step under test makes sense."""
+    """Apply a random prefix of the default steps, up to the stage that the step requires."""
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
     for step in before:
         if step == "legalize" or rng.random() < 0.6:
-            state = state.apply(STEPS[step](MAIN)).state
+            state = apply(state, STEPS[step](MAIN)).state
     if verb == "hoist_block":
         return with_cached_inputs(state)
     if verb == "fuse_tir" and rng.random() < 0.9:
-        state = state.apply(STEPS["fuse_ops"](MAIN)).state
+        state = apply(state, STEPS["fuse_ops"](MAIN)).state
     if verb == "plan_memory" and any(f.name.startswith("fused") for f in state.module.graphs):
-        state = state.apply(STEPS["fuse_tir"](MAIN)).state
+        state = apply(state, STEPS["fuse_tir"](MAIN)).state
     return state
 
 
 def with_cached_inputs(state: State) -> State:
-    """Give kernels copies of their first input, which can be hoisted."""
-    from tilewright.schedules.refs import BufferRef
+    """Return the state with a copy of the first input of each kernel, which can be hoisted."""
+    from tilewright.schedules.handles import BufferRef
 
     for kernel in state.module.prims:
         buffer = kernel.buffer_params[0]
@@ -136,8 +137,8 @@ def with_cached_inputs(state: State) -> State:
             step = STEPS["cache_read"](
                 BlockRef(kernel.name, block.uid), BufferRef(kernel.name, buffer.uid), "global"
             )
-            if not state.check(step):
-                state = state.apply(step).state
+            if not check(state, step):
+                state = apply(state, step).state
                 break
     return state
 
@@ -164,9 +165,9 @@ def test_results_stay_the_same(verb: str, fuzz_factor: int) -> None:
         start = State.start(RandomGraph(rng).module)
         state = prepared(rng, start, verb)
         step = random_step(rng, state, verb)
-        if step is None or state.check(step):
+        if step is None or check(state, step):
             continue
-        after = state.apply(step).state.module
+        after = apply(state, step).state.module
         accepted[verb] += 1
         assert equal(outputs(start.module), outputs(after)), f"{step.title()}\n{to_text(after)}"
     assert accepted[verb] >= WANTED * fuzz_factor
@@ -176,7 +177,7 @@ def test_text_of_every_stage_round_trips() -> None:
     rng = random.Random(5)
     state = State.start(RandomGraph(rng).module)
     stages: list[Callable[[State], State]] = [
-        lambda s, verb=verb: s.apply(STEPS[verb](MAIN)).state for verb in (*PATH, "plan_memory")
+        lambda s, verb=verb: apply(s, STEPS[verb](MAIN)).state for verb in (*PATH, "plan_memory")
     ]
     for stage in stages:
         state = stage(state)

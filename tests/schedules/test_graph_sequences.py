@@ -1,4 +1,4 @@
-"""Graph-level steps in any order: programs stay well-formed and keep their results, bit for bit."""
+"""Graph-level steps in any order preserve well-formedness and results, bit for bit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from tilewright.ir.script import to_text
 from tilewright.ir.verify import violations
 from tilewright.schedules import State
+from tilewright.schedules.apply import apply, check
 
 from tests.schedules.test_graph_properties import (
     STEPS_ON_GRAPHS,
@@ -19,21 +20,21 @@ from tests.schedules.test_graph_properties import (
 )
 
 SEEDS = 200
-MIXED = (*STEPS_ON_GRAPHS, "specialise", "clone_function", "legalize")
-"""What is drawn from; steps that let others meet calls of an unusual form come up more often."""
+MIXED = (*STEPS_ON_GRAPHS, "specialize", "clone_function", "legalize")
+"""The drawn steps; those that create unusual forms of calls are drawn more often."""
 
 
 def drawn(rng: random.Random, state: State) -> tuple[State, State | None, str]:
-    """Draw a step: the state before it, the state after it if it is legal, and what it was."""
+    """Return the state before a random step, the state after it if it is legal, and its title."""
     verb = rng.choice(MIXED)
     if verb == "plan_memory" and rng.random() < 0.7:
         return state, None, ""
     if verb == "hoist_block" and rng.random() < 0.8:
         state = with_cached_inputs(state)
     step = random_step(rng, state, verb)
-    if step is None or state.check(step):
+    if step is None or check(state, step):
         return state, None, ""
-    return state, state.apply(step).state, step.title()
+    return state, apply(state, step).state, step.title()
 
 
 def test_any_order_of_steps(fuzz_factor: int) -> None:
@@ -42,14 +43,14 @@ def test_any_order_of_steps(fuzz_factor: int) -> None:
         rng = random.Random(seed)
         state = State.start(RandomGraph(rng).module)
         expected = outputs(state.module)
-        story: list[str] = []
+        history: list[str] = []
         for _ in range(rng.randint(3, 9)):
             state, after, title = drawn(rng, state)
             if after is None:
                 continue
-            story.append(title)
+            history.append(title)
             accepted[title.partition("(")[0]] += 1
-            assert not violations(after.module), (story, to_text(after.module))
-            assert equal(expected, outputs(after.module)), (story, to_text(after.module))
+            assert not violations(after.module), (history, to_text(after.module))
+            assert equal(expected, outputs(after.module)), (history, to_text(after.module))
             state = after
     assert set(accepted) == set(STEPS_ON_GRAPHS)

@@ -1,4 +1,4 @@
-"""The committed reference of primitives is what the registry says, and says all of it."""
+"""The committed reference of primitives equals the one generated from the registry."""
 
 import re
 import subprocess
@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-from tilewright.schedules.primitive import primitives
 from tilewright.schedules.reference import reference
+from tilewright.schedules.registry import primitives
 
 PAGE = reference()
 
 
 def entry(verb: str) -> str:
-    """The part of the page that is about one primitive."""
+    """Return the section of the page about one primitive."""
     return re.split(r"^##", PAGE.split(f"\n### {verb}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def test_the_committed_page_is_what_the_registry_says(root):
+def test_committed_page_is_current(root):
     page = (root / "docs" / "primitives.md").read_text(encoding="utf-8")
     assert page == PAGE, "run python -m tilewright.schedules.reference > docs/primitives.md"
 

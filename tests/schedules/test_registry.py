@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tilewright.schedules import STEPS
-from tilewright.schedules.primitive import primitives
-from tilewright.schedules.stub import PLACE, main, stub
+from tilewright.schedules.registry import primitives
+from tilewright.schedules.stub import PATH, main, stub
 
 ALL = sorted(STEPS.values(), key=lambda s: s.verb())
 
 
-def test_the_stub_is_what_the_registry_says():
-    assert PLACE.read_text() == stub(), "run python -m tilewright.schedules.stub"
+def test_committed_stub_is_current():
+    assert PATH.read_text() == stub(), "run python -m tilewright.schedules.stub"
     assert main(["--check"]) == 0
 
 
@@ -32,12 +32,12 @@ def test_requirements_are_numbered_without_gaps(cls):
 
 
 SHORT = {"map_step": "TransformLayout", "step": "LoopPartition"}
-"""Functions in tests that make a step, with the step."""
+"""Functions in tests that create a step, with the step."""
 
 
 @cache
 def rejections(folder: Path) -> frozenset[tuple[str, int]]:
-    """Find all ``rejected(schedule, Step(...), number, ...)`` in the tests: steps and numbers."""
+    """Return the steps and numbers of all ``rejected(schedule, Step(...), number, ...)``."""
     found: set[tuple[str, int]] = set()
     for path in folder.glob("*/test_*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""Contractions in many forms reach an instruction's tile, and keep their results."""
+"""Contractions in many forms can be tensorized, with equal results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import violations
 from tilewright.schedules import LoopRef, State, from_json, from_python, replay, to_json, to_python
-from tilewright.schedules.follow import followed
+from tilewright.schedules.apply import apply, check
+from tilewright.schedules.forwarding import followed
 from tilewright.schedules.primitives.loops.reorder import Reorder
 from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.primitives.tensorize.tensorize import Tensorize
@@ -22,7 +23,7 @@ from tests.schedules.random_steps import blocks, legal_step, loop_level, name, s
 from tests.strategies import symbols_of
 
 WANTED = 50
-"""Tensorized programs; a check that refuses everything is no oracle."""
+"""Required tensorized programs, because a check that rejects everything proves nothing."""
 
 PROGRAM = """
 M, N, K = symbols("M N K", lower=1)
@@ -81,7 +82,7 @@ def forms(draw: st.DrawFn) -> Form:
 
 
 def tiled(state: State, form: Form, rng: random.Random) -> tuple[State, LoopRef]:
-    """Cut the loops into tiles of the instruction, the loops of a tile in any order."""
+    """Split the loops into tiles of the instruction, with the loops of a tile in any order."""
     function = name(state)
     loops = {x.var.name: LoopRef(function, u) for u, x in state.tree(function).loops.items()}
     inner: list[LoopRef] = []
@@ -90,26 +91,26 @@ def tiled(state: State, form: Form, rng: random.Random) -> tuple[State, LoopRef]
         if size is None:
             outer.append(loops[label])
             continue
-        applied = state.apply(Split(loops[label], (None, size)))
+        applied = apply(state, Split(loops[label], (None, size)))
         state = applied.state
         outer.append(applied.results[0])
         inner.append(applied.results[1])
     rng.shuffle(inner)
     rng.shuffle(outer)
-    state = state.apply(Reorder((*outer, *inner))).state
+    state = apply(state, Reorder((*outer, *inner))).state
     return state, inner[0]
 
 
 def by_fixes(state: State, step: Tensorize, limit: int = 6) -> State | None:
-    """Apply the first step that is offered until the instruction fits."""
+    """Apply the first suggested fix until the step is legal."""
     for _ in range(limit):
-        problems = state.check(step)
+        problems = check(state, step)
         if not problems:
-            return state.apply(step).state
+            return apply(state, step).state
         fix = next((f for p in problems for f in p.fixes if not isinstance(f, Tensorize)), None)
         if fix is None:
             return None
-        state = state.apply(fix).state
+        state = apply(state, fix).state
         step = followed(step, state)
     return None
 
@@ -147,14 +148,14 @@ INTRINSICS = ("avx2.dot.u8i8.6x16", "avx2.fma.f32.6x16")
 
 
 def disturbed(state: State, rng: random.Random) -> State:
-    """Apply some legal steps around the tensorized block, which stays what it is."""
+    """Apply some legal steps around the tensorized block, which must not change."""
     tensorized = next(b for b in blocks(state) if state.block(b).annotations)
     body = state.block(tensorized).body
     for _ in range(3):
         cls = rng.choice([c for c in loop_level() if c.verb() != "unannotate"])
         step = legal_step(rng, state, cls, tries=2)
         if step is not None:
-            state = state.apply(step).state
+            state = apply(state, step).state
     after = state.block(tensorized)
     assert dict(after.annotations)["intrinsic"]
     assert shape_of(after.body) == shape_of(body)
@@ -162,5 +163,5 @@ def disturbed(state: State, rng: random.Random) -> State:
 
 
 def shape_of(body: Stmt) -> str:
-    """The loops that an instruction does, by kind and extent."""
+    """Return the kinds and extents of the loops that an instruction implements."""
     return "; ".join(f"{s.kind} {s.extent}" for s in walk(body) if isinstance(s, For))

@@ -1,9 +1,11 @@
 """Traces: recording, text in both forms, replay elsewhere, editing in the middle."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from tilewright.ir.script import to_text
 from tilewright.schedules import (
     ResultOf,
     Schedule,
@@ -20,9 +22,9 @@ from tilewright.schedules import (
     to_json,
     to_python,
 )
+from tilewright.schedules.handles import LoopRef
 from tilewright.schedules.primitives.loops.split import Split
-from tilewright.schedules.queries import NotFoundError
-from tilewright.schedules.refs import LoopRef
+from tilewright.schedules.suggest_names import NotFoundError
 
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
 
@@ -71,7 +73,7 @@ def test_python_round_trip_replays_to_the_same_program():
     assert to_python(other.trace) == to_python(sch.trace)
 
 
-def test_on_another_shape_decisions_that_differ_are_told():
+def test_on_another_shape_different_decisions_are_reported():
     sch = tiled()
     other = schedule(MATMUL.replace("24", "20"))
     outcome = other.replay(sch.trace)
@@ -88,13 +90,13 @@ def test_on_another_module_the_step_is_named():
     outcome = schedule(CHAIN).replay(sch.trace)
     assert outcome.done == 0
     assert isinstance(outcome.error, NotFoundError)
-    told = f"Replay(0 of {len(sch.trace)} steps applied; then get_block: no block 'mm'"
-    assert repr(outcome).startswith(told)
+    expected = f"Replay(0 of {len(sch.trace)} steps applied; then get_block: no block 'mm'"
+    assert repr(outcome).startswith(expected)
     with pytest.raises(TraceMismatchError, match=r"step 0 \(get_block\).*no block 'mm'"):
         outcome.completed()
 
 
-def test_editing_in_the_middle_replays_what_follows():
+def test_editing_in_the_middle_replays_the_rest():
     sch = tiled()
     edited = sch.trace.changed(2, factors=(None, 6))
     outcome = replay(State.start(schedule(MATMUL).module), edited)
@@ -124,7 +126,7 @@ def test_a_dropped_step_leaves_its_users_dangling():
     assert "was dropped" in outcome.error.message
 
 
-def test_an_inserted_step_shifts_what_follows():
+def test_an_inserted_step_shifts_later_steps():
     sch = tiled()
     note = TraceStep("annotate", (("target", ResultOf(1, 2)), ("key", "note"), ("value", 1)))
     outcome = schedule(MATMUL).replay(sch.trace.inserted(2, note))
@@ -157,15 +159,15 @@ def test_an_unknown_step_is_opaque_until_replayed():
     ("text", "message"),
     [
         ("", "empty"),
-        ("[]", "no JSON object"),
-        ('{"trace": "other"}', "no header"),
-        ('{"trace": "tilewright", "schema": 99}', "no header"),
-        ('{"trace": "tilewright", "schema": 1}\n{', "line 2 is no JSON"),
-        ('{"trace": "tilewright", "schema": 1}\n{"op": 3}', 'no "op"'),
+        ("[]", "not a JSON object"),
+        ('{"trace": "other"}', "not the header"),
+        ('{"trace": "tilewright", "schema": 99}', "not the header"),
+        ('{"trace": "tilewright", "schema": 1}\n{', "line 2 is not valid JSON"),
+        ('{"trace": "tilewright", "schema": 1}\n{"op": 3}', '"op" must be a string'),
         ('{"trace": "tilewright", "schema": 1}\n{"op": "x", "args": {}, "names": 3}', '"names"'),
         (
             '{"trace": "tilewright", "schema": 1}\n{"op": "x", "args": {"a": {"b": 1}}}',
-            "no argument",
+            "not a valid argument",
         ),
         (
             '{"trace": "tilewright", "schema": 1}\n{"op": "x", "args": {"a": {"ref": [0, 0]}}}',
@@ -181,12 +183,12 @@ def test_malformed_json(text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = ", "line 1 cannot be read"),
-        ("a = sch.get_block('mm')\nimport os", "line 2: import os is no step"),
-        ("a = get_block('mm')", "no call of a schedule's method"),
-        ("a = sch.get_block(open('x'))", "neither a value nor"),
-        ("a = sch.get_block('x', None, 3)", "more values than"),
-        ("sch.unroll(loop=i)", "neither a value nor the result"),
+        ("x = ", "line 1 is not valid Python"),
+        ("a = sch.get_block('mm')\nimport os", "line 2: import os is not a step"),
+        ("a = get_block('mm')", "not a call of a schedule's method"),
+        ("a = sch.get_block(open('x'))", "neither a literal nor"),
+        ("a = sch.get_block('x', None, 3)", "passes 3 arguments to get_block, which has 2"),
+        ("sch.unroll(loop=i)", "neither a literal nor the result"),
     ],
 )
 def test_malformed_python_is_located_and_never_run(text, message):
@@ -196,11 +198,11 @@ def test_malformed_python_is_located_and_never_run(text, message):
 
 def test_wrong_arguments_are_named():
     step = TraceStep("split", (("loop", 3), ("factors", (None, 2))))
-    assert "cannot be 3" in str(schedule(MATMUL).replay(Trace((step,))).error)
+    assert "invalid value 3" in str(schedule(MATMUL).replay(Trace((step,))).error)
     step = TraceStep("split", (("loops", 3),))
     assert "no parameter 'loops'" in str(schedule(MATMUL).replay(Trace((step,))).error)
     step = TraceStep("get_block", ())
-    assert "lacks its parameter 'name'" in str(schedule(MATMUL).replay(Trace((step,))).error)
+    assert "lacks parameter 'name'" in str(schedule(MATMUL).replay(Trace((step,))).error)
 
 
 def test_a_click_is_recorded_as_queries():
@@ -223,3 +225,16 @@ def test_symbolic_factors_are_written_as_text():
     assert '{"expr": "ceildiv(M, 4)"}' in to_json(sch.trace)
     other = schedule(FLOAT_MATMUL)
     assert other.replay(from_json(to_json(sch.trace))).error is None
+
+
+def test_a_trace_with_former_step_names_replays_to_the_same_program():
+    # Written by version 0.1.0 before `specialise` was renamed to `specialize`.
+    folder = Path(__file__).with_name("traces")
+    text = (folder / "former_names.json.txt").read_text()
+    assert '"op": "specialise"' in text
+    trace = from_json(text)
+    sch = schedule((folder / "former_names_before.txt").read_text())
+    sch.replay(trace).completed()
+    assert to_text(sch.module) + "\n" == (folder / "former_names_after.txt").read_text()
+    assert "specialise" not in to_json(sch.trace)
+    assert "specialize" in {step.op for step in from_python("sch.specialise('f', 'n')").steps}

@@ -1,4 +1,4 @@
-"""``Schedule.verify`` finds programs that compute something else, and says at which sizes."""
+"""``Schedule.verify`` finds programs with different results, and reports the sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.ir.loop.nodes import Block, Stmt
 from tilewright.ir.loop.visit import transform
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
-from tilewright.schedules.refs import FunctionRef
+from tilewright.schedules.handles import FunctionRef
 from tilewright.schedules.verify import VerificationError, verify
 
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
@@ -43,9 +43,9 @@ def main(x: Tensor[(n, 4), f32]):
 
 MUTANTS = {
     "a last row left out": (MATMUL, "for i in range(M)", "for i in range(M - 1)"),
-    "an initialisation forgotten": (MATMUL, "with init(): C[vi, vj] = 0", "with init(): pass"),
+    "an initialization forgotten": (MATMUL, "with init(): C[vi, vj] = 0", "with init(): pass"),
     "a wrong start": (MATMUL, "C[vi, vj] = 0", "C[vi, vj] = 1"),
-    "neighbours swapped": (CHAIN, "t[vj] * x[vj]", "t[vj] * x[n - 1 - vj]"),
+    "neighbors swapped": (CHAIN, "t[vj] * x[vj]", "t[vj] * x[n - 1 - vj]"),
     "operands swapped": (CHAIN, "u[vk] - x[vk]", "x[vk] - u[vk]"),
     "a constant slightly off": (FLOATS, "+ 1.0)", "+ 1.00001)"),
 }
@@ -99,16 +99,16 @@ def test_graphs_are_run_as_a_whole() -> None:
     assert {c.function for c in found.compared} == {"main"}
 
 
-def test_a_function_too_large_to_interpret_is_said_to_be_left_out() -> None:
+def test_a_function_too_large_to_interpret_is_reported_as_skipped() -> None:
     before = parse(MATMUL.replace("24", "4096"))
     found = verify(before, parse(MATMUL.replace("24", "4096")), limit=1e3)
     assert not found.compared
     ((name, reason),) = found.skipped
     assert name == "matmul"
-    assert "iterations at the sizes tried" in reason
+    assert "iterations exceed the limit" in reason
 
 
-def test_nothing_to_compare_is_said_so() -> None:
+def test_nothing_to_compare_is_reported() -> None:
     sch = schedule(MATMUL)
     assert str(sch.verify()) == "nothing changed"
     np.testing.assert_equal(sch.verify().compared, ())

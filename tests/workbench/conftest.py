@@ -1,4 +1,4 @@
-"""Sessions on small programs, without a browser."""
+"""Sessions with small programs, without a browser."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tilewright as tw
-from tilewright.workbench.runs import Bench
+from tilewright.workbench.bench import Bench
+from tilewright.workbench.protocol import VERSION
 from tilewright.workbench.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tilewright.workbench.protocol import Candidate, Update
+    from tilewright.workbench.protocol import Suggestion, Update
 
 MATMUL = """
 n = symbols("n", lower=1)
@@ -44,7 +45,7 @@ def twice(x: Buffer[(n, 8), f32], y: Out[(n, 8), f32]):
 
 @graph_func
 def main(x: Tensor[(n, 8), f32]):
-    fact(n % 2 == 0, "rows come in pairs", by="entry_check")
+    fact(n % 2 == 0, "an even number of rows", by="entry_check")
     hint("n", 6)
     a: Tensor[(n, 8), f32] = call_tir(twice, x)
     b: Tensor[(n, 8), f32] = call_tir(twice, a)
@@ -56,10 +57,10 @@ ONE_THREAD = tw.Target("cpu", threads=1)
 
 @dataclass
 class Client:
-    """Talks to a session as a page would, and keeps all it is told."""
+    """A client that sends requests like a page and stores all updates."""
 
     session: Session
-    heard: list[tuple[Update, list[bytes]]] = field(default_factory=list)
+    received: list[tuple[Update, list[bytes]]] = field(default_factory=list)
     number: int = 0
 
     def send(self, type_: str, **fields: object) -> Update:
@@ -67,7 +68,7 @@ class Client:
         return self.session.handle({"type": type_, "id": self.number, **fields})
 
     def hello(self) -> Update:
-        return self.send("hello", version=1)
+        return self.send("hello", version=VERSION)
 
     def select(self, kind: str, uid: int, function: str = "matmul") -> Update:
         return self.send("select", kind=kind, function=function, uid=uid)
@@ -77,12 +78,12 @@ class Client:
         uid = next(uid for uid, loop in loops.items() if loop.var.name == name)
         return self.select("loop", uid, function)
 
-    def candidate(self, step: str, label: str = "") -> Candidate:
-        found = self.session.shown.menu.candidates
-        return next(c for c in found if c.step == step and label in c.label)
+    def suggestion(self, step: str, label: str = "") -> Suggestion:
+        suggestions = self.session.shown.menu.suggestions
+        return next(s for s in suggestions if s.step == step and label in s.label)
 
     def apply(self, step: str, label: str = "", **values: str) -> Update:
-        key = self.candidate(step, label).key
+        key = self.suggestion(step, label).key
         return self.send("apply", key=key, values=values, head=self.session.schedule.head.id)
 
     def text(self, function: str = "matmul") -> str:
@@ -90,20 +91,20 @@ class Client:
 
     def latest(self, function: str) -> str:
         panes = [
-            p for update, _ in self.heard for p in update.panes or () if p.function == function
+            p for update, _ in self.received for p in update.panes or () if p.function == function
         ]
         return panes[-1].text
 
 
 @pytest.fixture(scope="session")
 def connect() -> Callable[..., Client]:
-    """Open a session on a program, with a page connected."""
+    """Open a session on a program and connect a client."""
 
     def open_(program: str | tw.Schedule, target: tw.Target = ONE_THREAD) -> Client:
         schedule = tw.Schedule(tw.parse(program)) if isinstance(program, str) else program
         session = Session(schedule, Bench(target))
         client = Client(session)
-        session.publish = lambda update, buffers: client.heard.append((update, buffers))
+        session.publish = lambda update, buffers: client.received.append((update, buffers))
         client.hello()
         return client
 

@@ -1,4 +1,4 @@
-"""Real sessions, recorded as they happen: what a page is told, and what it may ask."""
+"""Recordings of real sessions: the requests of a page and the updates it receives."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilewright.workbench.wire import update_to_plain
+from tilewright.workbench.serialization import update_to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tilewright.workbench.protocol import Candidate, Update
+    from tilewright.workbench.protocol import Suggestion, Update
 
     from tests.workbench.conftest import Client
 
 
 @dataclass
 class Recording:
-    """One session: the requests in the order of their sending, and the updates as they came."""
+    """The requests and updates of one session, in order."""
 
     name: str
     client: Client
@@ -34,43 +34,43 @@ class Recording:
     def head(self) -> str:
         return self.client.session.schedule.head.id
 
-    def candidates(self) -> list[Candidate]:
-        return self.client.session.shown.menu.candidates
+    def suggestions(self) -> list[Suggestion]:
+        return self.client.session.shown.menu.suggestions
 
     def apply(self, step: str, label: str = "", **values: str) -> None:
-        key = self.client.candidate(step, label).key
+        key = self.client.suggestion(step, label).key
         self.send("apply", key=key, values=values, head=self.head)
 
-    def mend(self, step: str) -> None:
-        """Apply the first fix of a blocked step."""
-        fixes = (f for i in self.client.candidate(step).issues for f in i.fixes)
+    def apply_fix(self, step: str) -> None:
+        """Apply the first fix of an illegal step."""
+        fixes = (f for p in self.client.suggestion(step).problems for f in p.fixes)
         self.send("apply", key=next(fixes).key, values={}, head=self.head)
 
-    def travel(self, how: str, to: str = "") -> None:
-        self.send("travel", how=how, to=to, head=self.head)
+    def navigate(self, action: str, node: str = "") -> None:
+        self.send("navigate", action=action, node=node, head=self.head)
 
     def select(self, kind: str, name: str, function: str) -> None:
         uid = next(uid for uid, other in self._parts(kind, function) if other == name)
         self.send("select", kind=kind, function=function, uid=uid)
 
     def select_everything(self, function: str) -> None:
-        """Select the function, and every loop, block and buffer of it."""
+        """Select the function and each of its loops, blocks and buffers."""
         self.send("select", kind="function", function=function, uid=0)
         for kind in ("loop", "block", "buffer"):
             for uid, _ in list(self._parts(kind, function)):
                 self.send("select", kind=kind, function=function, uid=uid)
 
     def check_every_form(self) -> None:
-        """Check each step of the menu with the values that its form shows."""
-        for offered in list(self.candidates()):
-            values = {f.name: f.value for f in offered.fields}
-            self.send("check", key=offered.key, values=values)
+        """Check each suggestion with the values of its form."""
+        for suggestion in list(self.suggestions()):
+            values = {f.name: f.value for f in suggestion.fields}
+            self.send("check", key=suggestion.key, values=values)
 
-    def fill_wrongly(self, step: str, texts: Iterable[str]) -> None:
-        """Type into the first field of a step what no value is."""
-        offered = self.client.candidate(step)
+    def check_invalid_values(self, step: str, texts: Iterable[str]) -> None:
+        """Check a suggestion with invalid values of its last field."""
+        suggestion = self.client.suggestion(step)
         for text in texts:
-            self.send("check", key=offered.key, values={offered.fields[-1].name: text})
+            self.send("check", key=suggestion.key, values={suggestion.fields[-1].name: text})
 
     def run(self, type_: str, **fields: object) -> None:
         self.send(type_, **fields)
@@ -87,18 +87,18 @@ class Recording:
                 return ((uid, buffer.name) for uid, buffer in tree.buffers.items())
 
     def updates(self) -> list[dict[str, object]]:
-        """Everything that the page was told, as its widget gets it."""
+        """Return all updates in serialized form."""
         return [
             {
                 "update": update_to_plain(update),
                 "buffers": [base64.b64encode(buffer).decode() for buffer in buffers],
             }
-            for update, buffers in self.client.heard
+            for update, buffers in self.client.received
         ]
 
 
 def typescript(recordings: list[Recording], protocol: str) -> str:
-    """Write everything that travelled as literals of the protocol's TypeScript types."""
+    """Return all messages as literals of the protocol's TypeScript types."""
     updates = [item["update"] for recording in recordings for item in recording.updates()]
     requests = [request for recording in recordings for request in recording.requests]
     lines = [
@@ -116,5 +116,5 @@ def _constants(letter: str, type_: str, values: Iterable[object]) -> Iterator[st
 
 
 def to_json(value: object) -> str:
-    """Write as JSON that a page can parse, so without NaN and infinities."""
+    """Return JSON that a browser can parse, without NaN and infinities."""
     return json.dumps(value, allow_nan=False)

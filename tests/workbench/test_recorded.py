@@ -1,7 +1,7 @@
-"""The two sides of the protocol meet: real sessions are checked by TypeScript and drawn.
+"""Compatibility of Python and TypeScript, tested with recorded sessions.
 
-What Python says is written out as literals of the types in ``protocol.ts``; the interface draws
-the same sessions, opens every form, and what it asks is read by Python.
+The recorded updates are type-checked as literals of the types in ``protocol.ts``. The interface
+renders them and opens every form; Python decodes the requests that the interface sends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, get_args, get_type_hints
 import pytest
 
 from tilewright.workbench.protocol import Request, Update
-from tilewright.workbench.wire import decode
+from tilewright.workbench.serialization import decode
 
 from tests.workbench import scenarios
 from tests.workbench.recording import Recording, to_json, typescript
@@ -37,21 +37,21 @@ def recordings(connect: Callable[..., Client]) -> list[Recording]:
 
 
 def test_every_section_and_request_is_recorded(recordings: list[Recording]) -> None:
-    told = {key for r in recordings for item in r.updates() for key in item["update"]}
-    assert told == {*Update.__dataclass_fields__}
-    asked = {str(request["type"]) for r in recordings for request in r.requests}
-    assert asked == {get_args(get_type_hints(cls)["type"])[0] for cls in get_args(Request)}
-    marks = {
-        mark["kind"]
+    sections = {key for r in recordings for item in r.updates() for key in item["update"]}
+    assert sections == {*Update.__dataclass_fields__}
+    types = {str(request["type"]) for r in recordings for request in r.requests}
+    assert types == {get_args(get_type_hints(cls)["type"])[0] for cls in get_args(Request)}
+    mismatches = {
+        mismatch["kind"]
         for r in recordings
         for item in r.updates()
-        for candidate in item["update"].get("menu", {}).get("candidates", ())
-        for mark in candidate.get("match", {}).get("mismatches", ())
+        for suggestion in item["update"].get("menu", {}).get("suggestions", ())
+        for mismatch in suggestion.get("match", {}).get("mismatches", ())
     }
-    assert "extent" in marks
+    assert "extent" in mismatches
 
 
-def test_what_python_says_is_what_typescript_expects(
+def test_recorded_updates_conform_to_the_typescript_types(
     recordings: list[Recording], root: Path, tmp_path: Path
 ) -> None:
     extensions = root / "extensions"
@@ -63,13 +63,13 @@ def test_what_python_says_is_what_typescript_expects(
     assert done.returncode == 0, done.stdout[:4000]
 
 
-def test_typescript_refuses_what_python_must_not_say(root: Path, tmp_path: Path) -> None:
-    """The check itself is checked: a null for a part that may be left out, and a wrong word."""
+def test_type_checker_rejects_invalid_updates(root: Path, tmp_path: Path) -> None:
+    """Null for an optional section, and an unknown job state."""
     extensions = root / "extensions"
     (tmp_path / "wrong.ts").write_text(
         f'import type {{ Job, Update }} from "{extensions / "core" / "protocol"}";\n'
         'export const a: Update = {"version": 1, "reply": 0, "server_ms": 0, "open": null};\n'
-        'export const b: Job = {"key": "", "title": "", "state": "lost", "progress": 0, '
+        'export const b: Job = {"key": "", "title": "", "state": "missing", "progress": 0, '
         '"message": ""};\n'
     )
     config = {"extends": str(extensions / "tsconfig.json"), "include": [], "files": ["wrong.ts"]}
@@ -78,7 +78,7 @@ def test_typescript_refuses_what_python_must_not_say(root: Path, tmp_path: Path)
     assert done.stdout.count("error TS") == 2, done.stdout
 
 
-def test_every_form_is_drawn_and_what_it_asks_is_read(
+def test_every_form_is_rendered_and_its_requests_are_decoded(
     recordings: list[Recording], root: Path, tmp_path: Path
 ) -> None:
     for recording in recordings:
@@ -99,8 +99,8 @@ def test_every_form_is_drawn_and_what_it_asks_is_read(
 def run(
     tool: Path, *arguments: str, cwd: Path, more: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of the browser side's tools, which `make` has installed."""
-    assert tool.exists(), f"no {tool.name}: run `npm ci` in extensions/"
+    """Run a node tool that `make` installed."""
+    assert tool.exists(), f"{tool.name} is not installed: run `npm ci` in extensions/"
     node = shutil.which("node")
     assert node is not None
     return subprocess.run(

@@ -1,9 +1,8 @@
-"""A session answers every request with what changed, and nothing else."""
+"""Requests, selection, editing and updates of a session."""
 
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,8 @@ import pytest
 
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
 
-from tests.workbench.scenarios import NONSENSE
+from tests.waiting import wait_until
+from tests.workbench.scenarios import INVALID_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tests.workbench.conftest import Client
 
 
-def test_hello_is_answered_with_everything(matmul: Client) -> None:
-    update, buffers = matmul.heard[0]
+def test_answer_to_hello_contains_all_sections(matmul: Client) -> None:
+    update, buffers = matmul.received[0]
     assert update.reply == 1
     assert update.open == "matmul"
     assert update.graph is None
@@ -32,8 +32,8 @@ def test_hello_is_answered_with_everything(matmul: Client) -> None:
     assert not update.history.can_undo
 
 
-def test_spans_point_at_what_they_name(matmul: Client) -> None:
-    update, buffers = matmul.heard[0]
+def test_spans_cover_their_parts(matmul: Client) -> None:
+    update, buffers = matmul.received[0]
     (pane,) = update.panes or []
     lines = pane.text.split("\n")
     spans = np.frombuffer(buffers[0], "<i4").reshape(-1, SPAN_FIELDS)
@@ -48,7 +48,7 @@ def test_spans_point_at_what_they_name(matmul: Client) -> None:
     assert {lines[s[3]][s[4] : s[6]] for s in buffers_named} == {"A", "B", "C"}
 
 
-def test_selecting_sends_a_menu_and_no_text(matmul: Client) -> None:
+def test_selection_sends_a_menu_and_no_text(matmul: Client) -> None:
     update = matmul.select_loop("j")
     assert update.panes is None
     assert update.trace is None
@@ -56,24 +56,24 @@ def test_selecting_sends_a_menu_and_no_text(matmul: Client) -> None:
     assert update.menu.selection is not None
     assert update.menu.selection.name == "j"
     assert [r.name for r in update.menu.path] == ["matmul", "i"]
-    assert update.menu.facts["extent"] == "24"
-    legal = [c.step for c in update.menu.candidates if not c.issues]
+    assert update.menu.properties["extent"] == "24"
+    legal = [s.step for s in update.menu.suggestions if not s.problems]
     assert "split" in legal
 
 
-def test_blocked_steps_come_last(matmul: Client) -> None:
+def test_blocked_steps_are_listed_last(matmul: Client) -> None:
     menu = matmul.select_loop("k").menu
     assert menu is not None
-    blocked = [bool(c.issues) for c in menu.candidates]
+    blocked = [bool(s.problems) for s in menu.suggestions]
     assert any(blocked)
     assert blocked == sorted(blocked)
 
 
-def test_a_blocked_step_says_which_requirement_fails(matmul: Client) -> None:
+def test_blocked_step_names_the_violated_requirement(matmul: Client) -> None:
     matmul.select_loop("k")
-    blocked = matmul.candidate("parallel")
-    assert blocked.issues[0].requirement > 0
-    assert "k" in blocked.issues[0].message
+    blocked = matmul.suggestion("parallel")
+    assert blocked.problems[0].requirement > 0
+    assert "k" in blocked.problems[0].message
 
 
 def test_applying_changes_text_trace_history_and_selection(matmul: Client) -> None:
@@ -83,7 +83,7 @@ def test_applying_changes_text_trace_history_and_selection(matmul: Client) -> No
     assert "for j_1 in range(8):" in matmul.latest("matmul")
     assert update.trace is not None
     assert update.trace[-1].text.endswith("sch.split(loop=j, factors=(None, 8))")
-    assert update.trace[-1].note == "guard: none"
+    assert update.trace[-1].decisions == "guard: none"
     assert update.trace[-1].milliseconds is not None
     assert update.history is not None
     assert update.history.can_undo
@@ -94,47 +94,47 @@ def test_applying_changes_text_trace_history_and_selection(matmul: Client) -> No
     assert update.applied.functions == ["matmul"]
 
 
-def test_the_form_changes_what_is_applied(matmul: Client) -> None:
+def test_entered_values_are_applied(matmul: Client) -> None:
     matmul.select_loop("i")
     matmul.apply("split", factors="(None, 5)")
     assert "for i_1 in range(5):" in matmul.latest("matmul")
     assert "guard(" in matmul.latest("matmul")
 
 
-def test_checking_a_form_tells_the_problem_before_applying(matmul: Client) -> None:
+def test_check_reports_problems_before_applying(matmul: Client) -> None:
     matmul.select_loop("j")
-    key = matmul.candidate("split").key
+    key = matmul.suggestion("split").key
     update = matmul.send("check", key=key, values={"factors": "(2, 3)"})
     assert update.menu is not None
-    (issue,) = next(c for c in update.menu.candidates if c.key == key).issues
-    assert issue.numbers == {"product": "6", "extent": "24"}
-    (fix,) = issue.fixes
+    (problem,) = next(s for s in update.menu.suggestions if s.key == key).problems
+    assert problem.numbers == {"product": "6", "extent": "24"}
+    (fix,) = problem.fixes
     matmul.send("apply", key=fix.key, values={}, head=matmul.session.schedule.head.id)
     assert "for j_1 in range(3):" in matmul.latest("matmul")
 
 
-@pytest.mark.parametrize("text", NONSENSE)
-def test_what_is_typed_into_a_form_is_answered_beside_it(matmul: Client, text: str) -> None:
-    """No entry in Problems for each key, and never *Legal* beside what cannot be read."""
+@pytest.mark.parametrize("text", INVALID_VALUES)
+def test_invalid_value_is_a_problem_of_the_suggestion(matmul: Client, text: str) -> None:
+    """An invalid value is neither legal nor an entry of the Problems panel."""
     matmul.select_loop("j")
-    key = matmul.candidate("split").key
+    key = matmul.suggestion("split").key
     update = matmul.send("check", key=key, values={"factors": text})
-    assert update.reports is None
+    assert update.problems is None
     assert update.menu is not None
-    issues = next(c for c in update.menu.candidates if c.key == key).issues
-    assert issues
-    assert "Expr" not in issues[0].message
-    better = matmul.send("check", key=key, values={"factors": "(None, 8)"})
-    assert better.menu is not None
-    assert next(c for c in better.menu.candidates if c.key == key).issues == []
+    problems = next(s for s in update.menu.suggestions if s.key == key).problems
+    assert problems
+    assert "Expr" not in problems[0].message
+    corrected = matmul.send("check", key=key, values={"factors": "(None, 8)"})
+    assert corrected.menu is not None
+    assert next(s for s in corrected.menu.suggestions if s.key == key).problems == []
 
 
-def test_an_unreadable_form_becomes_a_report(matmul: Client) -> None:
+def test_applying_an_invalid_value_adds_a_problem(matmul: Client) -> None:
     matmul.select_loop("j")
     update = matmul.apply("split", factors="(8,")
-    assert update.reports is not None
-    assert update.reports[0].title == "Wrong parameter"
-    assert "cannot be read" in update.reports[0].message
+    assert update.problems is not None
+    assert update.problems[0].title == "Invalid parameter"
+    assert "is not a valid value" in update.problems[0].message
     assert update.trace is None
 
 
@@ -144,35 +144,35 @@ def test_undo_redo_and_jump(matmul: Client) -> None:
     first = matmul.session.schedule.head.id
     matmul.apply("vectorize")
     vectorized = matmul.session.schedule.head.id
-    travel = {"to": "", "head": vectorized}
-    assert matmul.send("travel", how="undo", **travel).panes is None, "the text is known"
+    undone = matmul.send("navigate", action="undo", node="", head=vectorized)
+    assert undone.panes is None, "the browser has the text"
     assert matmul.session.schedule.head.id == first
-    matmul.send("travel", how="redo", to="", head=first)
+    matmul.send("navigate", action="redo", node="", head=first)
     assert matmul.session.schedule.head.id == vectorized
     start = next(n.id for n in matmul.session.schedule.history if n.parent is None)
-    update = matmul.send("travel", how="jump", to=start, head=vectorized)
+    update = matmul.send("navigate", action="jump", node=start, head=vectorized)
     assert update.trace == []
     assert update.history is not None
     assert len(update.history.nodes) == 3
 
 
-def test_a_stale_edit_names_both_heads_and_changes_nothing(matmul: Client) -> None:
+def test_stale_edit_names_both_heads_and_changes_nothing(matmul: Client) -> None:
     matmul.select_loop("j")
     stale = matmul.session.schedule.head.id
     matmul.apply("split", "(None, 8)")
     head = matmul.session.schedule.head.id
     matmul.select_loop("i")
-    key = matmul.candidate("split").key
+    key = matmul.suggestion("split").key
     update = matmul.send("apply", key=key, values={}, head=stale)
-    assert update.reports is not None
-    assert stale[:12] in update.reports[0].message
-    assert head[:12] in update.reports[0].message
+    assert update.problems is not None
+    assert stale[:12] in update.problems[0].message
+    assert head[:12] in update.problems[0].message
     assert matmul.session.schedule.head.id == head
 
 
-def test_two_threads_that_edit_one_schedule_lose_nothing(matmul: Client) -> None:
+def test_concurrent_edits_are_serialized(matmul: Client) -> None:
     matmul.select_loop("j")
-    key, head = matmul.candidate("split", "(None, 8)").key, matmul.session.schedule.head.id
+    key, head = matmul.suggestion("split", "(None, 8)").key, matmul.session.schedule.head.id
     request = {"type": "apply", "key": key, "values": {}, "head": head}
     threads = [
         threading.Thread(target=matmul.session.handle, args=({**request, "id": k},))
@@ -184,28 +184,21 @@ def test_two_threads_that_edit_one_schedule_lose_nothing(matmul: Client) -> None
         thread.join()
     assert len(matmul.session.schedule.history) == 2
     assert matmul.latest("matmul").count("for j_1") == 1
-    assert [r.title for r in matmul.session.shown.reports] in (
+    assert [r.title for r in matmul.session.shown.problems] in (
         ["Stale edit"],
-        ["Wrong parameter"],
+        ["Invalid parameter"],
     )
 
 
-def test_a_step_of_a_cell_shows_after_the_cell(matmul: Client) -> None:
+def test_step_of_a_cell_is_published(matmul: Client) -> None:
     schedule = matmul.session.schedule
     (_, j, _) = schedule.get_loops(schedule.get_block("C"))
     schedule.split(j, factors=(None, 4))
     wait_until(lambda: "for j_1 in range(4):" in matmul.latest("matmul"))
-    assert matmul.heard[-1][0].reply == 0
+    assert matmul.received[-1][0].reply == 0
 
 
-def wait_until(ready: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 5
-    while not ready() and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert ready()
-
-
-def test_two_workbenches_on_one_schedule_show_the_same(
+def test_workbenches_of_one_schedule_are_synchronized(
     matmul: Client, connect: Callable[..., Client]
 ) -> None:
     other = connect(matmul.session.schedule)
@@ -215,33 +208,34 @@ def test_two_workbenches_on_one_schedule_show_the_same(
     assert matmul.latest("matmul") == other.latest("matmul")
 
 
-def test_nothing_changed_means_nothing_is_sent(matmul: Client) -> None:
+def test_unchanged_sections_are_not_sent(matmul: Client) -> None:
     matmul.session.refresh()
-    update, buffers = matmul.heard[-1]
+    update, buffers = matmul.received[-1]
     assert buffers == []
     assert (update.panes, update.menu, update.trace, update.history) == (None, None, None, None)
 
 
-def test_a_fault_does_not_silence_the_session(matmul: Client) -> None:
-    update = matmul.send("open", function="nothing")
-    assert update.reports is not None
-    assert "no function 'nothing'" in update.reports[0].message
-    dismissed = matmul.send("dismiss", key=update.reports[0].key)
-    assert dismissed.reports == []
+def test_failed_request_is_answered_with_a_problem(matmul: Client) -> None:
+    update = matmul.send("open", function="missing")
+    assert update.problems is not None
+    assert "no function 'missing'" in update.problems[0].message
+    dismissed = matmul.send("dismiss", key=update.problems[0].key)
+    assert dismissed.problems == []
 
 
-def test_an_old_page_is_told_to_reload(matmul: Client) -> None:
-    update = matmul.send("hello", version=0)
-    assert update.reports is not None
-    assert update.reports[0].hint == "reload the page"
+@pytest.mark.parametrize("version", [0, 1])
+def test_page_of_an_older_version_must_be_reloaded(matmul: Client, version: int) -> None:
+    update = matmul.send("hello", version=version)
+    assert update.problems is not None
+    assert update.problems[0].hint == "reload the page"
 
 
-def test_where_the_selection_is_gone_its_function_is_selected(matmul: Client) -> None:
+def test_function_is_selected_if_the_selection_no_longer_exists(matmul: Client) -> None:
     matmul.select_loop("j")
     matmul.apply("split", "(None, 8)")
     matmul.select_loop("j_1")
     head = matmul.session.schedule.head.id
-    menu = matmul.send("travel", how="undo", to="", head=head).menu
+    menu = matmul.send("navigate", action="undo", node="", head=head).menu
     assert menu is not None
     assert menu.selection is not None
     assert (menu.selection.kind, menu.selection.name) == ("function", "matmul")

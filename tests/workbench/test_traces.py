@@ -1,4 +1,4 @@
-"""Traces leave a session and come back, on the same program."""
+"""Saving and loading of traces in a session."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def saved(client: Client, format_: str) -> str:
     return document.text
 
 
-def test_a_saved_trace_is_one_step_a_line(matmul: Client) -> None:
+def test_saved_trace_has_one_step_per_line(matmul: Client) -> None:
     split_and_vectorize(matmul)
     lines = [json.loads(line) for line in saved(matmul, "json").splitlines()]
     assert lines[0]["trace"] == "tilewright"
     assert [line["op"] for line in lines[1:]] == ["get_block", "get_loops", "split", "vectorize"]
 
 
-def test_saving_twice_answers_twice(matmul: Client) -> None:
+def test_trace_can_be_saved_twice(matmul: Client) -> None:
     assert saved(matmul, "json") == saved(matmul, "json")
 
 
-def test_python_text_runs(matmul: Client) -> None:
+def test_python_text_is_executable(matmul: Client) -> None:
     split_and_vectorize(matmul)
     text = saved(matmul, "python")
     expected = matmul.latest("matmul")
@@ -43,18 +43,18 @@ def test_python_text_runs(matmul: Client) -> None:
     assert str(schedule).strip() == expected.strip()
 
 
-def test_a_trace_is_loaded_on_the_start(matmul: Client) -> None:
+def test_trace_is_replayed_on_the_initial_state(matmul: Client) -> None:
     split_and_vectorize(matmul)
     text, expected = saved(matmul, "json"), matmul.latest("matmul")
     head = matmul.session.schedule.head.id
-    matmul.send("travel", how="undo", to="", head=head)
+    matmul.send("navigate", action="undo", node="", head=head)
     update = matmul.send("load", text=text)
     assert str(matmul.session.schedule).strip() == expected.strip()
     assert update.applied is not None
-    assert update.applied.message == "trace replayed: 4 of 4 steps"
+    assert update.applied.message == "Trace replayed: 4 of 4 steps"
 
 
-def test_a_trace_that_stops_keeps_the_rest_as_pending(matmul: Client) -> None:
+def test_steps_after_a_failed_step_stay_pending(matmul: Client) -> None:
     split_and_vectorize(matmul)
     lines = saved(matmul, "json").splitlines()
     lines.insert(3, json.dumps({"op": "transmogrify", "args": {"depth": 3}}))
@@ -67,23 +67,23 @@ def test_a_trace_that_stops_keeps_the_rest_as_pending(matmul: Client) -> None:
         "pending",
         "pending",
     ]
-    assert update.reports is not None
-    assert "transmogrify" in update.reports[0].message
+    assert update.problems is not None
+    assert "transmogrify" in update.problems[0].message
 
 
 def shifted(lines: list[str], at: int) -> list[str]:
     """Renumber the references of the steps after an inserted one."""
-    out = []
+    result = []
     for number, line in enumerate(lines):
         data = json.loads(line)
         for name, value in data.get("args", {}).items():
             if number > at and isinstance(value, dict) and value["ref"][0] >= at - 1:
                 data["args"][name] = {"ref": [value["ref"][0] + 1, value["ref"][1]]}
-        out.append(json.dumps(data))
-    return out
+        result.append(json.dumps(data))
+    return result
 
 
-def test_a_file_that_is_no_trace_is_a_named_error(matmul: Client) -> None:
+def test_invalid_trace_file_is_a_named_error(matmul: Client) -> None:
     update = matmul.send("load", text="hello")
-    assert update.reports is not None
-    assert update.reports[0].title == "Trace error"
+    assert update.problems is not None
+    assert update.problems[0].title == "Trace error"

@@ -1,4 +1,4 @@
-"""The command line: ``tilewright lab | compile | run | replay | show | bench | cache | doctor``."""
+"""The command line: ``tilewright compile``, ``run``, ``export``, ``bench`` and others."""
 
 from .main import main
 

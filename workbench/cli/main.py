@@ -1,4 +1,4 @@
-"""From arguments to a verb, and from errors to exit codes."""
+"""Entry point of the command line: argument parsing, output and exit codes."""
 
 from __future__ import annotations
 
@@ -8,61 +8,62 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ...ir.errors import Json, TilewrightError
-from . import execute, look, service, ship
-from .verb import Output, Verb
+from ...errors import Json, TilewrightError
+from . import environment, export, inspect, run
+from .command import Command, Output
 
-VERBS: tuple[Verb, ...] = (
-    service.LAB,
-    execute.COMPILE,
-    execute.RUN,
-    ship.EXPORT,
-    look.REPLAY,
-    look.SHOW,
-    execute.BENCH,
-    service.CACHE,
-    service.DOCTOR,
+COMMANDS: tuple[Command, ...] = (
+    environment.LAB,
+    run.COMPILE,
+    run.RUN,
+    export.EXPORT,
+    inspect.REPLAY,
+    inspect.SHOW,
+    run.BENCH,
+    environment.CACHE,
+    environment.DOCTOR,
 )
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every verb with its arguments."""
+    """Return the parser of all commands."""
     top = argparse.ArgumentParser(
         prog="tilewright",
-        description="See, edit, compile and time tensor programs.",
+        description="Inspect, transform, compile, and measure tensor programs.",
         allow_abbrev=False,
     )
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        sub = verbs.add_parser(verb.name, help=verb.help, description=verb.help)
-        verb.arguments(sub)
-        sub.add_argument("--json", action="store_true", help="print the same facts as JSON")
-        sub.set_defaults(run=verb.run)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        description = command.help[0].upper() + command.help[1:] + "."
+        sub = commands.add_parser(command.name, help=command.help, description=description)
+        command.arguments(sub)
+        sub.add_argument("--json", action="store_true", help="print the output as JSON")
+        sub.set_defaults(run=command.run)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb.
+    """Run a command.
 
     Returns
     -------
     int
-        0 where it worked, 1 where it did not; argparse itself ends with 2 for a wrong command.
+        The exit code: 0 for success, 1 for failure. Invalid arguments exit with 2.
     """
     options = parser().parse_args(arguments)
     try:
         output: Output = options.run(options)
     except TilewrightError as error:
         return _fail(error, as_json=options.json)
-    return _told(_json(output.data) if options.json else output.text, output.code)
+    return _print(_json(output.data) if options.json else output.text, output.code)
 
 
-def _told(text: str, code: int) -> int:
-    """Print; a reader that has seen enough, such as ``head``, is no fault."""
+def _print(text: str, code: int) -> int:
+    """Print the output; a closed pipe, as of ``head``, is not an error."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # Python flushes once more when it ends: to nowhere.
+        # Python flushes standard output again at exit, which would raise the same error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 

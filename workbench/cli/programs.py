@@ -1,4 +1,4 @@
-"""Programs from files: models, or text."""
+"""Loading of programs and traces from files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ...ir.module import Function, Module
 from ...ir.script import parse
-from ...ir.target import Target
 from ...schedules import Schedule, Trace, from_json
-from .verb import CommandError
+from ...target.target import Target
+from .command import CommandError
 
 
 def load_program(name: str) -> Module:
@@ -19,7 +19,7 @@ def load_program(name: str) -> Module:
     Raises
     ------
     CommandError
-        If there is no such file.
+        If the file does not exist.
     """
     if name == "-":
         return parse(sys.stdin.read())
@@ -47,16 +47,16 @@ def load_trace(name: str) -> Trace:
     Raises
     ------
     CommandError
-        If there is no such file.
+        If the file does not exist.
     """
     path = Path(name)
     if not path.is_file():
-        raise CommandError(f"no trace {name!r}", where=str(Path.cwd()))
+        raise CommandError(f"no trace file {name!r}", where=str(Path.cwd()))
     return from_json(path.read_text(encoding="utf-8"))
 
 
 def load_schedule(options: argparse.Namespace, target: Target | None = None) -> Schedule:
-    """A schedule of the program, with the trace applied if one is given.
+    """Return a schedule of the program, with the trace applied if there is one.
 
     Raises
     ------
@@ -70,18 +70,20 @@ def load_schedule(options: argparse.Namespace, target: Target | None = None) -> 
 
 
 def chosen_function(module: Module, name: str | None) -> Function:
-    """The function that was asked for: by name, else ``main``, else the only one.
+    """Return the function with a name, else ``main``, else the only one.
 
     Raises
     ------
     CommandError
-        If there is none, or several to choose from.
+        If the function does not exist, or if several functions match.
     """
     functions = module.functions
     wanted = name or ("main" if "main" in functions else None)
     if wanted is None and len(functions) == 1:
         wanted = next(iter(functions))
     if wanted is None or wanted not in functions:
-        said = f"no function {wanted!r}" if wanted else "several functions to choose from"
-        raise CommandError(said, hint=f"--function: one of {', '.join(functions)}")
+        message = f"no function {wanted!r}" if wanted else "the program has several functions"
+        raise CommandError(
+            message, hint=f"select a function with --function: {', '.join(functions)}"
+        )
     return functions[wanted]

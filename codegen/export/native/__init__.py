@@ -1,1 +1,1 @@
-"""What lies beside an exported model, or is compiled into it: headers, C, and loaders."""
+"""C sources, headers and loaders of exported models."""

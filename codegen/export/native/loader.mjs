@@ -1,17 +1,19 @@
-// Run an exported model in JavaScript: node, browsers, and what else has WebAssembly with SIMD.
+// JavaScript loader of an exported model, for Node.js, browsers, and other engines that support
+// WebAssembly with SIMD.
 //
 //   import { load } from "./@NAME@.mjs";
-//   const model = await load();                      // node: the files beside this one
-//   const model = await load({ wasm, weights });     // anywhere: bytes that you fetched
-//   const model = await load({ trust: true });       // without the sha256 of the weights
+//   const model = await load();                      // Node.js: reads the files of this directory
+//   const model = await load({ wasm, weights });     // elsewhere: the contents of the two files
+//   const model = await load({ trust: true });       // does not verify the sha256 of the weights
 //   const { data, shape } = model.main({ data: new Float32Array(6), shape: [2, 3] });
 //
 // Arguments are { data, shape } with a typed array of the parameter's dtype, or integers. Several
-// results come as an array. Parameters that a function writes are written in place.
+// results are returned as an array. Written parameters are updated in place.
 
 const NAME = "@NAME@";
 const ABI = 1;
 const FUNCTIONS = @FUNCTIONS@;
+const MESSAGES = @MESSAGES@;
 const TENSOR = 56;
 const ERROR = 512;
 const TRUST_WEIGHTS = 1;
@@ -23,7 +25,7 @@ const ARRAYS = {
 };
 const CODES = { i: 0, u: 1, f: 2, b: 6 };
 
-/** The files are not those that were exported, or a call was refused; `code` says why. */
+/** An invalid file or call. `code` is the error code of the module, or 0. */
 export class ModelError extends Error {
   constructor(message, code = 0) {
     super(message);
@@ -32,8 +34,26 @@ export class ModelError extends Error {
   }
 }
 
-/** Open the model. `wasm` and `weights` are bytes; without them, node reads the files. The sha256
- * of the weights is compared unless you `trust` them. */
+function text(name, fields) {
+  return MESSAGES[name][1].replace(/\{(\w+)\}/g, (_, field) => String(fields[field]));
+}
+
+/** Return the error of a message at a location. */
+function failure(name, where, fields) {
+  const message = text(name, fields);
+  return new ModelError(where ? `${where}: ${message}` : message, MESSAGES[name][0]);
+}
+
+function inFunction(facts) {
+  return text("in_function", { function: facts.name });
+}
+
+function inParameter(facts, { name, annotation }) {
+  return text("in_parameter", { function: facts.name, parameter: name, annotation });
+}
+
+/** Open the model. `wasm` and `weights` are bytes; by default Node.js reads the files. The sha256
+ * of the weights is verified unless `trust` is set. */
 export async function load({ wasm, weights, trust = false } = {}) {
   if (wasm === undefined || weights === undefined) {
     const { readFile } = await import("node:fs/promises");
@@ -41,31 +61,73 @@ export async function load({ wasm, weights, trust = false } = {}) {
     weights ??= await readFile(new URL(`./${NAME}.safetensors`, import.meta.url));
   }
   const { instance } = await WebAssembly.instantiate(wasm, {}).catch((error) => {
-    throw new ModelError(`the module cannot be run: ${error.message}`);
+    throw new ModelError(`cannot instantiate the module: ${error.message}`);
   });
   return new Model(instance.exports, new Uint8Array(weights), trust ? TRUST_WEIGHTS : 0);
 }
 
-function integer(param, given) {
-  const value = typeof given === "bigint" ? given : Number.isSafeInteger(given) ? BigInt(given) : null;
-  if (value === null || value !== BigInt.asIntN(64, value)) {
-    throw new ModelError(`parameter '${param.name}': expected an integer of 64 bits`, 1);
+function typeName(value) {
+  return value?.constructor?.name ?? String(value);
+}
+
+function integer(where, argument) {
+  if (typeof argument !== "bigint" && !Number.isSafeInteger(argument)) {
+    throw failure("argument_type", where, {
+      kind: "a safe integer or a BigInt",
+      actual_type: typeof argument === "number" ? argument : typeName(argument),
+      reason: "",
+    });
   }
+  const value = BigInt(argument);
+  if (value !== BigInt.asIntN(64, value)) throw failure("integer_range", where, { actual: value });
   return value;
 }
 
-/** What is written shares no memory with another argument; here each has a copy, which hides it. */
-function refuseAliases(params, given) {
-  const views = given.map((argument) => argument?.data).map((d) => (ArrayBuffer.isView(d) ? d : null));
-  params.forEach((param, k) => {
+/** Reject written arguments that share memory with others: the module sees copies, which do not. */
+function checkAliases(facts, locations, values) {
+  const data = values.map((argument) => argument?.data);
+  const views = data.map((d) => (ArrayBuffer.isView(d) ? d : null));
+  facts.params.forEach((param, k) => {
     if (param.access === "in" || views[k] === null) return;
     const end = views[k].byteOffset + views[k].byteLength;
     views.forEach((other, j) => {
       if (j === k || other === null || other.buffer !== views[k].buffer) return;
-      if (other.byteOffset >= end || views[k].byteOffset >= other.byteOffset + other.byteLength) return;
-      throw new ModelError(`parameter '${param.name}' is written and shares memory with '${params[j].name}'`, 8);
+      const otherEnd = other.byteOffset + other.byteLength;
+      if (other.byteOffset >= end || views[k].byteOffset >= otherEnd) return;
+      throw failure("alias", locations[k], {
+        parameter: param.name,
+        access: param.access,
+        other: facts.params[j].name,
+        other_access: facts.params[j].access,
+      });
     });
   });
+}
+
+/** Check that an argument is an array of the right type and of the size of its shape. */
+function checkArray(where, param, argument) {
+  const kind = ARRAYS[param.dtype];
+  const { data, shape } = argument ?? {};
+  if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) {
+    throw failure("argument_type", where, {
+      kind: `{ data: ${kind.name}, shape: [...] }`,
+      actual_type: typeName(argument),
+      reason: "",
+    });
+  }
+  if (!(data instanceof kind)) {
+    const actual = Object.keys(ARRAYS).find((name) => data instanceof ARRAYS[name]);
+    throw failure("dtype", where, { dtype: param.dtype, actual_dtype: actual ?? typeName(data) });
+  }
+  shape.forEach((actual, dim) => {
+    if (!Number.isSafeInteger(actual)) throw failure("invalid_dimension", where, { dim, actual });
+    if (actual < 0) throw failure("negative_dimension", where, { dim, actual });
+  });
+  const expected = shape.reduce((a, b) => a * b, 1);
+  if (expected !== data.length) {
+    const dims = shape.length === 1 ? `(${shape},)` : `(${shape.join(", ")})`;
+    throw failure("data_length", where, { shape: dims, expected, actual: data.length });
+  }
 }
 
 class Model {
@@ -75,24 +137,28 @@ class Model {
 
   constructor(native, weights, flags) {
     this.#native = native;
-    if (this.#call("abi_version") !== ABI) throw new ModelError("the module is of another version");
+    const version = this.#call("abi_version");
+    if (version !== ABI) throw failure("library_version", "", { actual: version, expected: ABI });
     this.#weights = this.#alloc(Math.max(weights.byteLength, 1));
     new Uint8Array(native.memory.buffer, this.#weights, weights.byteLength).set(weights);
-    const place = this.#alloc(8);
+    const output = this.#alloc(8);
     try {
       const bytes = weights.byteLength;
-      this.#checked((error) => this.#call("start", this.#weights, bytes, flags, place, error));
-      this.#model = new DataView(native.memory.buffer).getUint32(place, true);
+      this.#checked((error) => this.#call("start", this.#weights, bytes, flags, output, error));
+      this.#model = new DataView(native.memory.buffer).getUint32(output, true);
     } catch (error) {
       this.#call("free", this.#weights);
       throw error;
     } finally {
-      this.#call("free", place);
+      this.#call("free", output);
     }
-    for (const facts of FUNCTIONS) this[facts.name] = (...given) => this.#run(facts, given);
+    for (const facts of FUNCTIONS) {
+      const locations = facts.params.map((param) => inParameter(facts, param));
+      this[facts.name] = (...values) => this.#run(facts, locations, values);
+    }
   }
 
-  /** Free the model's memory. */
+  /** Free the memory of the model. */
   close() {
     this.#call("close", this.#model);
     this.#call("free", this.#weights);
@@ -104,9 +170,9 @@ class Model {
   }
 
   #alloc(bytes) {
-    const place = this.#call("alloc", bytes) >>> 0;
-    if (place === 0) throw new ModelError(`no memory for ${bytes} bytes`, 12);
-    return place;
+    const address = this.#call("alloc", bytes) >>> 0;
+    if (address === 0) throw failure("allocation", "", { bytes });
+    return address;
   }
 
   #checked(run) {
@@ -122,58 +188,53 @@ class Model {
     }
   }
 
-  #run(facts, given) {
-    if (this.#model === 0) throw new ModelError("the model is closed", 14);
-    if (given.length !== facts.params.length) {
-      const names = facts.params.map((p) => `${p.name}: ${p.annotation}`).join(", ");
-      throw new ModelError(`${facts.name}(${names}): got ${given.length} arguments`);
+  #run(facts, locations, values) {
+    if (this.#model === 0) throw failure("closed", "", {});
+    if (values.length !== facts.params.length) {
+      const params = facts.params.map((p) => `${p.name}: ${p.annotation}`).join(", ");
+      throw failure("argument_count", inFunction(facts), {
+        expected: facts.params.length,
+        actual: values.length,
+        signature: `${facts.name}(${params})`,
+      });
     }
-    const made = facts.results.filter((r) => r.param < 0);
-    refuseAliases(facts.params, given);
-    const places = [];
+    const created = facts.results.filter((r) => r.param < 0);
+    checkAliases(facts, locations, values);
+    const copies = [];
     try {
       const words = [];
       facts.params.forEach((param, k) => {
-        if (param.form === "integer") words.push(integer(param, given[k]));
-        else places.push(this.#describe(param, given[k], words));
+        if (param.form === "integer") words.push(integer(locations[k], values[k]));
+        else copies.push(this.#copyIn(locations[k], param, values[k], words));
       });
-      const results = this.#alloc(8 * Math.max(made.length, 1));
-      places.push({ memory: [results] });
-      const slots = made.map((_, k) => results + 8 * k);
+      const results = this.#alloc(8 * Math.max(created.length, 1));
+      copies.push({ memory: [results] });
+      const slots = created.map((_, k) => results + 8 * k);
       const call = this.#native[facts.symbol];
       this.#checked((error) => call(this.#model, ...words, ...slots, error));
-      for (const { written, data } of places) {
+      for (const { written, data } of copies) {
         if (written === undefined) continue;
         data.set(new data.constructor(this.#native.memory.buffer, written, data.length));
       }
-      const fresh = made.map((result, k) => this.#take(result, slots[k]));
-      const all = facts.results.map((r) => (r.param < 0 ? fresh.shift() : given[r.param]));
+      const arrays = created.map((result, k) => this.#copyOut(result, slots[k]));
+      const all = facts.results.map((r) => (r.param < 0 ? arrays.shift() : values[r.param]));
       return all.length === 1 ? all[0] : all;
     } finally {
-      for (const { memory } of places) for (const place of memory) this.#call("free", place);
+      for (const { memory } of copies) for (const address of memory) this.#call("free", address);
     }
   }
 
-  #describe(param, argument, words) {
+  #copyIn(where, param, argument, words) {
+    checkArray(where, param, argument);
     const kind = ARRAYS[param.dtype];
-    const { data, shape } = argument ?? {};
-    if (!(data instanceof kind) || !Array.isArray(shape)) {
-      throw new ModelError(`parameter '${param.name}': expected { data: ${kind.name}, shape }`, 1);
-    }
-    if (!shape.every((d) => Number.isSafeInteger(d) && d >= 0)) {
-      throw new ModelError(`parameter '${param.name}': shape [${shape}] is not of sizes`, 14);
-    }
-    const count = shape.reduce((a, b) => a * b, 1);
-    if (count !== data.length) {
-      throw new ModelError(`parameter '${param.name}': shape [${shape}] has ${count} elements, data ${data.length}`, 3);
-    }
-    const held = this.#alloc(Math.max(data.byteLength, 1));
+    const { data, shape } = argument;
+    const copy = this.#alloc(Math.max(data.byteLength, 1));
     const tensor = this.#alloc(TENSOR + 8 * shape.length);
     const buffer = this.#native.memory.buffer;
-    new kind(buffer, held, data.length).set(data);
+    new kind(buffer, copy, data.length).set(data);
     const view = new DataView(buffer, tensor);
     const bits = 8 * kind.BYTES_PER_ELEMENT;
-    view.setBigUint64(0, BigInt(held), true);
+    view.setBigUint64(0, BigInt(copy), true);
     view.setInt32(8, 1, true);
     view.setInt32(12, 0, true);
     view.setInt32(16, shape.length, true);
@@ -185,13 +246,13 @@ class Model {
     view.setBigUint64(40, 0n, true);
     shape.forEach((d, k) => view.setBigInt64(TENSOR + 8 * k, BigInt(d), true));
     words.push(tensor);
-    return { memory: [held, tensor], written: param.access === "in" ? undefined : held, data };
+    return { memory: [copy, tensor], written: param.access === "in" ? undefined : copy, data };
   }
 
-  #take(result, slot) {
+  #copyOut(result, slot) {
     const buffer = this.#native.memory.buffer;
-    const place = new DataView(buffer).getUint32(slot, true);
-    const view = new DataView(buffer, place + 32);
+    const block = new DataView(buffer).getUint32(slot, true);
+    const view = new DataView(buffer, block + 32);
     const shapeAt = view.getUint32(24, true);
     const shape = [];
     for (let k = 0; k < view.getInt32(16, true); k++) {
@@ -200,7 +261,7 @@ class Model {
     const kind = ARRAYS[result.dtype];
     const count = shape.reduce((a, b) => a * b, 1);
     const data = new kind(buffer, view.getUint32(0, true), count).slice();
-    this.#call("release", place);
+    this.#call("release", block);
     return { data, shape };
   }
 }

@@ -1,9 +1,9 @@
-"""Run an exported model from Python, without Tilewright: needs NumPy and this directory alone.
+"""Python loader of an exported model, which requires NumPy and the files of this directory only.
 
-    python @NAME@.py            check the files, and list the functions
-    from @NAME@ import load     load() gives the model; model.main(x) calls it
+    python @NAME@.py            check the files and list the functions
+    from @NAME@ import load     load() returns the model; model.main(x) calls a function
 
-Copy the directory as a whole: every file is checked against the manifest's sha256.
+Copy the directory as a whole: the manifest contains the sha256 of every file.
 """
 
 from __future__ import annotations
@@ -28,14 +28,25 @@ ABI = 1
 TRUST_WEIGHTS = 1
 LARGEST_MANIFEST = 64 << 20
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+_MESSAGES: dict = {}  # @MESSAGES@
 
 
 class ModelError(Exception):
-    """The files are not those that were exported, or a call was refused; ``code`` says why."""
+    """An invalid file or call; ``code`` is the error code of the library, or 0."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
+
+
+def _text(name: str, **fields) -> str:
+    return _MESSAGES[name][1].format(**fields)
+
+
+def _error(name: str, where: str = "", **fields) -> ModelError:
+    """Return the error of a message; ``where`` is its location."""
+    message = _text(name, **fields)
+    return ModelError(f"{where}: {message}" if where else message, _MESSAGES[name][0])
 
 
 class _Tensor(ctypes.Structure):
@@ -76,8 +87,6 @@ class _Runtime(ctypes.Structure):
     ]  # fmt: skip
 
 
-# ---------------------------------------------------------------- threads
-
 _POOL: dict[str, int] = {}  # @POOL@
 _SYSTEM = {
     "CREATE": "pthread_create", "LOCK": "pthread_mutex_lock", "TRY_LOCK": "pthread_mutex_trylock",
@@ -93,10 +102,11 @@ _LINGER = 2.0
 
 
 class _Pool:
-    """Threads that the library starts when a loop needs them, and that sleep else.
+    """A thread pool that the library runs; its threads start on demand and sleep when idle.
 
-    The words are the library's to work on; here they get the system's functions, a new start in a
-    forked child, which has none of its parent's threads, and an end before the process's.
+    The library owns the words of the pool. This class stores the addresses of system functions in
+    them, resets them in forked children, which have no threads of their parent, and joins the
+    threads before the process exits.
     """
 
     def __init__(self, close, threads: int) -> None:
@@ -106,16 +116,16 @@ class _Pool:
         self._close = close
         for word, name in _SYSTEM.items():
             self._put(word, ctypes.cast(getattr(self._process, name), ctypes.c_void_p).value)
-        here = getattr(self._process, "sched_getcpu", None)  # Linux alone has it
-        self._put("HERE", ctypes.cast(here, ctypes.c_void_p).value if here else 0)
+        get_cpu = getattr(self._process, "sched_getcpu", None)  # Linux only
+        self._put("GET_CPU", ctypes.cast(get_cpu, ctypes.c_void_p).value if get_cpu else 0)
         self._put("BLOCK", int(signal.SIG_BLOCK))
         self._put("CLOCK", time.CLOCK_MONOTONIC)
         self._put("LIMIT", threads)
         kept = {getattr(signal, name) for name in _FAULTS if hasattr(signal, name)}
         for number in signal.valid_signals() - kept:
-            place = self.address + _POOL["SIGNALS"] + (number - 1) // 8
-            ctypes.c_uint8.from_address(place).value |= 1 << (number - 1) % 8
-        self.renew()
+            byte = self.address + _POOL["SIGNALS"] + (number - 1) // 8
+            ctypes.c_uint8.from_address(byte).value |= 1 << (number - 1) % 8
+        self.reset()
         _pools.add(self)
 
     def _put(self, word: str, value: int) -> None:
@@ -124,22 +134,24 @@ class _Pool:
     def _get(self, word: str) -> int:
         return ctypes.c_int64.from_address(self.address + _POOL[word]).value
 
-    def renew(self) -> None:
-        for word in ("WORK", "BUSY", "SLEEPERS", "GONE", "SIZE"):
+    def reset(self) -> None:
+        """Forget all threads."""
+        for word in ("WORK", "BUSY", "SLEEPERS", "EXITED", "SIZE"):
             self._put(word, 0)
         self._put("MOST", _POOL["WORKERS"])
-        for name, places in _LOCKS.items():
-            for place in places:
-                where = self.address + _POOL[place]
-                ctypes.memset(where, 0, 128)
-                getattr(self._process, name)(ctypes.c_void_p(where), None)
+        for name, words in _LOCKS.items():
+            for word in words:
+                lock = self.address + _POOL[word]
+                ctypes.memset(lock, 0, 128)
+                getattr(self._process, name)(ctypes.c_void_p(lock), None)
 
     def close(self) -> None:
+        """Stop and join the threads."""
         if self._get("CLOSING"):
             return
         self._close(ctypes.c_void_p(self.address))
         end = time.monotonic() + _LINGER
-        while self._get("GONE") < self._get("SIZE"):
+        while self._get("EXITED") < self._get("SIZE"):
             if time.monotonic() > end:
                 return
             time.sleep(0.0005)
@@ -150,7 +162,7 @@ class _Pool:
 
 
 _pools: set[_Pool] = set()
-"""Those whose memory threads may look at."""
+"""The pools whose memory threads may access."""
 
 
 def _close_pools() -> None:
@@ -158,98 +170,102 @@ def _close_pools() -> None:
         pool.close()
 
 
-def _renew_pools() -> None:
+def _reset_pools() -> None:
     for pool in tuple(_pools):
-        pool.renew()
+        pool.reset()
 
 
 atexit.register(_close_pools)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_pools)
+    os.register_at_fork(after_in_child=_reset_pools)
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _chosen(threads: int | None, manifest: dict) -> int:
-    """How many threads: as asked, else one a core, as many as the library was made for."""
-    most = manifest.get("threads", 1)
-    if not isinstance(most, int) or most < 1:
-        raise ModelError(f"'threads' of the manifest is {most!r}")
+def _thread_count(threads: int | None, manifest: dict) -> int:
+    """Return the requested number of threads; by default one per core, up to the maximum."""
+    maximum = manifest.get("threads", 1)
+    if not isinstance(maximum, int) or maximum < 1:
+        raise ModelError(f"'threads' of the manifest must be a positive integer, got {maximum!r}")
     if threads is None:
-        return min(_cores(), most) if os.name == "posix" else 1
-    if not isinstance(threads, int) or not 1 <= threads <= most:
-        raise ModelError(f"{threads!r} threads: the library was made for 1 to {most}", 19)
+        return min(_cores(), maximum) if os.name == "posix" else 1
+    if not isinstance(threads, int) or not 1 <= threads <= maximum:
+        raise _error("threads", expected=maximum, actual=repr(threads))
     return threads
 
 
 def _runtime() -> tuple[_Runtime, list[object]]:
-    """Memory of the C library; everything runs on the caller's thread."""
+    """Return a runtime that uses the C library's allocator and the calling thread only."""
     process = ctypes.CDLL(None)
     process.aligned_alloc.restype = ctypes.c_void_p
     process.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
     process.free.argtypes = [ctypes.c_void_p]
 
-    def give(_context: int, size: int, alignment: int) -> int | None:
+    def allocate(_context: int, size: int, alignment: int) -> int | None:
         return process.aligned_alloc(alignment, (size + alignment - 1) // alignment * alignment)
 
-    def take(_context: int, memory: int) -> None:
+    def release(_context: int, memory: int) -> None:
         process.free(memory)
 
-    held: list[object] = [_ALLOC(give), _FREE(take)]
-    alloc, free = (ctypes.cast(f, ctypes.c_void_p).value for f in held)
-    return _Runtime(ABI, None, alloc, free, None, 1), held
-
-
-# ---------------------------------------------------------------- checking files
+    callbacks: list[object] = [_ALLOC(allocate), _FREE(release)]
+    alloc, free = (ctypes.cast(f, ctypes.c_void_p).value for f in callbacks)
+    return _Runtime(ABI, None, alloc, free, None, 1), callbacks
 
 
 def read_manifest(folder: Path) -> dict:
-    """Read the manifest, and check that it is one of this loader's kind.
+    """Read and validate the manifest.
 
-    Raises ModelError if it is missing, malformed, of another schema, or names other places.
+    Raises ModelError if it is missing, malformed, of another schema, or names files outside of the
+    directory.
     """
     path = folder / f"{NAME}.json"
     try:
         if path.stat().st_size > LARGEST_MANIFEST:
-            raise ModelError(f"{path}: the manifest has {path.stat().st_size} bytes")
+            raise ModelError(
+                f"{path}: the manifest has {path.stat().st_size} bytes, the maximum is "
+                f"{LARGEST_MANIFEST}"
+            )
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: no readable manifest: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise ModelError(f"{path}: the manifest is not of schema {SCHEMA}")
+        raise ModelError(f"{path}: cannot read the manifest: {error}") from None
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema != SCHEMA:
+        raise ModelError(f"{path}: expected a manifest of schema {SCHEMA}, got {schema!r}")
     shapes = {"files": dict, "functions": list, "library": str, "weights": str, "arch": str}
     for key, kind in shapes.items():
         if not isinstance(manifest.get(key), kind):
-            raise ModelError(f"{path}: {key!r} of the manifest is no {kind.__name__}")
+            actual = type(manifest.get(key)).__name__
+            raise ModelError(f"{path}: expected {key!r} of type {kind.__name__}, got {actual}")
     for name in (*manifest["files"], manifest["library"], manifest["weights"]):
         if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
-            raise ModelError(f"{path}: {name!r} is no file of this directory")
+            raise ModelError(f"{path}: {name!r} is not the name of a file in this directory")
     return manifest
 
 
 def check_files(folder: Path, manifest: dict) -> None:
-    """Compare every file with the size and the sha256 that the manifest states.
+    """Compare the size and the sha256 of every file with the manifest.
 
-    Raises ModelError at the first that is missing, a link, or differs.
+    Raises ModelError for the first file that is missing, is a symbolic link, or differs.
     """
     for name in (manifest["library"], manifest["weights"]):
         if name not in manifest["files"]:
-            raise ModelError(f"{name}: the manifest states no sha256")
+            raise ModelError(f"{name}: the manifest does not list this file")
     for name, facts in manifest["files"].items():
         path = folder / name
         if path.is_symlink() or not path.is_file():
-            raise ModelError(f"{path}: missing, or no plain file")
-        if not isinstance(facts, dict) or path.stat().st_size != facts.get("bytes"):
-            raise ModelError(f"{path}: {path.stat().st_size} bytes, the manifest says otherwise")
-        if name != manifest["weights"]:  # those are checked in the memory that they are used in
+            raise ModelError(f"{path}: the file is missing or not a regular file")
+        expected = facts.get("bytes") if isinstance(facts, dict) else None
+        if not isinstance(facts, dict) or path.stat().st_size != expected:
+            raise ModelError(f"{path}: expected {expected} bytes, got {path.stat().st_size} bytes")
+        if name != manifest["weights"]:  # read_weights checks the copy that the model uses
             with path.open("rb") as file:
                 _check_digest(path, hashlib.file_digest(file, "sha256"), facts)
 
 
 def read_weights(folder: Path, manifest: dict) -> np.ndarray:
-    """Read the weights to a multiple of 64 bytes, and compare their sha256 with the manifest's.
+    """Read the weights into memory aligned to 64 bytes, and compare their sha256 with the manifest.
 
     Raises ModelError if it differs.
     """
@@ -265,26 +281,25 @@ def read_weights(folder: Path, manifest: dict) -> np.ndarray:
 
 def _check_digest(path: Path, digest, facts: dict) -> None:
     if digest.hexdigest() != facts.get("sha256"):
-        raise ModelError(f"{path}: its sha256 is not the manifest's")
-
-
-# ---------------------------------------------------------------- the model
+        raise ModelError(f"{path}: the sha256 differs from that in the manifest")
 
 
 class Model:
-    """An open model; every exported function is a method. Several threads may call at once."""
+    """An open model with a method per exported function. Threads may call it concurrently."""
 
     def __init__(self, folder: Path, manifest: dict, threads: int | None = None) -> None:
-        self.threads = _chosen(threads, manifest)
+        self.threads = _thread_count(threads, manifest)
         self._pool = None
         machine = platform.machine()
         machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
         if manifest["arch"] != machine:
-            raise ModelError(f"the library is for {manifest['arch']}, this machine is {machine}")
+            raise ModelError(
+                f"the library requires {manifest['arch']}, but this machine is {machine}"
+            )
         self._library = ctypes.CDLL(str(folder / manifest["library"]))
         self._weights = read_weights(folder, manifest)
-        self._runtime, self._held = _runtime()
-        self._runtime.flags = TRUST_WEIGHTS  # read_weights has compared them
+        self._runtime, self._callbacks = _runtime()
+        self._runtime.flags = TRUST_WEIGHTS  # read_weights has verified them
         if self.threads > 1:
             self._pool = _Pool(self._symbol(f"{NAME}_pool_close"), self.threads)
             parallel = ctypes.cast(self._symbol(f"{NAME}_pool_parallel"), ctypes.c_void_p)
@@ -297,7 +312,7 @@ class Model:
         self._close.argtypes = [ctypes.c_void_p]
         version = self._symbol(f"{NAME}_abi_version")()
         if version != ABI:
-            raise ModelError(f"the library is of version {version}, this loader of {ABI}")
+            raise _error("library_version", actual=version, expected=ABI)
         error = _Error()
         open_model = self._symbol(f"{NAME}_open")
         code = open_model(
@@ -313,33 +328,35 @@ class Model:
         try:
             return getattr(self._library, name)
         except AttributeError:
-            raise ModelError(f"the library has no function {name}") from None
+            raise ModelError(f"the library does not define the symbol {name!r}") from None
 
     def _bound(self, facts: dict):
         native = self._symbol(facts["symbol"])
-        made = [k for k, r in enumerate(facts["results"]) if r["param"] < 0]
+        new = [k for k, r in enumerate(facts["results"]) if r["param"] < 0]
+        locations = [_location(facts["name"], p) for p in facts["params"]]
 
         def call(*arguments):
             if len(arguments) != len(facts["params"]):
-                names = ", ".join(f"{p['name']}: {p['annotation']}" for p in facts["params"])
-                raise ModelError(f"{facts['name']}({names}): got {len(arguments)} arguments")
-            held, words = [], [self._model]
-            for argument, param in zip(arguments, facts["params"], strict=True):
-                words.append(_word(argument, param, held))
-            places = [ctypes.POINTER(_Result)() for _ in made]
+                where = _text("in_function", function=facts["name"])
+                counts = {"expected": len(facts["params"]), "actual": len(arguments)}
+                raise _error("argument_count", where, **counts, signature=_signature(facts))
+            owners, words = [], [self._model]
+            for argument, param, where in zip(arguments, facts["params"], locations, strict=True):
+                words.append(_word(argument, param, where, owners))
+            blocks = [ctypes.POINTER(_Result)() for _ in new]
             error = _Error()
-            code = native(*words, *(ctypes.byref(p) for p in places), ctypes.byref(error))
+            code = native(*words, *(ctypes.byref(b) for b in blocks), ctypes.byref(error))
             _raise(code, error)
-            fresh = iter([_array(self, p) for p in places])
+            arrays = iter([_array(self, b) for b in blocks])
             results = tuple(
-                next(fresh) if r["param"] < 0 else arguments[r["param"]] for r in facts["results"]
+                next(arrays) if r["param"] < 0 else arguments[r["param"]] for r in facts["results"]
             )
             return results[0] if len(results) == 1 else results
 
         return call
 
     def close(self) -> None:
-        """Free the model and end its threads; results live on. No call may be running."""
+        """Free the model and stop its threads. No call may be running. Results remain valid."""
         model, self._model = self._model, ctypes.c_void_p()
         if model:
             self._close(model)
@@ -351,53 +368,66 @@ class Model:
             self.close()
 
 
-def _integer(argument, param: dict) -> int:
+def _signature(facts: dict) -> str:
+    params = ", ".join(f"{p['name']}: {p['annotation']}" for p in facts["params"])
+    return f"{facts['name']}({params})"
+
+
+def _location(function: str, param: dict) -> str:
+    name, annotation = param["name"], param["annotation"]
+    return _text("in_parameter", function=function, parameter=name, annotation=annotation)
+
+
+def _type_error(kind: str, argument, where: str, reason: str = "") -> ModelError:
+    actual = type(argument).__name__
+    return _error("argument_type", where, kind=kind, actual_type=actual, reason=reason)
+
+
+def _integer(argument, where: str) -> int:
     try:
         value = operator.index(argument)
     except TypeError:
-        given = type(argument).__name__
-        raise ModelError(f"parameter {param['name']!r}: expected an int, got {given}", 1) from None
+        raise _type_error("an integer", argument, where) from None
     if not -(2**63) <= value < 2**63:
-        raise ModelError(f"parameter {param['name']!r}: {value} does not fit 64 bits", 11)
+        raise _error("integer_range", where, actual=value)
     return value
 
 
-def _array_of(argument, param: dict):
+def _array_of(argument, param: dict, where: str):
     if param["access"] != "in" and not isinstance(argument, np.ndarray):
-        given = type(argument).__name__
-        raise ModelError(f"parameter {param['name']!r} is written: an array, not {given}", 1)
+        raise _type_error("a NumPy array, because it is written", argument, where)
     try:
         return np.asarray(argument)
     except (TypeError, ValueError) as error:
-        raise ModelError(f"parameter {param['name']!r} is no array: {error}", 1) from None
+        raise _type_error("an array", argument, where, f" ({error})") from None
 
 
-def _word(argument, param: dict, held: list):
+def _word(argument, param: dict, where: str, owners: list):
+    """Return an argument as the library expects it; ``owners`` keep its memory alive."""
     if param["form"] == "integer":
-        return ctypes.c_int64(_integer(argument, param))
-    array = _array_of(argument, param)
-    bfloat = array.dtype.name == "bfloat16"
+        return ctypes.c_int64(_integer(argument, where))
+    array = _array_of(argument, param, where)
+    code = 4 if array.dtype.name == "bfloat16" else _CODES.get(array.dtype.kind)
+    if code is None or array.dtype.byteorder == ">":
+        raise _error("dtype", where, dtype=param["dtype"], actual_dtype=array.dtype)
     if param["access"] != "in" and not array.flags.writeable:
-        raise ModelError(f"parameter {param['name']!r} is written, the array is read-only", 6)
+        raise _error("read_only", where, access=param["access"])
     shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
     size = max(array.itemsize, 1)
     strides = (ctypes.c_int64 * max(array.ndim, 1))(*(s // size for s in array.strides))
-    code = 4 if bfloat else _CODES.get(array.dtype.kind, 255)
-    if array.dtype.byteorder == ">":
-        code = 255
     tensor = _Tensor(
         array.ctypes.data, 1, 0, array.ndim, code, array.itemsize * 8 % 256, 1, shape, strides, 0
     )
-    held += [array, shape, strides, tensor]
+    owners += [array, shape, strides, tensor]
     return ctypes.byref(tensor)
 
 
 class _Owner:
-    """Keeps a result's memory, and what made it, as long as an array looks at it."""
+    """The owner of a result: it frees the memory after the last array that uses it."""
 
-    def __init__(self, model: Model, place) -> None:
-        self._model, self._place = model, place
-        t = place.contents.tensor
+    def __init__(self, model: Model, block) -> None:
+        self._model, self._block = model, block
+        t = block.contents.tensor
         shape = tuple(t.shape[k] for k in range(t.ndim))
         kind = {0: "i", 1: "u", 2: "f", 4: "V", 6: "b"}[t.code]
         self.__array_interface__ = {
@@ -406,15 +436,16 @@ class _Owner:
         }  # fmt: skip
 
     def __del__(self) -> None:
-        self._place.contents.deleter(self._place)
+        self._block.contents.deleter(self._block)
 
 
-def _array(model: Model, place):
-    if place.contents.tensor.code == 4:
+def _array(model: Model, block):
+    """Return a result as an array; NumPy has no bfloat16, so its bits are reinterpreted."""
+    if block.contents.tensor.code == 4:
         import ml_dtypes
 
-        return np.asarray(_Owner(model, place)).view(ml_dtypes.bfloat16)
-    return np.asarray(_Owner(model, place))
+        return np.asarray(_Owner(model, block)).view(ml_dtypes.bfloat16)
+    return np.asarray(_Owner(model, block))
 
 
 def _raise(code: int, error: _Error) -> None:
@@ -423,17 +454,17 @@ def _raise(code: int, error: _Error) -> None:
 
 
 def load(folder: str | Path | None = None, *, threads: int | None = None) -> Model:
-    """Check the files of a directory (this one's if not given), and open the model.
+    """Check the files of a directory (by default that of this file), and open the model.
 
-    A parallel loop runs on as many threads as there are cores, or as ``threads`` says: at most as
-    many as the library was made for. The interpreter's lock is free while a model runs.
+    ``threads`` is the number of threads of parallel loops, by default the number of cores. It is at
+    most the number that the library was exported for. Calls release the GIL.
 
-    Raises ModelError if a file is not what was exported, or the machine cannot run it.
+    Raises ModelError if a file differs from the exported one, or the machine cannot run the model.
     """
-    place = Path(__file__).parent if folder is None else Path(folder)
-    manifest = read_manifest(place)
-    check_files(place, manifest)
-    return Model(place, manifest, threads)
+    path = Path(__file__).parent if folder is None else Path(folder)
+    manifest = read_manifest(path)
+    check_files(path, manifest)
+    return Model(path, manifest, threads)
 
 
 if __name__ == "__main__":
@@ -442,5 +473,4 @@ if __name__ == "__main__":
     except ModelError as problem:
         sys.exit(f"{NAME}: {problem}")
     for function in model.functions.values():
-        params = ", ".join(f"{p['name']}: {p['annotation']}" for p in function["params"])
-        print(f"{function['name']}({params})")
+        print(_signature(function))

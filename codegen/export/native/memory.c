@@ -1,4 +1,4 @@
-/* What a compiler may call of its own accord; a library or program without libc has it from here. */
+/* Memory functions that compilers call implicitly, for libraries and programs without libc. */
 
 #define TW_INNER __attribute__((visibility("hidden")))
 

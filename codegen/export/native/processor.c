@@ -1,5 +1,5 @@
-/* Which of the features that a library was made for this processor lacks; null: none. The names are
- * those of features.py; one that is not here counts as lacking. */
+/* Detection of the processor features that a library requires. missing_feature returns the first
+ * one that this processor lacks, or null. A feature without a test below counts as missing. */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -30,7 +30,7 @@ static const char *missing_feature(void) {
     const char *f = needed_features[k];
     int known = 0, have = 0;
 #define FEATURE(word, bit)                                            \
-  if (same(f, #word)) {                                               \
+  if (equal_text(f, #word)) {                                               \
     known = 1;                                                        \
     have = bit;                                                       \
   }
@@ -53,7 +53,7 @@ static const char *missing_feature(void) {
   return 0;
 }
 #elif defined(__aarch64__)
-/* Linux lets programs read these, and shows what may be used. */
+/* Linux emulates reads of these registers, and shows the features that programs may use. */
 #define ID(register)                                        \
   ({                                                        \
     uint64_t word;                                          \
@@ -71,7 +71,7 @@ static const char *missing_feature(void) {
     const char *f = needed_features[k];
     int known = 0, have = 0;
 #define FEATURE(word, bit)                                            \
-  if (same(f, #word)) {                                               \
+  if (equal_text(f, #word)) {                                               \
     known = 1;                                                        \
     have = bit;                                                       \
   }
@@ -95,8 +95,8 @@ static long system_call(long number, long a, long b, long c, long d, long e) {
   return a0;
 }
 
-/* What every core has, in the bits of riscv_hwprobe's key 4, which Linux has from 6.4 on. Before
- * that, or where it is forbidden, the auxiliary vector tells of the letters alone: v is one. */
+/* The features of all cores, as the bits of key 4 of riscv_hwprobe (Linux 6.4 and later). If the
+ * system call fails, the auxiliary vector reports single-letter extensions only, such as v. */
 static uint64_t present_features(void) {
   struct {
     int64_t key;
@@ -119,7 +119,7 @@ static const char *missing_feature(void) {
     const char *f = needed_features[k];
     int known = 0, have = 0;
 #define FEATURE(word, bit)                                            \
-  if (same(f, #word)) {                                               \
+  if (equal_text(f, #word)) {                                               \
     known = 1;                                                        \
     have = bit;                                                       \
   }

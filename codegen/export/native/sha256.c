@@ -1,4 +1,4 @@
-/* SHA-256 of the weights (FIPS 180-4), by the processor's own instructions where it has them. */
+/* SHA-256 of the weights (FIPS 180-4), with processor instructions if available. */
 
 static const uint32_t sha_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -12,7 +12,7 @@ static const uint32_t sha_constants[64] = {
 
 enum { SHA_PART = 1024 };
 
-static uint32_t sha_turn(uint32_t x, int by) { return x >> by | x << (32 - by); }
+static uint32_t sha_rotate(uint32_t x, int by) { return x >> by | x << (32 - by); }
 
 static void sha_blocks_plain(uint32_t *state, const unsigned char *data, int64_t blocks) {
   for (; blocks > 0; blocks--, data += 64) {
@@ -28,13 +28,13 @@ static void sha_blocks_plain(uint32_t *state, const unsigned char *data, int64_t
       uint32_t *d = &s[(3 - k) & 7], *h = &s[(7 - k) & 7];
       if (k >= 16) {
         uint32_t x = w[(k + 1) & 15], y = w[(k + 14) & 15];
-        w[k & 15] += (sha_turn(x, 7) ^ sha_turn(x, 18) ^ x >> 3) + w[(k + 9) & 15] +
-                     (sha_turn(y, 17) ^ sha_turn(y, 19) ^ y >> 10);
+        w[k & 15] += (sha_rotate(x, 7) ^ sha_rotate(x, 18) ^ x >> 3) + w[(k + 9) & 15] +
+                     (sha_rotate(y, 17) ^ sha_rotate(y, 19) ^ y >> 10);
       }
-      *h += (sha_turn(e, 6) ^ sha_turn(e, 11) ^ sha_turn(e, 25)) + ((e & f) ^ (~e & g)) +
+      *h += (sha_rotate(e, 6) ^ sha_rotate(e, 11) ^ sha_rotate(e, 25)) + ((e & f) ^ (~e & g)) +
             sha_constants[k] + w[k & 15];
       *d += *h;
-      *h += (sha_turn(a, 2) ^ sha_turn(a, 13) ^ sha_turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      *h += (sha_rotate(a, 2) ^ sha_rotate(a, 13) ^ sha_rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     }
     for (int k = 0; k < 8; k++) state[k] += s[k];
   }
@@ -50,7 +50,7 @@ static int sha_is_native(void) {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && wide;
 }
 
-/* The instructions keep the state as two registers of a, b, e, f and of c, d, g, h. */
+/* The instructions require the state in two registers: a, b, e, f and c, d, g, h. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void sha_blocks_native(
     uint32_t *state, const unsigned char *data, int64_t blocks) {
   const __m128i order = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -110,8 +110,8 @@ static int sha_is_native(void) { return 0; }
 #define sha_blocks_native sha_blocks_plain
 #endif
 
-/* Whether the sha256 of bytes is the wanted one. */
-static int has_digest(const unsigned char *data, int64_t bytes, const unsigned char *wanted) {
+/* Return whether the sha256 of the data is the expected one. */
+static int has_digest(const unsigned char *data, int64_t bytes, const unsigned char *expected) {
   uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   unsigned char tail[128];
@@ -121,11 +121,11 @@ static int has_digest(const unsigned char *data, int64_t bytes, const unsigned c
   for (int k = 0; k < 8; k++) tail[end - 1 - k] = (unsigned char)((uint64_t)bytes * 8 >> 8 * k);
   void (*blocks)(uint32_t *, const unsigned char *, int64_t) =
       sha_is_native() ? sha_blocks_native : sha_blocks_plain;
-  /* In parts: an engine of WebAssembly runs a function's better code from its next call on. */
+  /* In parts, because WebAssembly engines use optimized code only from the next call on. */
   for (int64_t k = 0; k < whole; k += SHA_PART)
     blocks(state, data + 64 * k, whole - k < SHA_PART ? whole - k : SHA_PART);
   blocks(state, tail, end / 64);
   uint32_t differing = 0;
-  for (int k = 0; k < 32; k++) differing |= (state[k / 4] >> (24 - k % 4 * 8) & 255) ^ wanted[k];
+  for (int k = 0; k < 32; k++) differing |= (state[k / 4] >> (24 - k % 4 * 8) & 255) ^ expected[k];
   return !differing;
 }

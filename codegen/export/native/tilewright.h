@@ -1,8 +1,7 @@
-/* The interface that every exported library shares, version 1. docs/abi.md describes it.
+/* The C interface that all exported libraries share, version 1. docs/abi.md describes it.
  *
- * Freestanding C11: nothing but <stdint.h> is needed, unless TILEWRIGHT_STDIO is defined, which
- * adds a runtime on malloc and free, and a reader of files, or TILEWRIGHT_PTHREADS, which adds
- * that and a pool of threads. */
+ * Freestanding C11 that requires only <stdint.h>. TILEWRIGHT_STDIO adds a runtime that uses malloc
+ * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. */
 #ifndef TILEWRIGHT_H
 #define TILEWRIGHT_H
 
@@ -18,17 +17,17 @@ extern "C" {
 
 #define TW_ABI_VERSION 1
 
-/* Flag of a runtime: open does not compute the sha256 of the weights. For who has done so. */
+/* Flag of a runtime: open does not verify the sha256 of the weights, because the caller has. */
 #define TW_TRUST_WEIGHTS 1
 
-/* An address in a word of 8 bytes, whatever the size of a pointer. */
+/* An address in a word of 8 bytes, independent of the size of pointers. */
 #define TW_WORD(type, name) \
   union {                   \
     type name;              \
     uint64_t name##_word;   \
   }
 
-/* What a function answers; 0 is success. */
+/* Error codes; 0 is success. */
 enum {
   TW_OK = 0,
   TW_ERROR_DTYPE = 1,
@@ -52,17 +51,17 @@ enum {
   TW_ERROR_THREADS = 19
 };
 
-/* Why a call failed. The caller owns it; every function clears it first. */
+/* An error. The caller owns it; every function clears it first. */
 typedef struct tw_error {
   int32_t code;
-  int32_t parameter; /* position of the argument at fault, or -1 */
-  char message[504]; /* ends with a zero byte */
+  int32_t parameter; /* index of the offending parameter, or -1 */
+  char message[504]; /* null-terminated */
 } tw_error;
 
-/* DLPack's tensor in words of 8 bytes: on machines of 64 bits it is a DLTensor. */
+/* A tensor; on 64-bit machines it is DLPack's DLTensor. */
 typedef struct tw_tensor {
   TW_WORD(void *, data);
-  int32_t device_type; /* 1: the processor's memory */
+  int32_t device_type; /* 1: host memory */
   int32_t device_id;
   int32_t ndim;
   uint8_t dtype_code; /* 0 int, 1 uint, 2 float, 4 bfloat, 6 bool */
@@ -76,7 +75,7 @@ typedef struct tw_tensor {
 struct tw_result;
 typedef void (*tw_deleter)(struct tw_result *);
 
-/* A result: DLPack's versioned managed tensor. Give it to tw_release, or to who takes DLPack. */
+/* A result: DLPack's DLManagedTensorVersioned. Release it with tw_release or a DLPack consumer. */
 typedef struct tw_result {
   uint32_t major, minor;
   TW_WORD(void *, context);
@@ -87,15 +86,16 @@ typedef struct tw_result {
 
 typedef int32_t (*tw_body)(void *environment, int64_t begin, int64_t end, int64_t worker);
 
-/* Where a library gets memory and threads. It has to live as long as every model opened with it,
- * and its functions may be called from any thread that calls the library. */
+/* The source of memory and threads of a library. open copies it, but not the data of context, which
+ * must outlive every model and result. Its functions are called on all threads that call the
+ * library. */
 typedef struct tw_runtime {
   int64_t version; /* TW_ABI_VERSION */
-  void *context;   /* handed to every function below */
-  void *(*alloc)(void *context, int64_t bytes, int64_t alignment); /* null: there is no more */
+  void *context;   /* passed to every function below */
+  void *(*alloc)(void *context, int64_t bytes, int64_t alignment); /* null: out of memory */
   void (*free)(void *context, void *memory);
-  /* Calls body for disjoint ranges that cover 0 .. stop, with workers numbered below threads, and
-   * gives the first answer that is not 0. Null: everything runs on the caller's thread. */
+  /* Calls body for disjoint ranges that cover 0 .. stop, with worker numbers below threads, and
+   * returns the first result that is not 0. Null: everything runs on the calling thread. */
   int32_t (*parallel)(void *context, tw_body body, int64_t stop, void *environment);
   int64_t threads;
   uint64_t flags; /* TW_TRUST_WEIGHTS or 0 */
@@ -105,7 +105,7 @@ static inline void tw_release(tw_result *result) {
   if (result && result->deleter) result->deleter(result);
 }
 
-/* Describe compact elements; shape stays the caller's. */
+/* Describe compact elements; the caller keeps ownership of shape. */
 static inline tw_tensor tw_describe(void *data, int64_t *shape, int32_t ndim, uint8_t code,
                                     uint8_t bits) {
   tw_tensor t;
@@ -138,13 +138,13 @@ static inline void tw_stdlib_free(void *context, void *memory) {
   free(memory);
 }
 
-/* A runtime on the C library's memory and the caller's thread. */
+/* Return a runtime that uses the C library's allocator and the calling thread. */
 static inline tw_runtime tw_stdlib_runtime(void) {
   tw_runtime r = {TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0};
   return r;
 }
 
-/* Read a file into memory that free() takes back; null, and bytes 0, where that fails. */
+/* Read a file into memory to be freed with free(). Return null and set bytes to 0 on failure. */
 static inline void *tw_read_file(const char *path, int64_t *bytes) {
   FILE *file = fopen(path, "rb");
   void *data = 0;
@@ -169,28 +169,28 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
 #include <time.h>
 #include <unistd.h>
 
-/* A pool of threads. A parallel loop is cut into chunks, which the caller and the workers take one
- * by one; the caller waits for chunks that somebody took, never for a worker that the system has
- * not scheduled. One loop runs at a time: who finds the pool taken does its work alone, so several
- * threads may call models on one pool. Idle workers sleep.
+/* A thread pool. A parallel loop is split into chunks, which the caller and the workers claim one
+ * by one. The caller waits for claimed chunks only, never for a worker that the system has not
+ * scheduled. One loop runs at a time: a caller that finds the pool busy runs its loop serially, so
+ * several threads may call models with one pool. Idle workers sleep.
  *
- * All that threads agree on is one word, changed by compare-and-exchange:
- *   generation (31 bits) | free seats (8) | at work (8) | unclaimed chunks (16)
- * The other fields of a loop are written when nobody is at work, and read by who is. */
+ * Threads synchronize through one word, which is changed by compare-and-exchange:
+ *   generation (31 bits) | free seats (8) | active workers (8) | unclaimed chunks (16)
+ * The other fields of a loop are written while no worker is active, and read by active workers. */
 #define TW_POOL_THREADS 256
-#define TW_POOL_CHUNKS 4       /* a thread */
-#define TW_POOL_PATIENCE 100000 /* nanoseconds a worker looks out for work before it sleeps */
-#define TW_POOL_GRACE 20000    /* nanoseconds a caller looks out for the end of others' chunks */
-#define TW_POOL_GAP 20000      /* between two looks: the core was somebody else's */
+#define TW_POOL_CHUNKS 4           /* per thread */
+#define TW_POOL_WORKER_POLL 100000 /* nanoseconds that a worker polls for work before it sleeps */
+#define TW_POOL_CALLER_POLL 20000  /* nanoseconds that a caller polls for the last chunks */
+#define TW_POOL_GAP 20000          /* nanoseconds between two polls that indicate preemption */
 #define TW_POOL_UNCLAIMED INT64_C(0xffff)
-#define TW_POOL_AT_WORK (INT64_C(1) << 16)
-#define TW_POOL_WORKING INT64_C(0xffffff)
+#define TW_POOL_ACTIVE (INT64_C(1) << 16)
+#define TW_POOL_ANY_ACTIVE INT64_C(0xffffff)
 #define TW_POOL_SEAT (INT64_C(1) << 24)
 #define TW_POOL_SEATS (INT64_C(0xff) << 24)
 
 typedef struct tw_pool {
   int64_t word;
-  char apart[56]; /* what all threads change lies in a cache line of its own */
+  char padding[56]; /* the word, which all threads write, has its own cache line */
   int64_t busy;
   int64_t sleepers;
   int64_t closing;
@@ -198,7 +198,7 @@ typedef struct tw_pool {
   void *environment;
   int64_t stop, chunk, chunks, seats;
   int64_t code;
-  int64_t core; /* where the caller runs: a worker there does not look out, but sleeps */
+  int64_t core; /* the core of the caller: a worker on it sleeps instead of polling */
   int64_t threads, started;
   pid_t process;
   pthread_mutex_t sleep_mutex, done_mutex;
@@ -206,13 +206,13 @@ typedef struct tw_pool {
   pthread_t workers[TW_POOL_THREADS];
 } tw_pool;
 
-static inline int64_t tw_pool_look(int64_t *place) {
-  return __atomic_load_n(place, __ATOMIC_ACQUIRE);
+static inline int64_t tw_pool_load(int64_t *word) {
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* Write desired where *expected is held, else say in *expected what is. */
-static inline int tw_pool_swap(int64_t *place, int64_t *expected, int64_t desired) {
-  return __atomic_compare_exchange_n(place, expected, desired, 0, __ATOMIC_SEQ_CST,
+/* Write desired if the word equals *expected; otherwise store its value in *expected. */
+static inline int tw_pool_swap(int64_t *word, int64_t *expected, int64_t desired) {
+  return __atomic_compare_exchange_n(word, expected, desired, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST);
 }
 
@@ -230,7 +230,7 @@ static inline void tw_pool_pause(void) {
 #endif
 }
 
-/* The core of the calling thread, or -1 where the system does not say. */
+/* Return the core of the calling thread, or -1 if unknown. */
 static inline int64_t tw_pool_core(void) {
 #if defined(__linux__) && defined(_GNU_SOURCE)
   return sched_getcpu();
@@ -243,19 +243,19 @@ static inline int tw_pool_open_work(int64_t word) {
   return (word & TW_POOL_UNCLAIMED) && (word & TW_POOL_SEATS);
 }
 
-/* Look until work (or its end, if done) is there: 1; 0 where it takes long, or the system has given
- * the core to somebody else meanwhile. */
+/* Poll until there is work (if done: until all work is finished) and return 1. Return 0 after the
+ * time limit, or if the thread was preempted. */
 static inline int tw_pool_watch(tw_pool *p, int done, int64_t patience) {
   int64_t start = tw_pool_time(), last = start;
   while (last - start < patience) {
     for (int k = 0; k < 24; k++) {
-      int64_t word = tw_pool_look(&p->word);
-      if (done ? !(word & TW_POOL_WORKING) : tw_pool_open_work(word)) return 1;
+      int64_t word = tw_pool_load(&p->word);
+      if (done ? !(word & TW_POOL_ANY_ACTIVE) : tw_pool_open_work(word)) return 1;
       tw_pool_pause();
     }
-    if (!done && tw_pool_look(&p->closing)) return 1;
+    if (!done && tw_pool_load(&p->closing)) return 1;
     int64_t core = tw_pool_core();
-    if (!done && core >= 0 && core == tw_pool_look(&p->core)) return 0;
+    if (!done && core >= 0 && core == tw_pool_load(&p->core)) return 0;
     int64_t now = tw_pool_time();
     if (now < last || now - last > TW_POOL_GAP) return 0;
     last = now;
@@ -263,22 +263,22 @@ static inline int tw_pool_watch(tw_pool *p, int done, int64_t patience) {
   return 0;
 }
 
-/* Waking is a hint: it waits for no lock, and is repeated before every chunk. */
+/* Wake a sleeping worker. Best effort: it never waits for a lock, and is repeated per chunk. */
 static inline void tw_pool_wake(tw_pool *p) {
-  if (!tw_pool_open_work(tw_pool_look(&p->word)) || !tw_pool_look(&p->sleepers)) return;
+  if (!tw_pool_open_work(tw_pool_load(&p->word)) || !tw_pool_load(&p->sleepers)) return;
   if (pthread_mutex_trylock(&p->sleep_mutex)) return;
   pthread_cond_signal(&p->sleep_condition);
   pthread_mutex_unlock(&p->sleep_mutex);
 }
 
-/* Having done a chunk, take another: how many were unclaimed; or leave: 0. */
+/* Claim the next chunk and return the number of unclaimed ones before, or leave the loop: 0. */
 static inline int64_t tw_pool_next(tw_pool *p, int64_t worker, int32_t code) {
-  int64_t word = tw_pool_look(&p->word), left, wanted;
+  int64_t word = tw_pool_load(&p->word), left, wanted;
   do {
     left = code ? 0 : word & TW_POOL_UNCLAIMED;
-    wanted = left ? word - 1 : word - (word & TW_POOL_UNCLAIMED) - TW_POOL_AT_WORK;
+    wanted = left ? word - 1 : word - (word & TW_POOL_UNCLAIMED) - TW_POOL_ACTIVE;
   } while (!tw_pool_swap(&p->word, &word, wanted));
-  if (!left && worker && !(wanted & TW_POOL_WORKING)) {
+  if (!left && worker && !(wanted & TW_POOL_ANY_ACTIVE)) {
     pthread_mutex_lock(&p->done_mutex);
     pthread_cond_signal(&p->done_condition);
     pthread_mutex_unlock(&p->done_mutex);
@@ -299,43 +299,43 @@ static inline void tw_pool_chunks(tw_pool *p, int64_t worker, int64_t left) {
 static inline void tw_pool_sleep(tw_pool *p) {
   pthread_mutex_lock(&p->sleep_mutex);
   __atomic_add_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
-  if (!tw_pool_open_work(tw_pool_look(&p->word)) && !tw_pool_look(&p->closing))
+  if (!tw_pool_open_work(tw_pool_load(&p->word)) && !tw_pool_load(&p->closing))
     pthread_cond_wait(&p->sleep_condition, &p->sleep_mutex);
   __atomic_sub_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
   pthread_mutex_unlock(&p->sleep_mutex);
 }
 
-static inline void *tw_pool_worker(void *given) {
-  tw_pool *p = (tw_pool *)given;
-  while (!tw_pool_look(&p->closing)) {
-    int64_t word = tw_pool_look(&p->word), joined = 0;
+static inline void *tw_pool_worker(void *context) {
+  tw_pool *p = (tw_pool *)context;
+  while (!tw_pool_load(&p->closing)) {
+    int64_t word = tw_pool_load(&p->word), joined = 0;
     while (!joined && tw_pool_open_work(word))
-      joined = tw_pool_swap(&p->word, &word, word - TW_POOL_SEAT + TW_POOL_AT_WORK - 1);
+      joined = tw_pool_swap(&p->word, &word, word - TW_POOL_SEAT + TW_POOL_ACTIVE - 1);
     if (joined)
       tw_pool_chunks(p, p->seats - (word & TW_POOL_SEATS) / TW_POOL_SEAT + 1,
                      word & TW_POOL_UNCLAIMED);
-    else if (!tw_pool_watch(p, 0, TW_POOL_PATIENCE))
+    else if (!tw_pool_watch(p, 0, TW_POOL_WORKER_POLL))
       tw_pool_sleep(p);
   }
   return 0;
 }
 
 static inline void tw_pool_await(tw_pool *p) {
-  if (tw_pool_watch(p, 1, TW_POOL_GRACE)) return;
+  if (tw_pool_watch(p, 1, TW_POOL_CALLER_POLL)) return;
   pthread_mutex_lock(&p->done_mutex);
-  while (tw_pool_look(&p->word) & TW_POOL_WORKING)
+  while (tw_pool_load(&p->word) & TW_POOL_ANY_ACTIVE)
     pthread_cond_wait(&p->done_condition, &p->done_mutex);
   pthread_mutex_unlock(&p->done_mutex);
 }
 
-/* parallel of tw_runtime; the context is the pool. In a forked child it runs serially. */
+/* The function parallel of a tw_runtime whose context is the pool. Serial in forked children. */
 static inline int32_t tw_pool_parallel(void *context, tw_body body, int64_t stop,
                                        void *environment) {
   tw_pool *p = (tw_pool *)context;
   int64_t threads = p->started + 1 < stop ? p->started + 1 : stop, none = 0;
   if (threads < 2 || getpid() != p->process || !tw_pool_swap(&p->busy, &none, 1))
     return body(environment, 0, stop, 0);
-  int64_t chunk = stop / (TW_POOL_CHUNKS * threads), word = tw_pool_look(&p->word);
+  int64_t chunk = stop / (TW_POOL_CHUNKS * threads), word = tw_pool_load(&p->word);
   p->body = body;
   p->environment = environment;
   p->stop = stop;
@@ -346,15 +346,15 @@ static inline int32_t tw_pool_parallel(void *context, tw_body body, int64_t stop
   __atomic_store_n(&p->core, tw_pool_core(), __ATOMIC_RELEASE);
   int64_t generation = ((word >> 32) + 1) & 0x7fffffff;
   tw_pool_swap(&p->word, &word, generation * (INT64_C(1) << 32) + p->seats * TW_POOL_SEAT +
-                                    TW_POOL_AT_WORK + p->chunks - 1);
+                                    TW_POOL_ACTIVE + p->chunks - 1);
   tw_pool_chunks(p, 0, p->chunks);
   tw_pool_await(p);
-  int32_t code = (int32_t)tw_pool_look(&p->code);
+  int32_t code = (int32_t)tw_pool_load(&p->code);
   __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE);
   return code;
 }
 
-/* End the workers. No call may be running, and no model that uses the pool be called again. */
+/* Stop the workers. No call may be running, and models that use the pool must not be called. */
 static inline void tw_pool_close(tw_pool *p) {
   if (!p) return;
   if (getpid() == p->process) {
@@ -367,9 +367,9 @@ static inline void tw_pool_close(tw_pool *p) {
   free(p);
 }
 
-/* Start a pool of so many threads, the caller's among them (at most TW_POOL_THREADS); null where
- * there is no memory. Where the system gives fewer threads, it has as many as it got. Workers have
- * the signal mask of the thread that calls this. */
+/* Create a pool of threads, including the caller, at most TW_POOL_THREADS. Return null if out of
+ * memory. The pool has fewer threads if the system cannot create all of them. Workers have the
+ * signal mask of the calling thread. */
 static inline tw_pool *tw_pool_open(int64_t threads) {
   tw_pool *p = (tw_pool *)calloc(1, sizeof *p);
   if (!p) return 0;
@@ -385,7 +385,7 @@ static inline tw_pool *tw_pool_open(int64_t threads) {
   return p;
 }
 
-/* A runtime on the C library's memory and a pool's threads. */
+/* Return a runtime that uses the C library's allocator and the threads of a pool. */
 static inline tw_runtime tw_pool_runtime(tw_pool *p) {
   tw_runtime r = {TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
                   p->started + 1, 0};

@@ -1,8 +1,8 @@
-/* What a WebAssembly module has in the place of a runtime: memory of its own. Included last. */
+/* The allocator and the start function of a WebAssembly module. Included last. */
 
 typedef struct tw_block {
   struct tw_block *next;
-  uint32_t bytes; /* with this header */
+  uint32_t bytes; /* including this header */
 } tw_block;
 
 enum { HEAD = 64 };
@@ -11,7 +11,7 @@ extern unsigned char __heap_base;
 static tw_block *free_blocks;
 static uint32_t heap_end;
 
-/* Take the first block that fits, cut off what is left of it, or grow the memory. */
+/* Allocate the first free block that fits and split off the rest, or grow the memory. */
 static void *wasm_alloc(void *context, int64_t bytes, int64_t alignment) {
   (void)context;
   if (bytes < 0 || bytes > INT64_C(0xf0000000) || alignment > HEAD) return 0;
@@ -43,7 +43,7 @@ static void *wasm_alloc(void *context, int64_t bytes, int64_t alignment) {
   return (char *)made + HEAD;
 }
 
-/* Give a block back in order of addresses, joined with its neighbours. */
+/* Insert a block into the list, which is ordered by address, and merge it with its neighbors. */
 static void wasm_free(void *context, void *memory) {
   (void)context;
   if (!memory) return;
@@ -68,14 +68,14 @@ static const tw_runtime wasm_runtime = {TW_ABI_VERSION, 0, wasm_alloc, wasm_free
 #define NAMED2(model, name) model##_##name
 #define NAMED(model, name) NAMED2(model, name)
 
-/* Memory for arguments, results and weights, a multiple of 64 bytes; null where there is none. */
+/* Allocate memory for arguments, results and weights, aligned to 64 bytes; null on failure. */
 TW_EXPORT void *NAMED(TW_NAME, alloc)(int32_t bytes) { return wasm_alloc(0, (uint32_t)bytes, 64); }
 
 TW_EXPORT void NAMED(TW_NAME, free)(void *memory) { wasm_free(0, memory); }
 
 TW_EXPORT void NAMED(TW_NAME, release)(tw_result *result) { tw_release(result); }
 
-/* Open the model on the module's own memory; flags are those of a tw_runtime. */
+/* Open the model with the allocator of the module; flags are those of a tw_runtime. */
 TW_EXPORT int32_t NAMED(TW_NAME, start)(const void *weights, int32_t bytes, int32_t flags,
                                         TW_MODEL **model, tw_error *error) {
   tw_runtime runtime = wasm_runtime;

@@ -1,4 +1,4 @@
-"""How each operation of :mod:`tilewright.ir.thread.operations` is written in LLVM."""
+"""Emission of the operations of :mod:`tilewright.ir.thread.operations` as LLVM instructions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from .nvidia import NVIDIA
 from .x86 import X86
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType({**AARCH64, **NVIDIA, **X86})
-"""By the operation's name."""
+"""The handlers by name of the operation."""
 
 __all__ = ["HANDLERS", "Handler"]

@@ -1,4 +1,4 @@
-"""What writes one operation: evaluated operands in, names of results out."""
+"""The type of functions that emit an operation."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from typing import TypeAlias
 from ..emitter import Emitter
 
 Handler: TypeAlias = Callable[[Emitter, Sequence[str]], Sequence[str]]
-"""Handed the emitter and the operands' names; gives the names of the results."""
+"""A function from the emitter and the operand names to the names of the results."""

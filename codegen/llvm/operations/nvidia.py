@@ -1,4 +1,4 @@
-"""Warp shuffles, matrix fragments, tensor cores and barriers of NVIDIA GPUs."""
+"""Warp shuffles, matrix fragments, tensor cores, and barriers of NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..emitter import Emitter
 from .handler import Handler
 
 _ALL: Final = "i32 -1"
-"""All 32 lanes of a warp."""
+"""The mask of all 32 lanes of a warp."""
 
 _CLAMP: Final = {"bfly": 31, "down": 31, "idx": 31}
-"""The last lane that a shuffle may read from; lanes of one warp are one segment."""
+"""The last lane that a shuffle may read; all lanes of a warp form one segment."""
 
 
 def _shuffle(mode: str, suffix: str, element: str) -> Handler:
@@ -50,7 +50,7 @@ def _ldmatrix(count: int, *, transposed: bool) -> Handler:
 
 
 def _mma(name: str, result: str, count: int) -> Handler:
-    """Write ``A @ B + C``: six registers of A and B, then ``count`` of C."""
+    """Return the handler of ``A @ B + C`` with six registers of A and B and ``count`` of C."""
     given = f"{{ {', '.join([result] * count)} }}"
     kinds = ["<2 x half>"] * 6 + [result] * count
 
@@ -85,9 +85,6 @@ NVIDIA: dict[str, Handler] = {
 }
 
 
-# ---------------------------------------------------------------- barriers
-
-
 def _block(em: Emitter) -> None:
     name = "llvm.nvvm.barrier.cta.sync.aligned.all"
     em.module.declare(name, f"void @{name}(i32)")
@@ -103,4 +100,4 @@ def _warp(em: Emitter) -> None:
 BARRIERS: Mapping[ExecutionScope, Callable[[Emitter], None]] = MappingProxyType(
     {"warp": _warp, "block": _block}
 )
-"""What waits for the threads of a scope, and makes what they wrote visible to each other."""
+"""The barriers by scope, which also make writes visible to the threads of the scope."""

@@ -1,4 +1,4 @@
-"""Functions of elements as values: direct operations, or polynomials for what has none."""
+"""Elementwise functions as thread-IR values: single operations or polynomials."""
 
 from .functions import binary_function, unary_function
 

@@ -1,7 +1,8 @@
-"""Polynomials, lowest power first, for single (32) and double (64) precision.
+"""Polynomial coefficients, lowest power first, for single (32) and double (64) precision.
 
-The numbers are fits at Chebyshev nodes, computed in 120 digits by ``tests/fuzz/fit_coefficients``;
-the error beside each table is that of the exact polynomial, on the interval it is used on.
+The coefficients are fits at Chebyshev nodes, computed with 120 digits by
+``tests/fuzz/fit_coefficients``. The comment above each table states the error of the exact
+polynomial and the interval on which it is evaluated.
 """
 
 from __future__ import annotations

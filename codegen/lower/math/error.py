@@ -1,4 +1,4 @@
-"""erf: a polynomial near 0, else 1 minus the complement."""
+"""The error function: a polynomial near 0, else 1 minus the complement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .number import Num
 
 
 def erf(x: Num) -> Num:
-    """Give the error function."""
+    """Return the error function."""
     size = abs(x)
     square = x * x
     near = x.fma(square.polynomial(ERF32 if x.is_single else ERF64), x)
@@ -17,13 +17,13 @@ def erf(x: Num) -> Num:
 
 
 def _far_single(size: Num) -> Num:
-    """Give 1 - exp(-g) with g = -log(erfc) as a polynomial."""
+    """Return 1 - exp(-g) with g = -log(erfc) as a polynomial."""
     g = size.least(3.95).polynomial(ERFC_LOG32)
     return size.constant(1) - exp(-g)
 
 
 def _far_double(size: Num) -> Num:
-    """Give 1 - exp(-t**2) h(u) / (t + 2) with u = (t - 2) / (t + 2)."""
+    """Return 1 - exp(-t**2) h(u) / (t + 2) with u = (t - 2) / (t + 2)."""
     t = size.least(6.0)
     u = (t - 2) / (t + 2)
     return size.constant(1) - exp(-(t * t)) * u.polynomial(ERFC64) / (t + 2)

@@ -1,4 +1,4 @@
-"""exp, expm1, sigmoid, tanh: reduction by multiples of ln 2, a polynomial, scaling by 2**n."""
+"""exp, expm1, sigmoid, and tanh by range reduction with ln 2, a polynomial, and scaling by 2**n."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .number import Format, Num, power_of_two
 LOG2_E: Final = 1.4426950408889634
 LN2_SINGLE: Final = (0.693145751953125, 1.428606765330187e-06)
 LN2_DOUBLE: Final = (0.6931471803691238, 1.9082149292705877e-10)
-"""ln 2 in two parts; the first has so few bits that multiples of it are exact."""
+"""ln 2 in two parts; the first has few bits, so its multiples are exact."""
 
 _EXP_RANGE: Final = {True: (-104.0, 89.0), False: (-746.0, 710.0)}
-"""Beyond these exp is 0 or infinite, in single and in double precision."""
+"""The bounds beyond which exp is 0 or infinite, by whether the precision is single."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """``x = (low + high) * ln 2 + r``, with powers of two that are normal numbers."""
+    """A reduced argument, ``exp(x) = exp(r) * low * high``, with normal powers of two."""
 
     r: Num
     low: Num
@@ -48,18 +48,18 @@ def _reduce(x: Num) -> _Reduced:
 
 
 def _tail(r: Num) -> Num:
-    """Give ``exp(r) - 1``."""
+    """Return ``exp(r) - 1``."""
     return (r * r).fma(r.polynomial(EXP32 if r.is_single else EXP64), r)
 
 
 def exp(x: Num) -> Num:
-    """Give e**x; scaled in two steps, so that subnormal results are rounded once."""
+    """Return e**x, scaled in two steps so that subnormal results are rounded once."""
     parts = _reduce(x)
     return (_tail(parts.r) + 1) * parts.low * parts.high
 
 
 def expm1(x: Num) -> Num:
-    """Give e**x - 1, accurate near 0."""
+    """Return e**x - 1, accurate near 0."""
     parts = _reduce(x)
     low = parts.low
     result = low.fma(_tail(parts.r), low - parts.high_inverse) * parts.high
@@ -67,20 +67,20 @@ def expm1(x: Num) -> Num:
 
 
 def sigmoid(x: Num) -> Num:
-    """Give 1 / (1 + e**-x) through the exponential of a number that is not positive."""
+    """Return 1 / (1 + e**-x), computed with the exponential of -abs(x)."""
     z = exp(-abs(x))
     top = x.constant(1).where(x.compare("ge", 0), z)
     below = z + 1
     lost = z - (below - 1)
     inverse = below.reciprocal()
     ratio = top * inverse
-    # One correction by what the sum lost and the product left makes the quotient as good as exact.
+    # One Newton correction with the residuals of the sum and the product rounds nearly exactly.
     rest = (-ratio).fma(below, top) - ratio * lost
     return rest.fma(inverse, ratio)
 
 
 def tanh(x: Num) -> Num:
-    """Give the hyperbolic tangent: a polynomial near 0, else 1 - 2 / (e**2x + 1)."""
+    """Return the hyperbolic tangent: a polynomial near 0, else 1 - 2 / (e**2x + 1)."""
     size = abs(x)
     square = x * x
     near = (x * square).fma(square.polynomial(TANH32 if x.is_single else TANH64), x)

@@ -1,11 +1,11 @@
-"""Which loop-level functions are operations of the thread level, and what the others become."""
+"""Lowering of loop-level functions to thread-level operations and polynomials."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ....errors import TilewrightError
 from ....ir.dtype import f32
-from ....ir.errors import TilewrightError
 from ....ir.loop import nodes as loop
 from ....ir.thread.nodes import Binary, Cast, Compare, Const, Select, Unary, Value
 from ....ir.thread.types import VectorType
@@ -29,7 +29,7 @@ _SPECIAL: Mapping[str, Callable[[Num], Num]] = {
     "sin": sin,
     "cos": cos,
 }
-"""Functions that are polynomials in single and double precision."""
+"""Functions that are computed by polynomials in single and double precision."""
 
 _SPECIAL_PAIRS: Mapping[str, Callable[[Num, Num], Num]] = {
     "pow": pow_,
@@ -40,7 +40,7 @@ _SPECIAL_PAIRS: Mapping[str, Callable[[Num, Num], Num]] = {
 
 
 class UndefinedFunctionError(TilewrightError):
-    """A function that is not defined on an element type."""
+    """An elementwise function that is not defined for a dtype."""
 
     title = "Undefined function"
 
@@ -48,7 +48,7 @@ class UndefinedFunctionError(TilewrightError):
 def _type(value: Value) -> VectorType:
     if isinstance(value.type, VectorType):
         return value.type
-    raise UndefinedFunctionError("an address has no elementwise functions")
+    raise UndefinedFunctionError("elementwise functions are not defined for addresses")
 
 
 def unary_function(op: loop.UnaryOp, x: Value) -> Value:
@@ -65,12 +65,15 @@ def unary_function(op: loop.UnaryOp, x: Value) -> Value:
             return _sign(x, of)
         case _:
             if not of.dtype.is_float:
-                raise UndefinedFunctionError(f"function {op!r} is not defined on {of.dtype}")
+                raise UndefinedFunctionError(
+                    f"function {op!r} is not defined for dtype {of.dtype}",
+                    hint="cast the operand to a floating-point dtype",
+                )
             return _in_single(_SPECIAL[op], x)
 
 
 def _in_single(function: Callable[..., Num], *values: Value) -> Value:
-    """Apply a function; half precision is computed in single precision and rounded once."""
+    """Apply a function, in single precision with one final rounding for half precision."""
     of = _type(values[0])
     if of.dtype.bits != 16:
         return function(*(Num(v, of) for v in values)).value
@@ -85,7 +88,7 @@ def _is_infinite(x: Value, of: VectorType) -> Value:
 
 
 def _sign(x: Value, of: VectorType) -> Value:
-    """Give -1, 0 or 1; NaN stays."""
+    """Return -1, 0, or 1; NaN for NaN."""
     zero = Const(0, of)
     positive = Select(Compare("gt", x, zero), Const(1, of), x)
     return Select(Compare("lt", x, zero), Const(-1, of), positive)
@@ -103,5 +106,8 @@ def binary_function(op: loop.BinaryOp, x: Value, y: Value) -> Value:
             return integer_power(Num(x, of), Num(y, of)).value
         case _:
             if not of.dtype.is_float:
-                raise UndefinedFunctionError(f"function {op!r} is not defined on {of.dtype}")
+                raise UndefinedFunctionError(
+                    f"function {op!r} is not defined for dtype {of.dtype}",
+                    hint="cast the operands to a floating-point dtype",
+                )
             return _in_single(_SPECIAL_PAIRS[op], x, y)

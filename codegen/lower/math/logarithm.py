@@ -1,4 +1,4 @@
-"""log, log1p: the exponent apart, and a series in f / (2 + f) for the rest."""
+"""log and log1p by the exponent and a series in f / (2 + f) for the mantissa."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .exponential import LN2_DOUBLE, LN2_SINGLE
 from .number import Format, Num
 
 _HALF_ROOT: Final = {True: 0x3F3504F3, False: 0x3FE6A09E667F3BCD}
-"""Bits of sqrt(1/2), where the reduced range starts."""
+"""The bits of sqrt(1/2), the start of the reduced range."""
 
 
 def _series(f: Num, exponent: Num) -> Num:
-    """Give ``log(1 + f) + exponent * ln 2``, the largest terms added last."""
+    """Return ``log(1 + f) + exponent * ln 2``, with the largest terms added last."""
     s = f / (f + 2)
     z = s * s
     r = z * z.polynomial(LOG32 if f.is_single else LOG64)
@@ -24,7 +24,7 @@ def _series(f: Num, exponent: Num) -> Num:
 
 
 def _split(x: Num) -> tuple[Num, Num]:
-    """Give a mantissa in [sqrt(1/2), sqrt(2)) and the exponent, of a positive normal number."""
+    """Split a positive normal number into a mantissa in [sqrt(1/2), sqrt(2)) and an exponent."""
     form = Format.of(x)
     offset = (1 << form.mantissa) * form.bias - _HALF_ROOT[x.is_single]
     shifted = x.bits() + offset
@@ -34,7 +34,7 @@ def _split(x: Num) -> tuple[Num, Num]:
 
 
 def _special(x: Num, result: Num, zero: float) -> Num:
-    """Put in what the logarithm of 0 (at ``zero``), below, infinity and NaN is."""
+    """Replace the result for arguments ``zero``, below ``zero``, infinity, and NaN."""
     result = x.where(x.compare("eq", float("inf")), result)
     result = x.constant(float("-inf")).where(x.compare("eq", zero), result)
     result = x.constant(float("nan")).where(x.compare("lt", zero), result)
@@ -42,7 +42,7 @@ def _special(x: Num, result: Num, zero: float) -> Num:
 
 
 def log(x: Num) -> Num:
-    """Give the natural logarithm."""
+    """Return the natural logarithm."""
     form = Format.of(x)
     tiny = x.compare("lt", form.smallest)
     scale = float(form.mantissa + 1)
@@ -53,7 +53,7 @@ def log(x: Num) -> Num:
 
 
 def log1p(x: Num) -> Num:
-    """Give log(1 + x); what rounding 1 + x loses is added to the reduced argument."""
+    """Return log(1 + x); the rounding error of 1 + x is added to the reduced argument."""
     u = x + 1
     lost = (x - (u - 1)).where(x.compare("lt", 1), x.constant(1) - (u - x))
     mantissa, exponent = _split(u)

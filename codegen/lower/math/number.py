@@ -1,4 +1,4 @@
-"""Values with arithmetic operators, so that a polynomial reads like one."""
+"""Thread-IR values with arithmetic operators."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ class Num:
     value: Value
     type: VectorType
 
-    # ------------------------------------------------------------ building
-
     def constant(self, number: float) -> Num:
-        """Give a number of the same type."""
+        """Return a constant of the same type."""
         return Num(Const(number, self.type), self.type)
 
     def _coerce(self, other: Num | float) -> Num:
@@ -45,8 +43,6 @@ class Num:
     def unary(self, op: UnaryOp) -> Num:
         """Apply an operation of one operand."""
         return Num(Unary(op, self.value), self.type)
-
-    # ------------------------------------------------------------ arithmetic
 
     def __add__(self, other: Num | float) -> Num:
         return self._binary("add", other)
@@ -82,20 +78,20 @@ class Num:
         return self.unary("abs")
 
     def least(self, other: Num | float) -> Num:
-        """Give the smaller; NaN stays."""
+        """Return the minimum; NaN if either value is NaN."""
         return self._binary("min", other)
 
     def greatest(self, other: Num | float) -> Num:
-        """Give the larger; NaN stays."""
+        """Return the maximum; NaN if either value is NaN."""
         return self._binary("max", other)
 
     def fma(self, factor: Num | float, term: Num | float) -> Num:
-        """Give ``self * factor + term``, rounded once."""
+        """Return ``self * factor + term``, rounded once."""
         b, c = self._coerce(factor).value, self._coerce(term).value
         return Num(Fma(self.value, b, c), self.type)
 
     def reciprocal(self) -> Num:
-        """Give ``1 / self``."""
+        """Return ``1 / self``."""
         return self.constant(1) / self
 
     def polynomial(self, coefficients: Sequence[float]) -> Num:
@@ -105,39 +101,35 @@ class Num:
             total = total.fma(self, coefficient)
         return total
 
-    # ------------------------------------------------------------ choice
-
     def compare(self, op: CompareOp, other: Num | float) -> Value:
-        """Compare in every lane."""
+        """Compare two values per lane."""
         return Compare(op, self.value, self._coerce(other).value)
 
     def where(self, bit: Value, otherwise: Num | float) -> Num:
-        """Give this value where the bit is set, else the other."""
+        """Return this value in the lanes where the bit is set, else the other."""
         return Num(Select(bit, self.value, self._coerce(otherwise).value), self.type)
 
     def copysign(self, sign: Num) -> Num:
-        """Give this value, which is not negative, with the sign of another."""
+        """Return this non-negative value with the sign of another."""
         return (self.bits() | (sign.bits() & sign.sign_bit)).floats(self.type.dtype)
-
-    # ------------------------------------------------------------ bits
 
     @property
     def sign_bit(self) -> int:
-        """The mask of the sign."""
+        """The mask of the sign bit."""
         return 1 << (self.type.dtype.bits - 1)
 
     @property
     def is_single(self) -> bool:
-        """Whether this is single precision."""
+        """Whether the value has single precision."""
         return self.type.dtype.bits == 32
 
     def bits(self) -> Num:
-        """Read the bits as an integer of the same width."""
+        """Bitcast to an integer of the same width."""
         of = VectorType(i32 if self.is_single else i64, self.type.lanes)
         return Num(Bitcast(of, self.value), of)
 
     def floats(self, dtype: DType) -> Num:
-        """Read an integer's bits as a float of the same width."""
+        """Bitcast an integer to a float of the same width."""
         of = VectorType(dtype, self.type.lanes)
         return Num(Bitcast(of, self.value), of)
 
@@ -158,12 +150,12 @@ class Format:
 
     @staticmethod
     def of(x: Num) -> Format:
-        """Give the format of a value."""
+        """Return the format of a value."""
         return SINGLE if x.is_single else DOUBLE
 
     @property
     def magic_bits(self) -> int:
-        """The bits of :attr:`magic`, which rounds what is added to it to an integer."""
+        """The bits of :attr:`magic`; adding ``magic`` rounds a value to an integer."""
         return (self.bias + self.mantissa << self.mantissa) + (1 << (self.mantissa - 1))
 
 
@@ -172,6 +164,6 @@ DOUBLE = Format(52, 1023, 1.5 * 2.0**52, 2.0**-1022)
 
 
 def power_of_two(n: Num, dtype: DType) -> Num:
-    """Give 2**n of an integer that is in the range of normal exponents."""
+    """Return 2**n for an integer in the range of normal exponents."""
     form = SINGLE if dtype.bits == 32 else DOUBLE
     return ((n + form.bias) << form.mantissa).floats(dtype)

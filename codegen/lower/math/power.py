@@ -10,14 +10,14 @@ from .number import Num
 
 
 def rsqrt(x: Num) -> Num:
-    """Give 1 / sqrt(x)."""
+    """Return 1 / sqrt(x)."""
     if x.is_single:
         return x.cast(f64).unary("sqrt").reciprocal().cast(x.type.dtype)
     return x.unary("sqrt").reciprocal()
 
 
 def pow_(x: Num, y: Num) -> Num:
-    """Give x**y as e**(y log|x|), computed in double precision, with the sign of odd powers."""
+    """Return x**y as e**(y log|x|), computed in double precision, with the sign of odd powers."""
     dtype = x.type.dtype
     base, power = x.cast(f64), y.cast(f64)
     size = exp(power * log(abs(base)))
@@ -27,7 +27,7 @@ def pow_(x: Num, y: Num) -> Num:
     finite = abs(power).compare("lt", float("inf"))
     odd = Binary("and", odd, finite)
     signed = size.copysign(base).where(odd, size)
-    # A negative base has real powers at integers only; zero and infinity have all of them.
+    # A finite negative base has a real power only if the exponent is an integer.
     broken = _all(base.compare("lt", 0), Unary("not", whole), abs(base).compare("lt", float("inf")))
     result = x.constant(0).cast(f64).constant(float("nan")).where(broken, signed)
     one = base.constant(1)
@@ -44,7 +44,7 @@ def _all(*bits: Value) -> Value:
 
 
 def integer_power(x: Num, y: Num) -> Num:
-    """Give x**y of integers by squaring, wrapping; negative powers give 0."""
+    """Return x**y of integers by repeated squaring, wrapping; 0 for a negative exponent."""
     result, base, power = x.constant(1), x, y
     for _ in range(x.type.dtype.bits):
         odd = (power & 1).compare("ne", 0)

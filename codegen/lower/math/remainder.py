@@ -1,4 +1,4 @@
-"""Floored division and remainder of floats, as NumPy and Python have them."""
+"""Floored division and remainder of floats, with the semantics of NumPy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from .number import Num
 
 
 def _exact(x: Num, y: Num) -> tuple[Num, Num]:
-    """Give quotient and remainder in double precision.
+    """Return the quotient and the remainder in double precision.
 
-    The remainder is exact while the quotient is below 2**29 in single precision, for then the
-    products have room in a double; beyond, it is within a unit of the quotient's last place.
+    For single precision, the remainder is exact if the quotient is below 2**29, since the products
+    then fit a double. Above, its error is one unit in the last place of the quotient.
     """
     a, b = x.cast(f64), y.cast(f64)
     quotient = (a / b).unary("floor")
@@ -22,7 +22,7 @@ def _exact(x: Num, y: Num) -> tuple[Num, Num]:
 
 
 def floor_divide(x: Num, y: Num) -> Num:
-    """Give the largest integer not above the exact quotient; by 0 what division gives."""
+    """Return the floor of the exact quotient; ``x / y`` if the divisor is 0."""
     quotient, _ = _exact(x, y)
     finite = abs(x).compare("lt", float("inf"))
     by_infinity = abs(y).compare("eq", float("inf"))
@@ -34,7 +34,7 @@ def floor_divide(x: Num, y: Num) -> Num:
 
 
 def modulo(x: Num, y: Num) -> Num:
-    """Give the remainder with the sign of the divisor; NaN by 0 and of infinity."""
+    """Return the remainder with the sign of the divisor; NaN if it is undefined."""
     _, rest = _exact(x, y)
     result = rest.cast(x.type.dtype)
     by_infinity = abs(y).compare("eq", float("inf"))

@@ -1,4 +1,4 @@
-"""sin, cos, atan2. Angles are reduced in double precision by a value of pi/2 in three parts."""
+"""sin, cos, and atan2, with angles reduced in double precision by pi/2 in three parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HALF_PI: Final = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698
 
 
 def _reduce(x: Num) -> tuple[Num, Num]:
-    """Give the rest of division by pi/2 and the quadrant as an integer."""
+    """Return the remainder by pi/2 and the quadrant as an integer."""
     wide = x.cast(f64)
     shifted = wide.fma(TWO_OVER_PI, DOUBLE.magic)
     count = shifted - DOUBLE.magic
@@ -38,9 +38,9 @@ def _cosine(r: Num) -> Num:
 
 
 def _quadrant(x: Num, shift: int) -> Num:
-    """Give the sine of ``x + shift * pi/2``."""
+    """Return the sine of ``x + shift * pi/2``."""
     wide, quadrant = _reduce(x)
-    # Infinity has no remainder, and neither has a number so large that its unit exceeds pi.
+    # The remainder is undefined for infinity and for numbers whose last place exceeds pi.
     wide = wide.greatest(-1.0).least(1.0)
     r = wide.cast(x.type.dtype)
     turned = quadrant + shift
@@ -52,17 +52,17 @@ def _quadrant(x: Num, shift: int) -> Num:
 
 
 def sin(x: Num) -> Num:
-    """Give the sine."""
+    """Return the sine."""
     return _quadrant(x, 0)
 
 
 def cos(x: Num) -> Num:
-    """Give the cosine."""
+    """Return the cosine."""
     return _quadrant(x, 1)
 
 
 def atan2(y: Num, x: Num) -> Num:
-    """Give the angle of the point (x, y), from -pi to pi."""
+    """Return the angle of the point (x, y), from -pi to pi."""
     dtype, single = y.type.dtype, y.is_single
     y, x = y.cast(f64), x.cast(f64)
     height, width = abs(y), abs(x)
@@ -79,7 +79,7 @@ def atan2(y: Num, x: Num) -> Num:
 
 
 def _arctangent(t: Num, *, single: bool) -> Num:
-    """Give the arc tangent of a number in [0, 1], turned by pi/4 where it is large."""
+    """Return the arc tangent of a number in [0, 1], reduced by pi/4 if it is large."""
     large = t.compare("gt", 0.4142135623730951)
     turned = ((t - 1) / (t + 1)).where(large, t)
     square = turned * turned

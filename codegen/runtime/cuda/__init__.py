@@ -1,1 +1,1 @@
-"""CUDA: the driver behind executables, reached through PyCUDA."""
+"""CUDA devices of executables, by PyCUDA and the CUDA driver."""

@@ -1,4 +1,4 @@
-"""One GPU: its context, memory, modules, and the runtime table whose kernels run on it."""
+"""CUDA devices: context, memory, modules, and runtime table."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ....errors import TilewrightError
 from ....ir.dtype import from_numpy
-from ....ir.errors import TilewrightError
-from ....ir.host import layout
-from ....ir.host.support import devices, providers
-from ....ir.target import GPU_ARCHS, Target
+from ....target.gpus import STATIC_SHARED
+from ....target.target import GPU_ARCHS, Target
 from ...artifact import Artifact
-from ...nvidia import STATIC_SHARED, Image
+from ...build.rtlib_object import rtlib_address
+from ...errors import LaunchError, OutOfMemoryError
+from ...nvidia import Image
+from ...rtlib import devices, layout, providers
 from ..device_tensor import DeviceTensor, Owner
-from ..errors import LaunchError, OutOfMemoryError
-from ..support import support_address
-from ..table import Memory, RuntimeTable
-from .driver import REFUSED, WrongArchError, driver, pycuda
+from ..table import MemoryProvider, RuntimeTable
+from .driver import REJECTED, WrongArchError, driver, pycuda
 
 Array = NDArray[Any]
 
@@ -34,10 +34,10 @@ _MAX_DYNAMIC_SHARED: Final = 8
 
 
 class CudaDevice:
-    """A GPU of this machine, opened once a process.
+    """A GPU of this machine, opened once per process.
 
-    It shares its primary context with everything else in the process, so tensors of PyTorch on the
-    same GPU are used where they are. Work is queued on the legacy default stream.
+    It uses the primary context, which is shared with other libraries in the process, so PyTorch
+    tensors on the same GPU are passed without a copy. Work is queued on the legacy default stream.
     """
 
     def __init__(self, ordinal: int = 0) -> None:
@@ -57,9 +57,9 @@ class CudaDevice:
         self._loaded: dict[tuple[str, bytes, int], int] = {}
         self._description = self._describe()
         self.table = RuntimeTable(
-            memory=Memory(self._allocate, self._free),
-            launch=support_address(devices.launch_with_cuda),
-            profile=support_address(devices.take_cuda_time),
+            memory=MemoryProvider(self._allocate, self._free),
+            launch=rtlib_address(devices.launch_with_cuda),
+            profile=rtlib_address(devices.take_cuda_time),
             device=ctypes.addressof(self._description),
         )
         atexit.register(self.close)
@@ -72,7 +72,7 @@ class CudaDevice:
 
     @contextmanager
     def _entered(self) -> Generator[None]:
-        """Let PyCUDA know the context, one thread at a time."""
+        """Push the context for PyCUDA, on one thread at a time."""
         with self._lock:
             self._context.push()
             try:
@@ -81,7 +81,7 @@ class CudaDevice:
                 self._context.pop()
 
     def close(self) -> None:
-        """Free all memory, at the end of the process: PyCUDA's pool wants the context for it."""
+        """Free all memory at process exit, while the context that PyCUDA's pool needs exists."""
         with self._entered():
             for block in self._blocks.values():
                 block.free()
@@ -90,30 +90,28 @@ class CudaDevice:
             del self._pool
 
     def _describe(self) -> ctypes.Array[ctypes.c_int64]:
-        """Write the description that generated code finds through its table."""
+        """Return the device description that generated code reads through its runtime table."""
         words = (ctypes.c_int64 * (layout.DEVICE_SIZE // 8))()
-        known = driver()
-        described = {
+        cuda = driver()
+        description = {
             layout.DEVICE_TYPE: layout.CUDA,
             layout.DEVICE_ORDINAL: self.ordinal,
-            layout.DEVICE_HOST_ALLOC: support_address(providers.provide_memory),
-            layout.DEVICE_HOST_FREE: support_address(providers.take_memory),
-            layout.DEVICE_COPY: support_address(devices.copy_with_cuda),
-            layout.DEVICE_DRIVER_LAUNCH: known.address("cuLaunchKernel"),
-            layout.DEVICE_DRIVER_COPY: known.address("cuMemcpy"),
-            layout.DEVICE_DRIVER_ENTER: known.address("cuCtxSetCurrent"),
-            layout.DEVICE_DRIVER_WAIT: known.address("cuStreamSynchronize"),
+            layout.DEVICE_HOST_ALLOC: rtlib_address(providers.provide_memory),
+            layout.DEVICE_HOST_FREE: rtlib_address(providers.take_memory),
+            layout.DEVICE_COPY: rtlib_address(devices.copy_with_cuda),
+            layout.DEVICE_DRIVER_LAUNCH: cuda.address("cuLaunchKernel"),
+            layout.DEVICE_DRIVER_COPY: cuda.address("cuMemcpy"),
+            layout.DEVICE_DRIVER_ENTER: cuda.address("cuCtxSetCurrent"),
+            layout.DEVICE_DRIVER_WAIT: cuda.address("cuStreamSynchronize"),
             layout.DEVICE_CONTEXT: self._context.handle,
             layout.DEVICE_STREAM: 0,
         }
-        for offset, word in described.items():
+        for offset, word in description.items():
             words[offset // 8] = word
         return words
 
-    # ------------------------------------------------------------ memory
-
     def _allocate(self, size: int, _alignment: int) -> int:
-        """Take memory of the pool, whose blocks are aligned to 256 bytes; 0 where there is none."""
+        """Allocate memory from the pool, aligned to 256 bytes; return 0 on failure."""
         with self._entered():
             try:
                 block = self._pool.allocate(max(size, 1))
@@ -130,22 +128,22 @@ class CudaDevice:
 
     @property
     def allocated(self) -> int:
-        """How many blocks of memory are in use."""
+        """The number of memory blocks in use."""
         return len(self._blocks)
 
     def trim(self) -> None:
-        """Give what the pool keeps for later back to the driver."""
+        """Return unused memory of the pool to the driver."""
         with self._entered():
             self._pool.free_held()
 
     def upload(self, array: Array) -> DeviceTensor:
-        """Copy an array to the GPU, its elements one after the other."""
+        """Copy an array to the GPU, compact in row-major order."""
         compact = np.ascontiguousarray(array).reshape(array.shape)
         address = self._allocate(compact.nbytes, layout.ALIGNMENT)
         if not address:
             raise OutOfMemoryError(
-                f"no memory on {self.name} for {compact.nbytes} bytes",
-                hint=f"it has {self.total_memory} bytes in all",
+                f"cannot allocate {compact.nbytes} bytes on {self.name}",
+                hint=f"the GPU has {self.total_memory} bytes of memory in total",
                 details={"bytes": compact.nbytes, "total": self.total_memory},
             )
         owner = Owner()
@@ -155,7 +153,7 @@ class CudaDevice:
         return tensor
 
     def download(self, tensor: DeviceTensor) -> Array:
-        """Copy a tensor to a new array, once all that writes it has run."""
+        """Copy a tensor to a new array after all kernels that write it have finished."""
         array: Array = np.empty(tensor.shape, tensor.dtype.numpy)
         self._copy(array.ctypes.data, tensor.address, array.nbytes)
         return array
@@ -167,18 +165,16 @@ class CudaDevice:
             driver().call("cuMemcpy", to, of, count)
 
     def enter(self) -> None:
-        """Make the GPU's context the one of this thread."""
+        """Set the GPU's context for this thread."""
         driver().call("cuCtxSetCurrent", ctypes.c_void_p(self._context.handle))
 
     def wait(self) -> None:
-        """Wait until all that was launched has run."""
+        """Wait until all launched kernels have finished."""
         self.enter()
         driver().call("cuStreamSynchronize", ctypes.c_void_p(0))
 
-    # ------------------------------------------------------------ kernels
-
     def load(self, artifact: Artifact) -> Mapping[str, int]:
-        """Load an artefact's kernels, each image once; give the handle of each."""
+        """Load an artifact's kernels, each image once; return their handles by name."""
         shared = {k.name: k.shared for k in artifact.kernel_specs}
         return {
             name: self._load(name, Image.from_bytes(data), shared[name])
@@ -202,54 +198,55 @@ class CudaDevice:
         return function.value or 0
 
     def _load_module(self, name: str, image: Image) -> ctypes.c_void_p:
-        """Load machine code where the GPU and its driver take it, else have them take the PTX."""
-        refused = ""
+        """Load the machine code if the GPU and its driver accept it, otherwise the PTX."""
+        rejection = ""
         for content in self._loadable(name, image):
             module = ctypes.c_void_p()
             try:
                 driver().call("cuModuleLoadData", ctypes.byref(module), content)
             except LaunchError as error:
-                if error.details.get("code") not in REFUSED:
+                if error.details.get("code") not in REJECTED:
                     raise
-                refused = error.message
+                rejection = error.message
             else:
                 return module
         raise WrongArchError(
-            f"{self.name} does not take kernel {name!r}: {refused}",
-            hint="its driver is older than what was compiled: update it",
+            f"{self.name} cannot load kernel {name!r}: {rejection}",
+            hint="update the driver; it is older than the PTX version of the kernel",
         )
 
     def _loadable(self, name: str, image: Image) -> tuple[bytes, ...]:
-        """Give what this GPU may be handed, in order: its machine code, and PTX.
+        """Return the images that this GPU can load, in order of preference: machine code, PTX.
 
-        Machine code is of one generation; one that was made by a newer toolkit than the driver's
-        may be refused, the PTX then is not.
+        Machine code runs on one generation of GPUs only. The driver may reject machine code of a
+        newer toolkit but accept the PTX.
         """
         if not runs(self.capability, image.arch):
             raise WrongArchError(
-                f"kernel {name!r} is for {image.arch}, {self.name} is sm_{self.capability}",
+                f"kernel {name!r} was compiled for {image.arch}, but {self.name} is "
+                f"sm_{self.capability}",
                 hint=f"compile for Target('cuda', arch='sm_{self.capability}')",
-                details={"wanted": image.arch, "found": f"sm_{self.capability}"},
+                details={"expected": image.arch, "actual": f"sm_{self.capability}"},
             )
         ptx = image.ptx.encode() + b"\0"
         same = self.capability // 10 == _number(image.arch) // 10
         return (image.cubin, ptx) if same and image.cubin else (ptx,)
 
     def failure(self, kernel: str, code: int) -> TilewrightError:
-        """Explain the code that the driver returned for a launch, or for a copy."""
+        """Return the error for the code that the driver returned for a launch or a copy."""
         message = driver().message(code)
         return LaunchError(
-            f"{kernel!r} on {self.name}: {message}",
-            hint="an earlier kernel may be the cause: the driver tells late",
+            f"{kernel!r} failed on {self.name}: {message}",
+            hint="CUDA errors are asynchronous; an earlier kernel may be the cause",
             details={"kernel": kernel, "code": code},
         )
 
     def targets(self) -> str:
-        """List the arches of targets that this GPU runs."""
+        """Return the target architectures that this GPU can run, as text."""
         return ", ".join(a for a in GPU_ARCHS if runs(self.capability, a))
 
     def __repr__(self) -> str:
-        """Print which GPU it is."""
+        """Return index, name and architecture of the GPU as text."""
         return f"CudaDevice({self.ordinal}: {self.name}, sm_{self.capability})"
 
 
@@ -258,7 +255,7 @@ def _number(arch: str) -> int:
 
 
 def runs(capability: int, arch: str) -> bool:
-    """Whether a GPU of a compute capability runs what is made for an arch.
+    """Return whether a GPU with a compute capability can run code for an architecture.
 
     Examples
     --------
@@ -271,7 +268,7 @@ def runs(capability: int, arch: str) -> bool:
 
 @cache
 def opened_device() -> CudaDevice:
-    """Give this process's GPU.
+    """Return the GPU of this process.
 
     Raises
     ------
@@ -282,7 +279,7 @@ def opened_device() -> CudaDevice:
 
 
 def cuda_device(target: Target) -> CudaDevice:
-    """Give the GPU that a target's kernels run on.
+    """Return the GPU that runs a target's kernels.
 
     Raises
     ------
@@ -295,7 +292,7 @@ def cuda_device(target: Target) -> CudaDevice:
     if not runs(device.capability, target.arch):
         raise WrongArchError(
             f"{target} does not run on {device.name}, which is sm_{device.capability}",
-            hint=f"it runs {device.targets()}",
-            details={"wanted": target.arch, "found": f"sm_{device.capability}"},
+            hint=f"the GPU supports {device.targets()}",
+            details={"expected": target.arch, "actual": f"sm_{device.capability}"},
         )
     return device

@@ -1,8 +1,8 @@
-"""The CUDA driver: PyCUDA where it does, its C interface where generated code calls it itself.
+"""The CUDA driver, by PyCUDA and by its C interface.
 
-PyCUDA opens the device, keeps its context and its pool of memory. The address of a kernel is not
-to be had from it, and generated code starts kernels without Python, so modules are loaded through
-the driver's library itself.
+PyCUDA opens the device and manages its context and its memory pool. Generated code launches kernels
+without Python and needs their addresses, which PyCUDA does not provide. So modules are loaded with
+the C interface of the driver.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ....ir.errors import TilewrightError
-from ..errors import DeviceUnavailableError, LaunchError, OutOfMemoryError
+from ....errors import TilewrightError
+from ...errors import DeviceUnavailableError, LaunchError, OutOfMemoryError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -30,52 +30,52 @@ _CALLED: Final = (
     "cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpy",
     "cuModuleGetFunction", "cuModuleLoadData", "cuStreamSynchronize",
 )  # fmt: skip
-"""What is called of the driver, by PyCUDA or from here."""
+"""The driver functions that PyCUDA or this package call."""
 
 OUT_OF_MEMORY: Final = 2
-REFUSED: Final = (200, 209, 218, 222)
-"""Codes of an image that the driver does not take: invalid, for another GPU, PTX that is newer."""
+REJECTED: Final = (200, 209, 218, 222)
+"""Error codes of an image that the driver rejects: invalid, for another GPU, newer PTX version."""
 
-GUIDE: Final = "docs/gpu.md says how to set a machine up, also without network"
+GUIDE: Final = "docs/gpu.md describes the setup of a machine, also without network"
 
 
 class WrongArchError(TilewrightError):
-    """Kernels were compiled for another GPU than the one here."""
+    """Kernels that were compiled for a GPU other than the GPU of this machine."""
 
     title = "Wrong GPU"
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """The driver's library, and the functions of it that are called from here."""
+    """The library of the CUDA driver."""
 
     library: ctypes.CDLL
 
     def address(self, name: str) -> int:
-        """Give the address of a function of the driver, for generated code."""
+        """Return the address of a driver function, for generated code."""
         return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0
 
     def version(self) -> str:
-        """Give the version of CUDA that the driver is of."""
+        """Return the CUDA version that the driver supports."""
         number = ctypes.c_int()
         self.call("cuDriverGetVersion", ctypes.byref(number))
         return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
     def message(self, code: int) -> str:
-        """Say what a code of the driver means."""
+        """Return the message of a driver error code."""
         text = ctypes.c_char_p()
         self.library.cuGetErrorString(code, ctypes.byref(text))
         return f"{(text.value or b'unknown error').decode(errors='replace')} (CUDA error {code})"
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver.
+        """Call a driver function.
 
         Raises
         ------
         OutOfMemoryError
             If the GPU's memory is exhausted.
         LaunchError
-            If it fails in another way; what ran before may be the cause.
+            If the function returns another error code; an earlier kernel may be the cause.
         """
         code = int(getattr(self.library, name)(*arguments))
         if code == OUT_OF_MEMORY:
@@ -86,31 +86,31 @@ class Driver:
 
 @cache
 def driver() -> Driver:
-    """Give the driver's library.
+    """Return the CUDA driver.
 
     Raises
     ------
     DeviceUnavailableError
-        If there is none.
+        If the driver is not installed or too old.
     """
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise DeviceUnavailableError(
-            f"no CUDA driver: {error}", hint=f"install NVIDIA's driver; {GUIDE}"
+            f"no CUDA driver: {error}", hint=f"install the NVIDIA driver; {GUIDE}"
         ) from error
-    absent = [name for name in _CALLED if not hasattr(library, name)]
-    if absent:
+    missing = [name for name in _CALLED if not hasattr(library, name)]
+    if missing:
         raise DeviceUnavailableError(
-            f"the CUDA driver lacks {', '.join(absent)}",
-            hint="Tilewright needs a driver of CUDA 11 or newer",
+            f"the CUDA driver does not have the functions {', '.join(missing)}",
+            hint="install a driver for CUDA 11 or newer",
         )
     return Driver(library)
 
 
 @contextmanager
 def lazily_bound() -> Generator[None]:
-    """Load libraries so that functions newer than the driver matter only where they are called."""
+    """Load libraries with lazy binding, so that unused functions missing in the driver are fine."""
     flags = sys.getdlopenflags()
     sys.setdlopenflags(os.RTLD_LAZY | os.RTLD_LOCAL)
     try:
@@ -121,7 +121,7 @@ def lazily_bound() -> Generator[None]:
 
 @cache
 def pycuda() -> ModuleType:
-    """Give ``pycuda.driver``, initialised.
+    """Return the initialized module ``pycuda.driver``.
 
     Raises
     ------
@@ -135,21 +135,22 @@ def pycuda() -> ModuleType:
     except ModuleNotFoundError as error:
         raise DeviceUnavailableError(
             f"PyCUDA is not installed ({error})",
-            hint=f"pip install pycuda builds it where the CUDA headers are; {GUIDE}",
+            hint=f"'pip install pycuda' builds it and requires the CUDA headers; {GUIDE}",
         ) from error
     except ImportError as error:
         raise DeviceUnavailableError(
-            f"PyCUDA cannot be loaded: {error}", hint=f"build it again for this driver; {GUIDE}"
+            f"PyCUDA cannot be loaded: {error}", hint=f"rebuild PyCUDA for this driver; {GUIDE}"
         ) from error
     try:
         module.init()
     except module.Error as error:
         raise DeviceUnavailableError(
-            f"the CUDA driver does not start: {error}",
-            hint="nvidia-smi tells whether there is a GPU that this process may use",
+            f"the CUDA driver cannot be initialized: {error}",
+            hint="check with nvidia-smi that this process can use a GPU",
         ) from error
     if not module.Device.count():
         raise DeviceUnavailableError(
-            "the CUDA driver has no GPU", hint="CUDA_VISIBLE_DEVICES may hide it"
+            "the CUDA driver reports no GPU",
+            hint="check that CUDA_VISIBLE_DEVICES does not hide the GPU",
         )
     return module

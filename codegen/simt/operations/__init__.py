@@ -1,4 +1,4 @@
-"""What each operation of :mod:`tilewright.ir.thread.operations` computes, on arrays of threads."""
+"""Implementations of :mod:`tilewright.ir.thread.operations`, vectorized over threads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from .nvidia import NVIDIA
 from .x86 import X86
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType({**AARCH64, **X86, **NVIDIA})
-"""By the operation's name."""
+"""The implementations by the name of the operation."""
 
 __all__ = ["HANDLERS", "Group", "Handler"]

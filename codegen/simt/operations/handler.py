@@ -1,4 +1,4 @@
-"""What performs one operation: operands of all threads in, results of all threads out."""
+"""Handlers of operations: functions from the operands to the results of all threads."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 
 from ..access import read_rows
 from ..frame import WARP, Frame
-from ..sites import Site
+from ..provenance import StatementSite
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The threads that perform an operation now, and the statement they do it for.
+    """The threads that execute an operation, and its statement.
 
-    Operands are as values are: a vector ``(lanes, threads)``, a scalar ``(threads,)``, or one for
-    all threads.
+    Operands are vectors ``(lanes, threads)`` or scalars ``(threads,)``, or uniform across threads.
     """
 
     frame: Frame
-    site: Site
+    site: StatementSite
 
     def by_warp(self, operand: Any) -> NDArray[Any]:
-        """Give a scalar operand as ``(warps, 32)``, a vector as ``(lanes, warps, 32)``."""
+        """Return a scalar operand as ``(warps, 32)``, a vector as ``(lanes, warps, 32)``."""
         warps = self.frame.count // WARP
         if np.ndim(operand) == 2:
             lanes = operand.shape[0]
@@ -36,13 +35,13 @@ class Group:
     def rows(
         self, addresses: Any, lanes: NDArray[np.bool_], receivers: NDArray[np.int64]
     ) -> NDArray[np.uint16]:
-        """Read eight 16-bit elements at the addresses of some lanes: ``(threads, 8)``.
+        """Read a row of eight 16-bit elements at the addresses of some lanes, as ``(threads, 8)``.
 
-        The reading is checked; each element counts as read by the lane that receives it, which
-        ``receivers``, ``(8, 32)``, tells.
+        The access is checked. The reader of each element is the lane that receives it, given by
+        ``receivers`` with shape ``(8, 32)``.
         """
         return read_rows(self.frame, self.site, addresses, lanes, receivers)
 
 
 Handler: TypeAlias = Callable[[Group, Sequence[Any]], Sequence[Any]]
-"""Handed the group and the operands; gives the results."""
+"""A function from the group and the operands to the results."""

@@ -16,8 +16,6 @@ from . import fragments
 from .fragments import LANES, Table
 from .handler import Group, Handler
 
-# ---------------------------------------------------------------- shuffles
-
 
 def _butterfly(lane: Any, operand: Any) -> Any:
     return lane ^ (operand & 31)
@@ -33,77 +31,71 @@ def _index(_lane: Any, operand: Any) -> Any:
 
 
 def _shuffle(source: Callable[[Any, Any], Any]) -> Handler:
-    """Make a shuffle: PTX ISA 9.7.9.6 ``shfl.sync`` with all lanes and the clamp 0x1f."""
+    """Return the handler of ``shfl.sync`` (PTX ISA 9.7.9.6) with all lanes and the clamp 0x1f."""
     lanes = np.arange(LANES, dtype=np.int64)
 
-    def perform(group: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    def shuffle(group: Group, operands: Sequence[Any]) -> Sequence[Any]:
         values, operand = (group.by_warp(x) for x in operands)
-        chosen = source(lanes, operand.astype(np.int64))
-        return (np.take_along_axis(values, chosen, axis=1).reshape(-1),)
+        selected = source(lanes, operand.astype(np.int64))
+        return (np.take_along_axis(values, selected, axis=1).reshape(-1),)
 
-    return perform
-
-
-# ---------------------------------------------------------------- matrix loads
+    return shuffle
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixLoad:
-    """``ldmatrix``: rows are read at the lanes' addresses and dealt out by a table.
+    """``ldmatrix``: rows are read at the lanes' addresses and distributed by a table.
 
     Parameters
     ----------
     count : int
-        Matrices.
+        Number of matrices.
     table : Table
-        What each lane gets of every matrix.
+        The elements of each matrix that a lane receives.
     """
 
     count: int
     table: Table
 
     def __call__(self, group: Group, operands: Sequence[Any]) -> Sequence[Any]:
-        """Perform it."""
+        """Execute the load."""
         frame = group.frame
         lane = np.arange(frame.count) % LANES
         rows = group.rows(operands[0], lane < 8 * self.count, self._receivers())
         elements = rows.reshape(-1, LANES, 8)
-        givers = fragments.address_lanes(self.count)
+        address_lanes = fragments.address_lanes(self.count)
         results: list[Any] = []
         for matrix in range(self.count):
-            # Whose address row r of the matrix lies at, and which element of it the lane gets.
-            row, column = givers[matrix][self.table[:, :, 0]], self.table[:, :, 1]
-            dealt = elements[:, row, column].view(np.float16)
-            results.append(np.ascontiguousarray(dealt.reshape(-1, 2).T))
+            # The lane with the address of row r of the matrix, and the column in this row.
+            row, column = address_lanes[matrix][self.table[:, :, 0]], self.table[:, :, 1]
+            received = elements[:, row, column].view(np.float16)
+            results.append(np.ascontiguousarray(received.reshape(-1, 2).T))
         return results
 
     def _receivers(self) -> NDArray[np.int64]:
-        """Give the lane that gets each of the eight elements at a lane's address: ``(8, 32)``."""
-        who = np.zeros((8, LANES), np.int64)
-        givers = fragments.address_lanes(self.count)
+        """Return the lane that receives each element at a lane's address, as ``(8, 32)``."""
+        receivers = np.zeros((8, LANES), np.int64)
+        address_lanes = fragments.address_lanes(self.count)
         for matrix in range(self.count):
             for lane in range(LANES):
                 for row, column in self.table[lane]:
-                    who[column, givers[matrix][row]] = lane
-        return who
-
-
-# ---------------------------------------------------------------- tensor cores
+                    receivers[column, address_lanes[matrix][row]] = lane
+        return receivers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixMultiply:
     """``mma.sync.m16n8k16.row.col``: ``D = A @ B + C`` on fragments.
 
-    Products of f16 are exact in f64 and are summed there, then rounded once to the accumulator:
-    PTX asks for at least single precision of the sum and leaves its order open.
+    Products of f16 are exact in f64. They are summed in f64 and rounded once to the accumulator:
+    PTX requires at least single precision of the sum and does not specify its order.
 
     Parameters
     ----------
     a, b, c, d : Table
-        Which element each lane holds.
+        Fragment layouts.
     accumulator : numpy.dtype
-        f32, one element a register, or f16, two.
+        f32, one element per register, or f16, two elements per register.
     """
 
     a: Table
@@ -113,10 +105,10 @@ class MatrixMultiply:
     accumulator: np.dtype[Any]
 
     def __call__(self, group: Group, operands: Sequence[Any]) -> Sequence[Any]:
-        """Perform it."""
-        left = _assembled(_elements(group, operands[:4]), self.a, (16, 16))
-        right = _assembled(_elements(group, operands[4:6]), self.b, (16, 8))
-        start = _assembled(_elements(group, operands[6:]), self.c, (16, 8))
+        """Execute the multiplication."""
+        left = _assemble(_elements(group, operands[:4]), self.a, (16, 16))
+        right = _assemble(_elements(group, operands[4:6]), self.b, (16, 8))
+        start = _assemble(_elements(group, operands[6:]), self.c, (16, 8))
         total = (left @ right + start).astype(self.accumulator)
         lanes = total[:, self.d[:, :, 0], self.d[:, :, 1]]
         columns = lanes.reshape(-1, self.d.shape[1]).T
@@ -126,21 +118,21 @@ class MatrixMultiply:
 
 
 def _elements(group: Group, registers: Sequence[Any]) -> NDArray[Any]:
-    """Give the elements of registers, low to high: ``(warps, 32, elements)``."""
+    """Return the elements of registers, low to high, as ``(warps, 32, elements)``."""
     rows = [group.by_warp(r) for r in registers]
     wide = [r if r.ndim == 3 else r[None] for r in rows]
     return np.moveaxis(np.concatenate(wide), 0, 2)
 
 
-def _assembled(elements: NDArray[Any], table: Table, shape: tuple[int, int]) -> NDArray[Any]:
-    """Put the lanes' elements where they belong in the matrix of each warp."""
+def _assemble(elements: NDArray[Any], table: Table, shape: tuple[int, int]) -> NDArray[Any]:
+    """Return the matrix of each warp from the elements of its lanes."""
     matrix = np.zeros((len(elements), *shape), np.float64)
     matrix[:, table[:, :, 0], table[:, :, 1]] = elements
     return matrix
 
 
 def multiply(accumulator: np.dtype[Any]) -> MatrixMultiply:
-    """Make the operation with the tables of the PTX ISA."""
+    """Return the handler with the fragment layouts of the PTX ISA."""
     sums = fragments.accumulator()
     return MatrixMultiply(
         fragments.multiplicand_a(), fragments.multiplicand_b(), sums, sums, accumulator
@@ -152,13 +144,13 @@ def _load(count: int, *, transposed: bool) -> MatrixLoad:
 
 
 def _trap(group: Group, _operands: Sequence[Any]) -> Sequence[Any]:
-    """Abort the launch, as the device would."""
+    """Abort the launch, as a GPU does."""
     frame = group.frame
-    who = frame.thread(int(frame.threads[int(np.argmax(frame.on()))]))
+    thread = frame.thread(int(frame.threads[int(np.argmax(frame.active_threads()))]))
     raise TrapError(
-        f"{who} aborted the launch: an integer read from memory is outside of its range",
+        f"{thread} aborted the launch: an integer read from memory is out of range",
         where=f"{group.site} of kernel {frame.findings.kernel!r}",
-        hint="see the statement's range in the program; a GPU cannot name the thread",
+        hint="check the range that the program declares for the integer",
     )
 
 

@@ -19,33 +19,33 @@ from .handler import Group, Handler
 
 
 def dot_bytes(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
-    """Add four products of neighbouring bytes, each signed or not, to each sum; sums wrap."""
+    """Add four products of adjacent bytes, signed or unsigned, to each sum; sums wrap around."""
     total, a, b = operands
     products = a.astype(np.int32) * b.astype(np.int32)
     return (total + _grouped(products, 4),)
 
 
 def _dot_words(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
-    """Add two products of neighbours, signed by signed; the sum wraps."""
+    """Return sums of two products of adjacent signed elements; sums wrap around."""
     a, b = operands
     return (_grouped(a.astype(np.int32) * b.astype(np.int32), 2),)
 
 
 def _grouped(products: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """Add neighbouring lanes."""
+    """Return the sums of ``count`` adjacent lanes."""
     return products.reshape(-1, count, products.shape[1]).sum(axis=1, dtype=np.int32)
 
 
 def _flushed(x: Any) -> Any:
-    """Give zero of the same sign for subnormals."""
+    """Return values with subnormals replaced by zero of the same sign."""
     return where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
 
 
 def _dot_bfloats(_: Group, operands: Sequence[Any]) -> Sequence[Any]:
-    """Add the product of the odd neighbours, then that of the even ones, to each sum.
+    """Add the product of the odd elements, then the product of the even elements, to each sum.
 
-    Products of bfloat16 are exact in f32 up to the exponent's range; every result is rounded to
-    nearest even, and subnormals count as zero going in and coming out.
+    Products of bfloat16 are exact in f32 up to the exponent range. Every result is rounded to
+    nearest even; subnormal operands and results are flushed to zero.
     """
     total, a, b = operands
     a, b = _flushed(a.astype(np.float32)), _flushed(b.astype(np.float32))

@@ -7,10 +7,10 @@ interface LineProps {
   readonly language: Language;
   readonly top: number;
   readonly band: string;
-  readonly note: string;
+  readonly label: string;
 }
 
-/** One line of code, coloured; `note` is told at its end. */
+/** A line of highlighted code, followed by an optional label. */
 export const Line = memo(function Line(props: LineProps): JSX.Element {
   return (
     <div class={`tw-line ${props.band}`} style={{ transform: `translateY(${props.top}px)` }}>
@@ -23,7 +23,7 @@ export const Line = memo(function Line(props: LineProps): JSX.Element {
           </span>
         ),
       )}
-      {props.note === "" ? null : <span class="tw-line-note">{props.note}</span>}
+      {props.label === "" ? null : <span class="tw-line-label">{props.label}</span>}
       {"\n"}
     </div>
   );

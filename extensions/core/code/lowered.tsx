@@ -2,11 +2,11 @@ import type { JSX } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Lowered } from "../protocol";
 import { Line } from "./lines";
-import { LINE_HEIGHT } from "./rails";
+import { LINE_HEIGHT } from "./loop_gutter";
 
 const OVERSCAN = 20;
 
-/** LLVM or assembly text: long, read only, only the lines in sight exist. */
+/** LLVM or assembly text, read-only; only visible lines are rendered. */
 export function LoweredView({ lowered }: { lowered: Lowered }): JSX.Element {
   const lines = useMemo(() => lowered.text.split("\n"), [lowered.text]);
   const box = useRef<HTMLDivElement>(null);
@@ -32,7 +32,7 @@ export function LoweredView({ lowered }: { lowered: Lowered }): JSX.Element {
               language={lowered.kind}
               top={(first + index) * LINE_HEIGHT}
               band=""
-              note=""
+              label=""
             />
           ))}
         </div>

@@ -1,4 +1,4 @@
-/** What a piece of text is, for colouring. */
+/** The kinds of tokens, for highlighting. */
 export type TokenKind =
   | "text"
   | "keyword"
@@ -64,7 +64,7 @@ const RULES: Readonly<Record<Language, readonly Rule[]>> = {
   assembly: ASSEMBLY,
 };
 
-/** Cut a line into coloured tokens; their texts join to the line. */
+/** Split a line into tokens, whose texts join to the line. */
 export function tokenize(line: string, language: Language = "script"): Token[] {
   const rules = RULES[language];
   const tokens: Token[] = [];

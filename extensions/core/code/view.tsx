@@ -1,8 +1,8 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { headerOf, originsOf, spanAt, type PaneModel, type Scope, type Span } from "../pane";
+import { definitionOf, originsOf, spanAt, type PaneModel, type Scope, type Span } from "../pane";
 import { Line } from "./lines";
-import { LINE_HEIGHT, Rails, railsWidth } from "./rails";
+import { LINE_HEIGHT, LoopGutter, loopGutterWidth } from "./loop_gutter";
 
 interface CodeProps {
   readonly pane: PaneModel;
@@ -15,14 +15,14 @@ interface CodeProps {
 const OVERSCAN = 12;
 const PADDING = 8;
 
-/** The text of a function, with its loop tree in the gutter. Only the lines in sight exist. */
+/** The text of a function with its loop tree in the gutter; only visible lines are rendered. */
 export function CodeView(props: CodeProps): JSX.Element {
   const { pane } = props;
   const box = useRef<HTMLDivElement>(null);
   const [hovered, setHovered] = useState<Span | null>(null);
   const range = useVisibleLines(box, pane.lines.length);
   const bands = useMemo(() => bandsOf(pane, props.linked), [pane, props.linked]);
-  const notes = useMemo(() => notesOf(pane), [pane]);
+  const labels = useMemo(() => labelsOf(pane), [pane]);
   const reveal = useReveal(box, pane, props.selected);
   useEffect(reveal, [reveal]);
 
@@ -39,7 +39,7 @@ export function CodeView(props: CodeProps): JSX.Element {
     props.onHover(span);
   };
   const pick = (event: MouseEvent): void => {
-    if ((event.target as HTMLElement).closest(".tw-knob")) return;
+    if ((event.target as HTMLElement).closest(".tw-marker")) return;
     const span = locate(event);
     if (window.getSelection()?.isCollapsed !== false && span) props.onSelect(span);
   };
@@ -49,10 +49,10 @@ export function CodeView(props: CodeProps): JSX.Element {
     if (text === undefined) continue;
     const band = lineBand(index, pane, props.selected, hovered, bands.has(index));
     lines.push(
-      <Line key={index} text={text} language="script" top={index * LINE_HEIGHT} band={band} note={notes.get(index) ?? ""} />,
+      <Line key={index} text={text} language="script" top={index * LINE_HEIGHT} band={band} label={labels.get(index) ?? ""} />,
     );
   }
-  const rails = railsWidth(pane);
+  const gutter = loopGutterWidth(pane);
   const width = pane.lines.reduce((longest, line) => Math.max(longest, line.length), 0);
   return (
     <div class="tw-code" ref={box} tabIndex={0} role="region" aria-label={`Code of ${pane.name}`}>
@@ -63,9 +63,9 @@ export function CodeView(props: CodeProps): JSX.Element {
         onPointerMove={(event) => point(locate(event))}
         onPointerLeave={() => point(null)}
       >
-        <div class="tw-gutter" style={{ width: `${rails + 40}px` }}>
+        <div class="tw-gutter" style={{ width: `${gutter + 40}px` }}>
           <Numbers first={range.first} last={Math.min(range.last, pane.lines.length - 1)} />
-          <Rails
+          <LoopGutter
             pane={pane}
             first={range.first}
             last={range.last}
@@ -103,24 +103,24 @@ function useVisibleLines(box: { readonly current: HTMLElement | null }, count: n
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const look = (): void => {
+    const update = (): void => {
       const first = Math.max(0, Math.floor(element.scrollTop / LINE_HEIGHT) - OVERSCAN);
       const shown = Math.ceil(element.clientHeight / LINE_HEIGHT) + 2 * OVERSCAN;
       setRange((old) => (old.first === first && old.last === first + shown ? old : { first, last: first + shown }));
     };
-    look();
-    element.addEventListener("scroll", look, { passive: true });
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(look);
+    update();
+    element.addEventListener("scroll", update, { passive: true });
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(update);
     observer?.observe(element);
     return () => {
-      element.removeEventListener("scroll", look);
+      element.removeEventListener("scroll", update);
       observer?.disconnect();
     };
   }, [box, count]);
   return range;
 }
 
-/** Scroll what is selected into sight, once for each selection. */
+/** Scroll the selection into view once after it changes. */
 function useReveal(
   box: { readonly current: HTMLElement | null },
   pane: PaneModel,
@@ -129,13 +129,13 @@ function useReveal(
   const shown = useRef("");
   return () => {
     const key = `${pane.name}:${String(selected)}`;
-    const header = selected === null ? null : headerOf(pane, selected);
+    const header = selected === null ? null : definitionOf(pane, selected);
     const element = box.current;
     if (!element || !header || shown.current === key) return;
     shown.current = key;
     const top = header.line * LINE_HEIGHT;
-    const away = top < element.scrollTop || top > element.scrollTop + element.clientHeight - 40;
-    if (away) element.scrollTop = Math.max(0, top - element.clientHeight / 3);
+    const hidden = top < element.scrollTop || top > element.scrollTop + element.clientHeight - 40;
+    if (hidden) element.scrollTop = Math.max(0, top - element.clientHeight / 3);
   };
 }
 
@@ -147,7 +147,7 @@ function lineBand(
   linked: boolean,
 ): string {
   const classes = linked ? ["is-linked"] : [];
-  const header = selected === null ? null : headerOf(pane, selected);
+  const header = selected === null ? null : definitionOf(pane, selected);
   if (header?.line === line) classes.push("is-selected");
   else if (header && inside(header, line)) classes.push("is-inside");
   if (hovered?.line === line) classes.push("is-hovered");
@@ -170,20 +170,20 @@ function bandsOf(pane: PaneModel, linked: ReadonlySet<string>): ReadonlySet<numb
   return lines;
 }
 
-function notesOf(pane: PaneModel): ReadonlyMap<number, string> {
-  const notes = new Map<number, string>();
-  for (const { span, note } of pane.scopes)
-    if (note && note.note !== "") notes.set(span.line, note.note);
-  return notes;
+function labelsOf(pane: PaneModel): ReadonlyMap<number, string> {
+  const labels = new Map<number, string>();
+  for (const { span, header } of pane.scopes)
+    if (header && header.label !== "") labels.set(span.line, header.label);
+  return labels;
 }
 
 const widths = new WeakMap<HTMLElement, { font: string; width: number }>();
 
-/** Width of one character of a monospaced element, measured once for each font. */
+/** Return the width of a character of a monospaced element, cached per font. */
 function characterWidth(element: HTMLElement): number {
   const { font } = getComputedStyle(element);
-  const known = widths.get(element);
-  if (known?.font === font) return known.width;
+  const cached = widths.get(element);
+  if (cached?.font === font) return cached.width;
   const context = document.createElement("canvas").getContext("2d");
   if (!context) return 8;
   context.font = font;

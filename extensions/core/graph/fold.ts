@@ -1,6 +1,6 @@
 import type { GraphNode, GraphView } from "../protocol";
 
-/** A node as drawn: one value, or a folded namespace that stands for several. */
+/** A node of the diagram: one value, or a folded namespace of several values. */
 export interface Card {
   readonly key: string;
   readonly title: string;
@@ -18,13 +18,13 @@ export interface Edge {
 export interface Folded {
   readonly cards: readonly Card[];
   readonly edges: readonly Edge[];
-  readonly homes: ReadonlyMap<number, string>;
+  readonly cardOf: ReadonlyMap<number, string>;
 }
 
 const SEPARATOR = "/";
-const MANY = 28;
+const MAX_CARDS = 28;
 
-/** All namespaces of a graph, with the number of values in each. */
+/** Return all namespaces of a graph and the number of values in each. */
 export function namespaces(view: GraphView): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const node of view.nodes)
@@ -35,10 +35,7 @@ export function namespaces(view: GraphView): ReadonlyMap<string, number> {
   return counts;
 }
 
-/**
- * The namespaces that start folded. They are opened level by level from the outside, as long as
- * what is shown then stays within a page.
- */
+/** Return the namespaces to fold initially: outer levels are opened while the diagram fits a page. */
 export function foldedAtFirst(view: GraphView): ReadonlySet<string> {
   let folded = new Set([...namespaces(view)].filter(([, count]) => count > 1).map(([key]) => key));
   for (;;) {
@@ -46,27 +43,27 @@ export function foldedAtFirst(view: GraphView): ReadonlySet<string> {
     const level = Math.min(...groups.map((card) => card.path.length));
     const opened = new Set(folded);
     for (const card of groups) if (card.path.length === level) opened.delete(card.path.join(SEPARATOR));
-    if (groups.length === 0 || fold(view, opened).cards.length > MANY) return folded;
+    if (groups.length === 0 || fold(view, opened).cards.length > MAX_CARDS) return folded;
     folded = opened;
   }
 }
 
-/** Draw each value as its own card, or as part of its outermost folded namespace. */
+/** Return the cards and edges of a graph; a folded namespace is one card. */
 export function fold(view: GraphView, folded: ReadonlySet<string>): Folded {
-  const homes = new Map<number, string>();
+  const cardOf = new Map<number, string>();
   const members = new Map<string, GraphNode[]>();
   for (const node of view.nodes) {
-    const key = home(node, folded);
-    homes.set(node.uid, key);
+    const key = cardKey(node, folded);
+    cardOf.set(node.uid, key);
     const list = members.get(key);
     if (list) list.push(node);
     else members.set(key, [node]);
   }
   const cards = [...members].map(([key, nodes]) => card(key, nodes));
-  return { cards, edges: edgesOf(view, homes), homes };
+  return { cards, edges: edgesOf(view, cardOf), cardOf };
 }
 
-function home(node: GraphNode, folded: ReadonlySet<string>): string {
+function cardKey(node: GraphNode, folded: ReadonlySet<string>): string {
   for (let depth = 1; depth <= node.path.length; depth++) {
     const key = node.path.slice(0, depth).join(SEPARATOR);
     if (folded.has(key)) return `group:${key}`;
@@ -76,7 +73,7 @@ function home(node: GraphNode, folded: ReadonlySet<string>): string {
 
 function card(key: string, nodes: readonly GraphNode[]): Card {
   const first = nodes[0];
-  if (first === undefined) throw new Error(`no member of ${key}`);
+  if (first === undefined) throw new Error(`card ${key} has no members`);
   if (!key.startsWith("group:"))
     return {
       key,
@@ -97,13 +94,13 @@ function card(key: string, nodes: readonly GraphNode[]): Card {
   };
 }
 
-function edgesOf(view: GraphView, homes: ReadonlyMap<number, string>): Edge[] {
+function edgesOf(view: GraphView, cardOf: ReadonlyMap<number, string>): Edge[] {
   const seen = new Set<string>();
   const edges: Edge[] = [];
   for (const node of view.nodes) {
-    const to = homes.get(node.uid);
+    const to = cardOf.get(node.uid);
     for (const input of node.inputs) {
-      const from = homes.get(input);
+      const from = cardOf.get(input);
       if (from === undefined || to === undefined || from === to) continue;
       const key = `${from}>${to}`;
       if (seen.has(key)) continue;

@@ -1,6 +1,6 @@
 import type { Edge } from "./fold";
 
-/** A card to be placed, with its real size. */
+/** A card to lay out, with its size. */
 export interface Box {
   readonly key: string;
   readonly width: number;
@@ -26,7 +26,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** A box or a bend of a long edge, in its layer. */
+/** A box, or a bend of an edge that crosses layers. */
 interface Slot {
   readonly key: string;
   readonly width: number;
@@ -46,9 +46,9 @@ const MARGIN = 16;
 
 /**
  * Lay out an acyclic graph in layers, top to bottom (Sugiyama): longest-path layers, bends where an
- * edge crosses layers, barycentre ordering, then positions pulled towards the neighbours' mean.
- * `before` holds the last layout's positions, which decide the first order, so that cards keep
- * their places from one step to the next.
+ * edge crosses layers, barycenter ordering, then positions near the mean of the neighbors.
+ * `before` contains the positions of the previous layout, which determine the initial order, so
+ * that positions are stable between steps.
  */
 export function layOut(
   boxes: readonly Box[],
@@ -73,15 +73,15 @@ interface Chain {
   readonly slots: readonly Slot[];
 }
 
-/** Longest path from the sources; a source then sinks to just above its first consumer. */
+/** Assign longest-path layers; a source is moved to the layer above its first consumer. */
 function assignLayers(boxes: readonly Box[], edges: readonly Edge[]): Map<string, number> {
   const inputs = group(edges, (edge) => edge.to);
   const outputs = group(edges, (edge) => edge.from);
   const layers = new Map<string, number>();
   const visiting = new Set<string>();
   const depth = (key: string): number => {
-    const known = layers.get(key);
-    if (known !== undefined) return known;
+    const assigned = layers.get(key);
+    if (assigned !== undefined) return assigned;
     if (visiting.has(key)) return 0;
     visiting.add(key);
     const above = (inputs.get(key) ?? []).map((edge) => depth(edge.from) + 1);
@@ -97,7 +97,7 @@ function assignLayers(boxes: readonly Box[], edges: readonly Edge[]): Map<string
   return layers;
 }
 
-/** Follow an edge through its layers, making a bend in each one between. */
+/** Return the slots of an edge, with a bend in each intermediate layer. */
 function chain(edge: Edge, slots: ReadonlyMap<string, Slot>): Chain[] {
   const from = slots.get(edge.from);
   const to = slots.get(edge.to);
@@ -136,14 +136,14 @@ function toRows(chains: readonly Chain[], slots: ReadonlyMap<string, Slot>): Slo
   return Array.from(rows, (row: Slot[] | undefined) => row ?? []);
 }
 
-/** Barycentre sweeps, down then up; a sort that keeps equals in place. */
+/** Order rows by barycenter sweeps, alternating down and up, with a stable sort. */
 function order(rows: readonly Slot[][]): void {
-  for (const row of rows) settle(row);
+  for (const row of rows) sortRow(row);
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const down = sweep % 2 === 0;
     for (const row of down ? rows : [...rows].reverse()) {
       for (const slot of row) weigh(slot, down ? slot.up : slot.down);
-      settle(row);
+      sortRow(row);
     }
   }
 }
@@ -152,12 +152,12 @@ function weigh(slot: Slot, near: readonly Slot[]): void {
   if (near.length > 0) slot.order = mean(near.map((other) => other.order));
 }
 
-function settle(row: Slot[]): void {
+function sortRow(row: Slot[]): void {
   row.sort((a, b) => a.order - b.order);
   row.forEach((slot, index) => (slot.order = index));
 }
 
-/** Start packed and centred, then pull each slot towards the mean of its neighbours. */
+/** Position slots packed and centered, then move each toward the mean of its neighbors. */
 function position(rows: readonly Slot[][]): void {
   for (const row of rows) {
     const width = row.reduce((sum, slot) => sum + slot.width + gap(slot), 0);
@@ -169,31 +169,31 @@ function position(rows: readonly Slot[][]): void {
   }
   for (let sweep = 0; sweep < SWEEPS * 2; sweep++) {
     const down = sweep % 2 === 0;
-    for (const row of down ? rows : [...rows].reverse()) pull(row, down);
+    for (const row of down ? rows : [...rows].reverse()) relax(row, down);
   }
 }
 
-function pull(row: readonly Slot[], down: boolean): void {
-  const wanted = row.map((slot) => {
+function relax(row: readonly Slot[], down: boolean): void {
+  const targets = row.map((slot) => {
     const near = down ? slot.up : slot.down;
     const far = near.length > 0 ? near : down ? slot.down : slot.up;
     return far.length > 0 ? mean(far.map((other) => other.x)) : slot.x;
   });
-  spread(row, wanted);
+  spread(row, targets);
 }
 
 /**
- * Put the slots of a row as near as possible to where they are wanted, in order and without
- * overlap: neighbours that collide form a cluster, which moves to its members' mean wish.
+ * Move the slots of a row as close as possible to their target positions, in order and without
+ * overlap: slots that overlap form a cluster, which moves to the weighted mean of its targets.
  */
-function spread(row: readonly Slot[], wanted: readonly number[]): void {
+function spread(row: readonly Slot[], targets: readonly number[]): void {
   const clusters: Cluster[] = [];
   row.forEach((slot, index) => {
-    const wish = wanted[index] ?? slot.x;
+    const target = targets[index] ?? slot.x;
     const weight = slot.height === 0 ? 4 : 1;
     const half = (slot.width + gap(slot)) / 2;
-    clusters.push({ sum: (wish - half) * weight, weight, slots: [{ slot, offset: half }], span: 2 * half });
-    while (collide(clusters.at(-2), clusters.at(-1))) join(clusters);
+    clusters.push({ sum: (target - half) * weight, weight, slots: [{ slot, offset: half }], span: 2 * half });
+    while (overlap(clusters.at(-2), clusters.at(-1))) join(clusters);
   });
   for (const cluster of clusters) {
     const start = cluster.sum / cluster.weight;
@@ -201,7 +201,7 @@ function spread(row: readonly Slot[], wanted: readonly number[]): void {
   }
 }
 
-/** Neighbours that touch: the mean wish for their left edge, its weight, and their width. */
+/** Adjacent slots: the weighted sum of the targets of their left edge, the weight, and the width. */
 interface Cluster {
   sum: number;
   weight: number;
@@ -209,7 +209,7 @@ interface Cluster {
   readonly slots: { readonly slot: Slot; readonly offset: number }[];
 }
 
-function collide(left: Cluster | undefined, right: Cluster | undefined): boolean {
+function overlap(left: Cluster | undefined, right: Cluster | undefined): boolean {
   return left !== undefined && right !== undefined && left.sum / left.weight + left.span > right.sum / right.weight;
 }
 
@@ -248,7 +248,7 @@ function finish(rows: readonly Slot[][], chains: readonly Chain[], boxes: readon
   return { width: right - left, height: Math.max(y - GAP_Y + MARGIN, 2 * MARGIN), boxes: placed, routes };
 }
 
-/** Let an edge leave at the bottom of its first box and arrive at the top of its last. */
+/** Return the points of an edge from the bottom of its first box to the top of its last box. */
 function ends(points: readonly Point[], from: Placed | undefined, to: Placed | undefined): Point[] {
   const first = points[0];
   const last = points.at(-1);
@@ -260,7 +260,7 @@ function ends(points: readonly Point[], from: Placed | undefined, to: Placed | u
   ];
 }
 
-/** A smooth line through the points, vertical at each. */
+/** Return a smooth SVG path through the points, vertical at each point. */
 export function routePath(points: readonly Point[]): string {
   const [first, ...rest] = points;
   if (!first) return "";

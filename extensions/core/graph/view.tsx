@@ -1,16 +1,16 @@
 import type { JSX } from "preact";
 import { memo } from "../ui/memo";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { GraphView as Graph, Timing } from "../protocol";
+import type { GraphView as Graph, Measurement } from "../protocol";
 import { focusRoving, nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
-import { textWidth } from "../ui/measure";
+import { textWidth } from "../ui/text_width";
 import { fold, foldedAtFirst, namespaces, type Card, type Folded } from "./fold";
 import { layOut, routePath, type Box, type Placed } from "./layout";
 
 interface GraphProps {
   readonly graph: Graph;
-  readonly timing: Timing | null;
+  readonly measurement: Measurement | null;
   readonly selected: number | null;
   readonly linked: ReadonlySet<string>;
   readonly openFunction: string;
@@ -22,7 +22,7 @@ interface GraphProps {
 const HEIGHT = 38;
 const PARAM_HEIGHT = 24;
 
-/** The dataflow as a layered diagram; a folded namespace opens where it stands. */
+/** The dataflow as a layered diagram with foldable namespaces. */
 export function GraphDiagram(props: GraphProps): JSX.Element {
   const { graph } = props;
   const [changed, setChanged] = useState<ReadonlyMap<string, boolean>>(new Map());
@@ -152,7 +152,7 @@ function CardShape(props: CardProps): JSX.Element | null {
   const { card, layout } = props;
   const place = layout.boxes.get(card.key);
   if (!place) return null;
-  const share = shareOf(card, props.timing);
+  const share = shareOf(card, props.measurement);
   const act = (): void => {
     if (card.kind === "group") props.onToggle(card.path.join("/"));
     else if (card.members[0]) props.onSelect(card.members[0].uid);
@@ -209,7 +209,7 @@ function CardShape(props: CardProps): JSX.Element | null {
   );
 }
 
-/** The width of an element, followed as it changes. */
+/** Return the width of an element, updated when it is resized. */
 function useWidth(box: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(280);
   useLayoutEffect(() => {
@@ -231,8 +231,8 @@ function isFolded(initial: ReadonlySet<string>, changed: ReadonlyMap<string, boo
 
 function folding(graph: Graph, initial: ReadonlySet<string>, changed: ReadonlyMap<string, boolean>): Folded {
   const folded = new Set(initial);
-  for (const [key, yes] of changed)
-    if (yes) folded.add(key);
+  for (const [key, isSet] of changed)
+    if (isSet) folded.add(key);
     else folded.delete(key);
   return fold(graph, folded);
 }
@@ -246,7 +246,7 @@ interface Fonts {
   readonly detail: string;
 }
 
-/** The fonts of the cards, as the page has them: their families are the notebook's. */
+/** Return the fonts of the cards, whose families depend on the notebook's theme. */
 function useFonts(box: { readonly current: HTMLElement | null }): Fonts {
   const [families, setFamilies] = useState<readonly [string, string]>(["sans-serif", "monospace"]);
   useLayoutEffect(() => {
@@ -269,8 +269,8 @@ function boxOf(card: Card, fonts: Fonts): Box {
   return { key: card.key, width: Math.max(84, width), height: HEIGHT };
 }
 
-function clipped(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+function clipped(text: string, limit: number): string {
+  return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }
 
 function cardClass(props: CardProps): string {
@@ -297,10 +297,10 @@ function matches(card: Card, query: string): boolean {
   return card.title.toLowerCase().includes(query) || card.members.some((node) => words(node).includes(query));
 }
 
-function shareOf(card: Card, timing: Timing | null): number {
-  if (!timing) return 0;
+function shareOf(card: Card, measurement: Measurement | null): number {
+  if (!measurement) return 0;
   const called = new Set(card.members.map((node) => node.callee).filter((callee) => callee !== ""));
-  const kernels = timing.kernels.filter((kernel) => called.has(kernel.function));
+  const kernels = measurement.kernels.filter((kernel) => called.has(kernel.function));
   const calls = (name: string): number => card.members.filter((node) => node.callee === name).length;
   return Math.min(1, kernels.reduce((sum, kernel) => sum + (kernel.share * calls(kernel.function)) / Math.max(1, kernel.calls), 0));
 }

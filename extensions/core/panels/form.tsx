@@ -1,12 +1,12 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
-import type { Candidate, Field } from "../protocol";
+import type { Field, Suggestion } from "../protocol";
 
-/** What was typed into a form, by field. */
+/** The entered values of a form, by field. */
 export type Values = Readonly<Record<string, string>>;
 
 interface FormProps {
-  readonly candidate: Candidate;
+  readonly suggestion: Suggestion;
   readonly values: Values;
   readonly checking: boolean;
   readonly onType: (values: Values) => void;
@@ -14,26 +14,26 @@ interface FormProps {
   readonly children: ComponentChildren;
 }
 
-/** The parameters of a step: written as in Python, checked as they change, applied with Enter. */
-export function StepForm({ candidate, values, checking, onType, onApply, children }: FormProps): JSX.Element {
+/** The form of a step: parameters as Python text, checked on each change, applied with Enter. */
+export function StepForm({ suggestion, values, checking, onType, onApply, children }: FormProps): JSX.Element {
   const change = (name: string, value: string): void => onType({ ...values, [name]: value });
   const submit = (event: Event): void => {
     event.preventDefault();
     onApply();
   };
-  const legal = candidate.issues.length === 0;
-  const verdict = checking ? "Checking…" : legal ? "Legal" : "Not legal";
+  const legal = suggestion.problems.length === 0;
+  const status = checking ? "Checking…" : legal ? "Legal" : "Illegal";
   const tone = checking ? "" : legal ? " is-good" : " is-bad";
   return (
-    <form class="tw-form" onSubmit={submit} aria-label={`Parameters of ${candidate.step}`}>
-      {candidate.fields.map((field) => (
+    <form class="tw-form" onSubmit={submit} aria-label={`Parameters of ${suggestion.step}`}>
+      {suggestion.fields.map((field) => (
         <FieldRow key={field.name} field={field} value={values[field.name] ?? field.value} onChange={change} />
       ))}
       {children}
       <div class="tw-form-end">
-        <span class={`tw-form-verdict${tone}`}>{verdict}</span>
+        <span class={`tw-form-status${tone}`}>{status}</span>
         <button type="submit" class="tw-button tw-primary" disabled={!checking && !legal}>
-          Apply {candidate.step} <kbd>⏎</kbd>
+          Apply {suggestion.step} <kbd>⏎</kbd>
         </button>
       </div>
     </form>
@@ -79,7 +79,7 @@ function FieldRow({ field, value, onChange }: RowProps): JSX.Element {
   );
 }
 
-/** A sentence of the documentation: what stands between double backticks is code. */
+/** Documentation text; text between double backticks is code. */
 export function Prose({ text }: { text: string }): JSX.Element {
   const parts = text.split("``");
   return <>{parts.map((part, index) => (index % 2 === 1 ? <code key={index} class="tw-mono">{part}</code> : part))}</>;

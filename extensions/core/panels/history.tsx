@@ -16,19 +16,19 @@ interface Row {
 const ROW = 26;
 const LANE = 16;
 
-/** Every state reached, as a tree; a click goes there. */
+/** The tree of all states; a click moves the head to a state. */
 export function HistoryPanel({ store }: { store: Store }): JSX.Element {
   const history = useWatch(store.state, (state) => state.history);
   const rows = useMemo(() => arrange(history.nodes), [history]);
   const box = useRef<HTMLDivElement>(null);
-  const here = rows.findIndex((row) => row.node.key === history.head);
+  const headRow = rows.findIndex((row) => row.node.key === history.head);
   const [active, setActive] = useState<number | null>(null);
   useEffect(() => {
     reveal(box.current?.querySelector('[aria-selected="true"]'));
   }, [history.head]);
   const lanes = rows.reduce((most, row) => Math.max(most, row.lane), 0) + 1;
   const move = (event: KeyboardEvent): void => {
-    const next = nextIndex(event.key, active ?? here, rows.length);
+    const next = nextIndex(event.key, active ?? headRow, rows.length);
     if (next === null) return;
     event.preventDefault();
     setActive(next);
@@ -57,7 +57,7 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
           index={index}
           indent={lanes * LANE + 12}
           isHead={row.node.key === history.head}
-          tabStop={index === (active ?? Math.max(0, here))}
+          tabStop={index === (active ?? Math.max(0, headRow))}
           store={store}
         />
       ))}
@@ -76,7 +76,7 @@ interface RowProps {
 
 function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): JSX.Element {
   const { node } = row;
-  const go = (): void => store.travel("jump", node.key);
+  const go = (): void => store.navigate("jump", node.key);
   return (
     <div
       role="option"
@@ -94,10 +94,10 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
     >
       <strong>{node.label}</strong>
       <span class="tw-mono tw-history-detail">{node.detail}</span>
-      {isHead ? <span class="tw-badge tw-here">here</span> : null}
+      {isHead ? <span class="tw-badge tw-head">Head</span> : null}
       {node.verified === null ? null : (
         <span class={`tw-badge ${node.verified ? "is-good" : "is-bad"}`}>
-          {node.verified ? "✓ verified" : "✗ differs"}
+          {node.verified ? "✓ Verified" : "✗ Differs"}
         </span>
       )}
       {node.microseconds === null ? null : <span class="tw-mono tw-history-time">{duration(node.microseconds)}</span>}
@@ -106,7 +106,7 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
   );
 }
 
-/** Give each branch a lane: the first child goes on in its parent's, others open new ones. */
+/** Assign lanes to branches: the first child continues its parent's lane, others start new lanes. */
 function arrange(nodes: History["nodes"]): Row[] {
   const rows = new Map<string, number>();
   const lanes = new Map<string, number>();

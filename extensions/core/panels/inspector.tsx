@@ -1,12 +1,12 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Candidate, Menu, Ref } from "../protocol";
+import type { Handle, Menu, Suggestion } from "../protocol";
 import type { Store } from "../store";
 import { Icon, type IconName } from "../ui/icons";
-import { Step, type Variants } from "./step";
+import { Step, type Suggestions } from "./step";
 
-const SYMBOLS: Readonly<Record<Ref["kind"], IconName>> = {
+const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
   function: "graph",
   loop: "loop",
   block: "block",
@@ -14,14 +14,14 @@ const SYMBOLS: Readonly<Record<Ref["kind"], IconName>> = {
   binding: "graph",
 };
 
-/** What is selected, and every step for it: the applicable ones first, the others with why not. */
+/** The selection with its legal steps, and its illegal steps with their problems. */
 export function Inspector({ store }: { store: Store }): JSX.Element {
   const menu = useWatch(store.state, (state) => state.menu);
   const [query, setQuery] = useState("");
-  if (menu.selection === null) return <Nothing />;
-  const wanted = menu.candidates.filter((candidate) => finds(candidate, query));
-  const legal = groups(wanted.filter((candidate) => candidate.applies));
-  const blocked = groups(wanted.filter((candidate) => !candidate.applies));
+  if (menu.selection === null) return <NoSelection />;
+  const wanted = menu.suggestions.filter((suggestion) => matches(suggestion, query));
+  const legal = groups(wanted.filter((suggestion) => suggestion.applicable));
+  const illegal = groups(wanted.filter((suggestion) => !suggestion.applicable));
   return (
     <div class="tw-inspector">
       <Selection menu={menu} store={store} />
@@ -37,22 +37,22 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
       </label>
       <div class="tw-steps tw-scroll">
         <h3 class="tw-heading">
-          Applicable <span class="tw-count">{legal.length}</span>
+          Legal <span class="tw-count">{legal.length}</span>
         </h3>
-        {legal.length === 0 ? <p class="tw-quiet">No step applies here as it stands.</p> : null}
-        <ul class="tw-step-list" aria-label="Applicable steps">
+        {legal.length === 0 ? <p class="tw-quiet">No step is legal for the selection.</p> : null}
+        <ul class="tw-step-list" aria-label="Legal steps">
           {legal.map((family) => (
-            <Step key={stepKey(menu, family)} variants={family} store={store} />
+            <Step key={stepKey(menu, family)} suggestions={family} store={store} />
           ))}
         </ul>
-        {blocked.length > 0 ? (
+        {illegal.length > 0 ? (
           <>
             <h3 class="tw-heading">
-              Blocked <span class="tw-count">{blocked.length}</span>
+              Illegal <span class="tw-count">{illegal.length}</span>
             </h3>
-            <ul class="tw-step-list" aria-label="Blocked steps">
-              {blocked.map((family) => (
-                <Step key={stepKey(menu, family)} variants={family} store={store} />
+            <ul class="tw-step-list" aria-label="Illegal steps">
+              {illegal.map((family) => (
+                <Step key={stepKey(menu, family)} suggestions={family} store={store} />
               ))}
             </ul>
           </>
@@ -62,11 +62,11 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
   );
 }
 
-function Nothing(): JSX.Element {
+function NoSelection(): JSX.Element {
   return (
     <div class="tw-empty">
       <Icon name="loop" size={22} />
-      <p>Select a loop, a block, a buffer or an operation to see the steps for it.</p>
+      <p>Select a loop, block, buffer, or operation to see its steps.</p>
     </div>
   );
 }
@@ -76,12 +76,12 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
   if (selection === null) return null;
   return (
     <header class="tw-selection">
-      <nav class="tw-path" aria-label="Around the selection">
-        {menu.path.map((ref, index) => (
-          <span key={`${ref.kind}:${String(ref.uid)}`}>
+      <nav class="tw-path" aria-label="Enclosing scopes">
+        {menu.path.map((handle, index) => (
+          <span key={`${handle.kind}:${String(handle.uid)}`}>
             {index > 0 ? <span aria-hidden="true"> › </span> : null}
-            <button type="button" class="tw-link tw-mono" onClick={() => store.select(ref)}>
-              {ref.name}
+            <button type="button" class="tw-link tw-mono" onClick={() => store.select(handle)}>
+              {handle.name}
             </button>
           </span>
         ))}
@@ -91,8 +91,8 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
         <span class="tw-kind">{selection.kind === "binding" ? "operation" : selection.kind}</span>
         <span class="tw-mono">{selection.name}</span>
       </h2>
-      <dl class="tw-facts">
-        {Object.entries(menu.facts).map(([name, value]) => (
+      <dl class="tw-properties">
+        {Object.entries(menu.properties).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd class="tw-mono">{value}</dd>
@@ -103,21 +103,21 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
   );
 }
 
-function groups(candidates: readonly Candidate[]): Variants[] {
-  const found = new Map<string, [Candidate, ...Candidate[]]>();
-  for (const candidate of candidates) {
-    const list = found.get(candidate.step);
-    if (list) list.push(candidate);
-    else found.set(candidate.step, [candidate]);
+function groups(suggestions: readonly Suggestion[]): Suggestions[] {
+  const found = new Map<string, [Suggestion, ...Suggestion[]]>();
+  for (const suggestion of suggestions) {
+    const list = found.get(suggestion.step);
+    if (list) list.push(suggestion);
+    else found.set(suggestion.step, [suggestion]);
   }
   return [...found.values()];
 }
 
-function stepKey(menu: Menu, variants: Variants): string {
-  return `${menu.selection?.function ?? ""}:${String(menu.selection?.uid)}:${variants[0].step}`;
+function stepKey(menu: Menu, suggestions: Suggestions): string {
+  return `${menu.selection?.function ?? ""}:${String(menu.selection?.uid)}:${suggestions[0].step}`;
 }
 
-function finds(candidate: Candidate, query: string): boolean {
-  const words = `${candidate.step} ${candidate.label} ${candidate.summary} ${candidate.family}`;
+function matches(suggestion: Suggestion, query: string): boolean {
+  const words = `${suggestion.step} ${suggestion.label} ${suggestion.summary} ${suggestion.family}`;
   return words.toLowerCase().includes(query.trim().toLowerCase());
 }

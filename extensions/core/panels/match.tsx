@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { MatchMark, MatchRow, MatchView } from "../protocol";
+import type { MatchRow, MatchView, Mismatch } from "../protocol";
 import { Icon } from "../ui/icons";
 import { reveal } from "../ui/reveal";
 
-/** A part of the program beside what an instruction computes, with every difference marked. */
+/** A part of the program and the semantics of an intrinsic side by side, with marked mismatches. */
 export function Matching({ match }: { match: MatchView }): JSX.Element {
   const section = useRef<HTMLElement>(null);
   useEffect(() => reveal(section.current), [match.intrinsic]);
@@ -12,15 +12,15 @@ export function Matching({ match }: { match: MatchView }): JSX.Element {
   const fits = mismatches.length === 0;
   return (
     <section ref={section} class="tw-match" aria-label={`Match with ${match.intrinsic}`}>
-      <p class="tw-match-verdict">
+      <p class="tw-match-summary">
         <Icon name={fits ? "check" : "warn"} size={13} />{" "}
-        {fits ? "The loops are what the instruction computes." : differences(mismatches.length)}
+        {fits ? "The loops match the intrinsic." : mismatchText(mismatches.length)}
       </p>
-      <div class="tw-match-scroll" tabIndex={0} role="group" aria-label="Program and instruction, line by line">
+      <div class="tw-match-scroll" tabIndex={0} role="group" aria-label="Program and intrinsic, line by line">
         <table class="tw-match-lines">
           <thead>
             <tr>
-              <th scope="col">program</th>
+              <th scope="col">Program</th>
               <th scope="col">{match.intrinsic}</th>
             </tr>
           </thead>
@@ -44,7 +44,7 @@ export function Matching({ match }: { match: MatchView }): JSX.Element {
   );
 }
 
-function Line({ row, mismatches }: { row: MatchRow; mismatches: readonly MatchMark[] }): JSX.Element {
+function Line({ row, mismatches }: { row: MatchRow; mismatches: readonly Mismatch[] }): JSX.Element {
   const marks = row.marks.flatMap((index) => mismatches[index] ?? []);
   const kind = marks[0]?.kind;
   return (
@@ -60,26 +60,26 @@ function Line({ row, mismatches }: { row: MatchRow; mismatches: readonly MatchMa
   );
 }
 
-/** A line with half its indentation: two programs share a narrow panel. */
+/** Return a line with half of its indentation, because the panel is narrow. */
 function narrow(line: string): string {
   return line.replace(/^ +/, (indent) => indent.slice(indent.length / 2));
 }
 
-/** The numbers of the differences in a line: colour alone would not tell them. */
+/** The numbers of the mismatches of a line, which color alone does not convey. */
 function Numbers({ marks }: { marks: readonly number[] }): JSX.Element | null {
   if (marks.length === 0) return null;
   return (
-    <sup class="tw-match-numbers" aria-label={`difference ${marks.map((mark) => mark + 1).join(", ")}`}>
+    <sup class="tw-match-numbers" aria-label={`mismatch ${marks.map((mark) => mark + 1).join(", ")}`}>
       {marks.map((mark) => mark + 1).join(",")}
     </sup>
   );
 }
 
-/** A line in which the parts that differ are marked, each where it first occurs. */
+/** A line whose differing parts are marked at their first occurrence. */
 function Marked({ text, parts }: { text: string; parts: readonly string[] }): JSX.Element {
   const pieces: JSX.Element[] = [];
   let from = 0;
-  for (const [start, end] of places(text, parts)) {
+  for (const [start, end] of occurrences(text, parts)) {
     if (start > from) pieces.push(<span key={from}>{text.slice(from, start)}</span>);
     pieces.push(<mark key={start}>{text.slice(start, end)}</mark>);
     from = end;
@@ -88,20 +88,20 @@ function Marked({ text, parts }: { text: string; parts: readonly string[] }): JS
   return <>{pieces}</>;
 }
 
-/** Where parts occur in a text: in order, none inside another. */
-export function places(text: string, parts: readonly string[]): [number, number][] {
+/** Return the first occurrence of each part in a text, in order and without overlap. */
+export function occurrences(text: string, parts: readonly string[]): [number, number][] {
   const found = parts
     .filter((part) => part !== "")
     .map((part): [number, number] => [text.indexOf(part), text.indexOf(part) + part.length])
     .filter(([start]) => start >= 0)
     .sort((left, right) => left[0] - right[0] || right[1] - left[1]);
-  const apart: [number, number][] = [];
-  for (const place of found) {
-    if (place[0] >= (apart.at(-1)?.[1] ?? 0)) apart.push(place);
+  const disjoint: [number, number][] = [];
+  for (const occurrence of found) {
+    if (occurrence[0] >= (disjoint.at(-1)?.[1] ?? 0)) disjoint.push(occurrence);
   }
-  return apart;
+  return disjoint;
 }
 
-function differences(count: number): string {
-  return count === 1 ? "One difference keeps it from matching." : `${String(count)} differences keep it from matching.`;
+function mismatchText(count: number): string {
+  return count === 1 ? "1 mismatch between the loops and the intrinsic." : `${String(count)} mismatches between the loops and the intrinsic.`;
 }

@@ -5,17 +5,17 @@ import { LoweredView } from "../code/lowered";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
-import type { FunctionItem, GraphView, Lowered, Ref, Timing } from "../protocol";
+import type { FunctionItem, GraphView, Handle, Lowered, Measurement } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
 import { Tabs } from "../ui/tabs";
 
-const NONE: ReadonlySet<string> = new Set();
+const NO_ORIGINS: ReadonlySet<string> = new Set();
 
-/** The dataflow of the graph-level function: as a diagram, or as text. */
+/** The graph-level function as a diagram or as text. */
 export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const [mode, setMode] = useState("diagram");
   const graph = useWatch(store.state, (state) => state.graph);
-  const timing = useWatch(store.state, timingOfGraph);
+  const measurement = useWatch(store.state, measurementOfGraph);
   const open = useWatch(store.state, (state) => state.open);
   const linked = useLinked(store);
   const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
@@ -31,11 +31,11 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
       } />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${mode}`}>
         {graph === null ? (
-          <p class="tw-quiet tw-pad">This module has no graph level.</p>
+          <p class="tw-quiet tw-pad">This module has no graph-level function.</p>
         ) : mode === "diagram" ? (
           <GraphDiagram
             graph={graph}
-            timing={timing}
+            measurement={measurement}
             selected={selected}
             linked={linked}
             openFunction={open}
@@ -51,19 +51,19 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
   );
 }
 
-/** The last measurement, if it is of the whole graph: its shares colour the diagram. */
-function timingOfGraph(state: State): Timing | null {
-  return state.timing?.function === state.graph?.function ? state.timing : null;
+/** Return the last measurement of the entire graph, which the diagram displays per node. */
+function measurementOfGraph(state: State): Measurement | null {
+  return state.measurement?.function === state.graph?.function ? state.measurement : null;
 }
 
-/** The open function: its loops, or the text it is compiled to. */
+/** The open function as loop IR, graph IR, LLVM or assembly. */
 export function FunctionPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const [mode, setMode] = useState("ir");
   const open = useWatch(store.state, (state) => state.open);
   const functions = useWatch(store.state, (state) => state.functions);
   const pane = useWatch(store.state, (state) => paneOf(state, open));
   const linked = useLinked(store);
-  const item = functions.find((candidate) => candidate.name === open);
+  const item = functions.find((other) => other.name === open);
   const tabs = [
     { key: "ir", label: item?.level === "graph" ? "Graph IR" : "Loop IR" },
     ...(item?.level === "graph"
@@ -81,7 +81,7 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
       } />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
         {shown !== "llvm" && shown !== "assembly" ? (
-          pane ? <Code store={store} pane={pane} linked={linked} /> : <p class="tw-quiet tw-pad">Waiting for the kernel…</p>
+          pane ? <Code store={store} pane={pane} linked={linked} /> : <p class="tw-quiet tw-pad">Waiting for the Jupyter kernel…</p>
         ) : (
           <Lower store={store} kind={shown} />
         )}
@@ -90,24 +90,24 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   );
 }
 
-/** The text that the open function is compiled to: asked for when it is looked at. */
+/** The LLVM or assembly text of the open function, requested when the tab is opened. */
 function Lower({ store, kind }: { store: Store; kind: Lowered["kind"] }): JSX.Element {
   const lowered = useWatch(store.state, (state) => state.lowered);
   const open = useWatch(store.state, (state) => state.open);
   const head = useWatch(store.state, (state) => state.history.head);
   const working = useWatch(store.state, isLowering);
-  const ask = (): void => void store.send({ type: "lower", kind });
+  const request = (): void => void store.send({ type: "lower", kind });
   const fits = lowered?.function === open && lowered.kind === kind;
   useLayoutEffect(() => {
-    if (!fits) ask();
+    if (!fits) request();
   }, [open, kind]);
   if (!fits)
     return working ? (
       <p class="tw-quiet tw-pad">Compiling…</p>
     ) : (
       <div class="tw-empty">
-        <p>Compiling {open} came to no end; if it failed, Problems says why.</p>
-        <button type="button" class="tw-button" onClick={ask}>
+        <p>Compilation of {open} did not finish. See Problems.</p>
+        <button type="button" class="tw-button" onClick={request}>
           Compile again
         </button>
       </div>
@@ -115,8 +115,8 @@ function Lower({ store, kind }: { store: Store; kind: Lowered["kind"] }): JSX.El
   return (
     <div class="tw-lowered">
       {lowered.state === head ? null : (
-        <button type="button" class="tw-stale tw-button" onClick={ask}>
-          Made at an earlier step. Compile again
+        <button type="button" class="tw-stale tw-button" onClick={request}>
+          Compiled from an earlier state. Compile again
         </button>
       )}
       <LoweredView lowered={lowered} />
@@ -126,8 +126,8 @@ function Lower({ store, kind }: { store: Store; kind: Lowered["kind"] }): JSX.El
 
 function isLowering(state: State): boolean {
   const title = `Lower ${state.open}`;
-  const under = state.jobs.some((job) => job.title === title && (job.state === "running" || job.state === "cancelling"));
-  return under || state.waiting > 0;
+  const running = state.jobs.some((job) => job.title === title && (job.state === "running" || job.state === "canceling"));
+  return running || state.waiting > 0;
 }
 
 interface PickerProps {
@@ -165,15 +165,15 @@ function Code({ store, pane, linked }: { store: Store; pane: PaneModel; linked: 
   return <CodeView pane={pane} selected={selected} linked={linked} onSelect={select} onHover={hover} />;
 }
 
-/** The uid of what is selected, if it is in this function. */
+/** Return the uid of the selection if it is in this function. */
 function useSelected(store: Store, name: string): number | null {
   return useWatch(store.state, (state) => {
-    const ref: Ref | null = state.menu.selection;
-    return ref?.function === name && ref.kind !== "function" ? ref.uid : null;
+    const handle: Handle | null = state.menu.selection;
+    return handle?.function === name && handle.kind !== "function" ? handle.uid : null;
   });
 }
 
-/** The operations that what is pointed at, or else selected, computes a part of. */
+/** Return the operations that the hovered part, or else the selection, belongs to. */
 function useLinked(store: Store): ReadonlySet<string> {
   const hover = useWatch(store.hover, (pointer) => pointer?.origins ?? null);
   const graph = useWatch(store.state, (state) => state.graph);
@@ -184,15 +184,15 @@ function useLinked(store: Store): ReadonlySet<string> {
 }
 
 function originsOfSelection(state: State): ReadonlySet<string> {
-  const ref = state.menu.selection;
-  if (ref === null) return NONE;
-  const pane = paneOf(state, ref.function);
-  const found = pane ? originsOf(pane, ref.uid) : NONE;
+  const handle = state.menu.selection;
+  if (handle === null) return NO_ORIGINS;
+  const pane = paneOf(state, handle.function);
+  const found = pane ? originsOf(pane, handle.uid) : NO_ORIGINS;
   if (found.size > 0 || state.graph === null) return found;
-  return pointerOfNode(state.graph, ref.kind === "binding" ? ref.uid : null)?.origins ?? NONE;
+  return pointerOfNode(state.graph, handle.kind === "binding" ? handle.uid : null)?.origins ?? NO_ORIGINS;
 }
 
 function pointerOfNode(graph: GraphView, uid: number | null): Pointer | null {
-  const node = graph.nodes.find((candidate) => candidate.uid === uid);
+  const node = graph.nodes.find((other) => other.uid === uid);
   return node ? { function: graph.function, uid: node.uid, origins: new Set(node.origins) } : null;
 }

@@ -3,9 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { Store } from "../store";
 
-const PATIENCE = 8000;
+const SILENCE_MS = 8000;
 
-/** Whether something has been so for a number of milliseconds. */
+/** Return whether a condition has been true for a number of milliseconds. */
 function useLong(now: boolean, milliseconds: number): boolean {
   const [long, setLong] = useState(false);
   useEffect(() => {
@@ -19,24 +19,24 @@ function useLong(now: boolean, milliseconds: number): boolean {
   return long;
 }
 
-/** The line at the bottom: what the last edit did, and where the session stands. */
+/** The status bar: the outcome of the last request, the head, and the round-trip time. */
 export function StatusBar({ store }: { store: Store }): JSX.Element {
   const applied = useWatch(store.state, (state) => state.applied);
   const steps = useWatch(store.state, (state) => state.trace.length);
   const head = useWatch(store.state, (state) => state.history.head);
   const roundTrip = useWatch(store.state, (state) => state.roundTrip);
   const waiting = useWatch(store.state, (state) => state.waiting > 0);
-  const silent = useLong(waiting, PATIENCE);
+  const silent = useLong(waiting, SILENCE_MS);
   return (
     <footer class="tw-status">
-      <span class={`tw-said tw-tone-${applied?.tone ?? "info"}`} role="status" aria-live="polite">
-        {silent ? "The kernel does not answer: it is busy with a cell, or gone. Then run the cell again." : (applied?.message ?? "")}
+      <span class={`tw-announcement tw-tone-${applied?.tone ?? "info"}`} role="status" aria-live="polite">
+        {silent ? "The Jupyter kernel does not respond. It may be busy with a cell. If it stopped, run the cell again." : (applied?.message ?? "")}
       </span>
-      <span class={`tw-dot${waiting ? " is-busy" : ""}`} title={waiting ? "Waiting for the kernel" : "Ready"} />
-      <span class="tw-mono" title="Steps applied, and the state they led to">
+      <span class={`tw-dot${waiting ? " is-busy" : ""}`} title={waiting ? "Waiting for the Jupyter kernel" : "Ready"} />
+      <span class="tw-mono" title="Number of applied steps, and the head">
         {steps} {steps === 1 ? "step" : "steps"} · {head.slice(0, 7) || "—"}
       </span>
-      <span class="tw-mono tw-round-trip" title="The last round trip to the kernel">
+      <span class="tw-mono tw-round-trip" title="Time of the last round trip to the Jupyter kernel">
         {roundTrip === null ? "" : `${roundTrip.toFixed(0)} ms`}
       </span>
     </footer>

@@ -1,62 +1,59 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Candidate, Issue } from "../protocol";
+import type { Problem, Suggestion } from "../protocol";
 import type { Store } from "../store";
 import { Icon } from "../ui/icons";
 import { Prose, StepForm, type Values } from "./form";
 import { Matching } from "./match";
 
-/** The candidates of one step, at least one. */
-export type Variants = readonly [Candidate, ...Candidate[]];
+/** The suggestions of one step, never empty. */
+export type Suggestions = readonly [Suggestion, ...Suggestion[]];
 
 interface StepProps {
-  readonly variants: Variants;
+  readonly suggestions: Suggestions;
   readonly store: Store;
 }
 
 const UNCHANGED: Values = {};
 
-/**
- * A step with its suggestions: it applies with one click, or says why it does not. What is wrong with
- * a value that was typed is said below the form.
- */
-export function Step({ variants, store }: StepProps): JSX.Element {
+/** A step with its suggestions, form and problems; problems with entered values are below the form. */
+export function Step({ suggestions, store }: StepProps): JSX.Element {
   const [open, setOpen] = useState(false);
-  const [candidate, choose] = useChosen(variants);
+  const [suggestion, choose] = useChosen(suggestions);
   const [typed, setTyped] = useState<ReadonlyMap<string, Values>>(new Map());
   const busy = useWatch(store.state, (state) => state.waiting > 0);
-  const [check, checking] = useDebounced((values: Values) => store.send({ type: "check", key: candidate.key, values }));
-  const values = typed.get(candidate.key) ?? UNCHANGED;
-  const legal = candidate.issues.length === 0;
+  const [check, checking] = useDebounced((values: Values) => store.send({ type: "check", key: suggestion.key, values }));
+  const values = typed.get(suggestion.key) ?? UNCHANGED;
+  const legal = suggestion.problems.length === 0;
   const type = (next: Values): void => {
-    setTyped(new Map(typed).set(candidate.key, next));
+    setTyped(new Map(typed).set(suggestion.key, next));
     check(next);
   };
-  const apply = (): void => store.apply(candidate.key, values);
+  const apply = (): void => store.apply(suggestion.key, values);
   return (
-    <li class={`tw-step${legal ? "" : " is-blocked"}${open ? " is-open" : ""}`} data-step={candidate.step}>
+    <li class={`tw-step${legal ? "" : " is-illegal"}${open ? " is-open" : ""}`} data-step={suggestion.step}>
       <div class="tw-step-head">
-        <StepName candidate={candidate} open={open} onToggle={() => setOpen(!open)} />
-        {legal ? <Apply candidate={candidate} disabled={busy && values === UNCHANGED} onApply={apply} /> : <BlockedMark />}
+        <StepName suggestion={suggestion} open={open} onToggle={() => setOpen(!open)} />
+        {legal ? <Apply suggestion={suggestion} disabled={busy && values === UNCHANGED} onApply={apply} /> : <IllegalMark />}
       </div>
-      {legal || open ? <Suggestions variants={variants} chosen={candidate} onChoose={choose} /> : null}
-      {open && values !== UNCHANGED ? null : <Reasons candidate={candidate} store={store} />}
+      {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={choose} /> : null}
+      {open && values !== UNCHANGED ? null : <Problems suggestion={suggestion} store={store} />}
       {open ? (
         <div class="tw-step-body">
           <p class="tw-summary">
-            <Prose text={candidate.summary} />
+            <Prose text={suggestion.summary} />
           </p>
-          {candidate.match === undefined ? null : <Matching match={candidate.match} />}
+          {suggestion.match === undefined ? null : <Matching match={suggestion.match} />}
           <StepForm
-            key={candidate.key}
-            candidate={candidate}
+            key={suggestion.key}
+            suggestion={suggestion}
             values={values}
             checking={checking || (busy && values !== UNCHANGED)}
             onType={type}
             onApply={apply}
           >
-            {values === UNCHANGED ? null : <Reasons candidate={candidate} store={store} />}
+            {values === UNCHANGED ? null : <Problems suggestion={suggestion} store={store} />}
           </StepForm>
         </div>
       ) : null}
@@ -65,17 +62,17 @@ export function Step({ variants, store }: StepProps): JSX.Element {
 }
 
 interface ApplyProps {
-  readonly candidate: Candidate;
+  readonly suggestion: Suggestion;
   readonly disabled: boolean;
   readonly onApply: () => void;
 }
 
-function Apply({ candidate, disabled, onApply }: ApplyProps): JSX.Element {
+function Apply({ suggestion, disabled, onApply }: ApplyProps): JSX.Element {
   return (
     <button
       type="button"
       class="tw-button tw-apply"
-      aria-label={`Apply ${candidate.step} ${candidate.label}`}
+      aria-label={`Apply ${suggestion.step} ${suggestion.label}`}
       disabled={disabled}
       onClick={onApply}
     >
@@ -84,64 +81,64 @@ function Apply({ candidate, disabled, onApply }: ApplyProps): JSX.Element {
   );
 }
 
-function BlockedMark(): JSX.Element {
+function IllegalMark(): JSX.Element {
   return (
-    <span class="tw-blocked-mark">
-      <Icon name="lock" size={13} /> blocked
+    <span class="tw-illegal-mark">
+      <Icon name="lock" size={13} /> Illegal
     </span>
   );
 }
 
-/** The candidate of a step that is shown, and how another one is chosen. */
-function useChosen(variants: Variants): [Candidate, (key: string) => void] {
-  const [chosen, setChosen] = useState(variants[0].key);
-  return [variants.find((variant) => variant.key === chosen) ?? variants[0], setChosen];
+/** Return the displayed suggestion of a step and a function that replaces it. */
+function useChosen(suggestions: Suggestions): [Suggestion, (key: string) => void] {
+  const [chosen, setChosen] = useState(suggestions[0].key);
+  return [suggestions.find((other) => other.key === chosen) ?? suggestions[0], setChosen];
 }
 
 interface NameProps {
-  readonly candidate: Candidate;
+  readonly suggestion: Suggestion;
   readonly open: boolean;
   readonly onToggle: () => void;
 }
 
-function StepName({ candidate, open, onToggle }: NameProps): JSX.Element {
+function StepName({ suggestion, open, onToggle }: NameProps): JSX.Element {
   return (
     <button
       type="button"
       class="tw-step-name"
       aria-expanded={open}
-      title={candidate.summary}
+      title={suggestion.summary}
       onClick={onToggle}
     >
-      <span class="tw-turn" aria-hidden="true">
+      <span class="tw-chevron" aria-hidden="true">
         <Icon name="chevron" size={12} />
       </span>
-      <strong>{candidate.step}</strong>
-      <span class="tw-step-args tw-mono">{candidate.label}</span>
+      <strong>{suggestion.step}</strong>
+      <span class="tw-step-args tw-mono">{suggestion.label}</span>
     </button>
   );
 }
 
-interface SuggestionsProps {
-  readonly variants: Variants;
-  readonly chosen: Candidate;
+interface ChipsProps {
+  readonly suggestions: Suggestions;
+  readonly chosen: Suggestion;
   readonly onChoose: (key: string) => void;
 }
 
-function Suggestions({ variants, chosen, onChoose }: SuggestionsProps): JSX.Element | null {
-  if (variants.length < 2) return null;
-  const shown = variants.slice(0, 6);
-  const labels = telling(shown.map((variant) => variant.label));
+function SuggestionChips({ suggestions, chosen, onChoose }: ChipsProps): JSX.Element | null {
+  if (suggestions.length < 2) return null;
+  const shown = suggestions.slice(0, 6);
+  const labels = distinctiveParts(shown.map((suggestion) => suggestion.label));
   return (
-    <div class="tw-variants" role="group" aria-label={`Suggestions for ${chosen.step}`}>
-      {shown.map((variant, index) => (
+    <div class="tw-suggestions" role="group" aria-label={`Suggestions for ${chosen.step}`}>
+      {shown.map((suggestion, index) => (
         <button
           type="button"
-          key={variant.key}
+          key={suggestion.key}
           class="tw-chip tw-mono"
-          aria-pressed={variant.key === chosen.key}
-          title={variant.label}
-          onClick={() => onChoose(variant.key)}
+          aria-pressed={suggestion.key === chosen.key}
+          title={suggestion.label}
+          onClick={() => onChoose(suggestion.key)}
         >
           {labels[index]}
         </button>
@@ -150,39 +147,39 @@ function Suggestions({ variants, chosen, onChoose }: SuggestionsProps): JSX.Elem
   );
 }
 
-function Reasons({ candidate, store }: { candidate: Candidate; store: Store }): JSX.Element {
+function Problems({ suggestion, store }: { suggestion: Suggestion; store: Store }): JSX.Element {
   return (
     <>
-      {candidate.issues.map((issue, index) => (
-        <Reason key={index} issue={issue} store={store} />
+      {suggestion.problems.map((problem, index) => (
+        <ProblemView key={index} problem={problem} store={store} />
       ))}
-      {candidate.more_issues > 0 ? <p class="tw-reason tw-quiet">and {candidate.more_issues} more {candidate.more_issues === 1 ? "reason" : "reasons"}</p> : null}
+      {suggestion.more_problems > 0 ? <p class="tw-step-problem tw-quiet">and {suggestion.more_problems} more {suggestion.more_problems === 1 ? "problem" : "problems"}</p> : null}
     </>
   );
 }
 
-/** Why a step does not apply: what fails, where, with which numbers, and what mends it. */
-function Reason({ issue, store }: { issue: Issue; store: Store }): JSX.Element {
-  const example = Object.entries(issue.counterexample);
+/** A violated requirement: message, counter-example, links to the parts at fault, and fixes. */
+function ProblemView({ problem, store }: { problem: Problem; store: Store }): JSX.Element {
+  const example = Object.entries(problem.counterexample);
   return (
-    <div class="tw-reason">
+    <div class="tw-step-problem">
       <p>
-        {issue.requirement > 0 ? <span class="tw-requirement">Requirement {issue.requirement}. </span> : null}
-        {issue.message}
+        {problem.requirement > 0 ? <span class="tw-requirement">Requirement {problem.requirement}. </span> : null}
+        {problem.message}
       </p>
       {example.length > 0 ? (
         <p class="tw-example">
-          For example at{" "}
+          Counter-example:{" "}
           <span class="tw-mono">{example.map(([name, value]) => `${name} = ${value}`).join(", ")}</span>
         </p>
       ) : null}
       <div class="tw-fixes">
-        {issue.where.map((ref) => (
-          <button type="button" key={ref.uid} class="tw-link tw-mono" onClick={() => store.select(ref)}>
-            {ref.name}
+        {problem.where.map((handle) => (
+          <button type="button" key={handle.uid} class="tw-link tw-mono" onClick={() => store.select(handle)}>
+            {handle.name}
           </button>
         ))}
-        {issue.fixes.map((fix) => (
+        {problem.fixes.map((fix) => (
           <button type="button" key={fix.key} class="tw-button tw-fix" onClick={() => store.apply(fix.key)}>
             <Icon name="wrench" size={13} /> <span class="tw-mono">{fix.label}</span>
           </button>
@@ -192,7 +189,7 @@ function Reason({ issue, store }: { issue: Issue; store: Store }): JSX.Element {
   );
 }
 
-/** Call the newest of a burst of changes, a moment after it; tells whether one is to come. */
+/** Return a debounced action, and whether a call is pending. */
 function useDebounced<T>(action: (value: T) => void): [(value: T) => void, boolean] {
   const latest = useRef(action);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -210,9 +207,9 @@ function useDebounced<T>(action: (value: T) => void): [(value: T) => void, boole
   return [call, waiting];
 }
 
-/** What tells suggestions apart: their labels without the parameters that they share, and without the name of a single one. */
-export function telling(labels: readonly string[]): readonly string[] {
-  const parts = labels.map(parameters);
+/** Return labels without shared parameters; the name of a single remaining parameter is omitted. */
+export function distinctiveParts(labels: readonly string[]): readonly string[] {
+  const parts = labels.map(parametersOf);
   const shared = (part: string): boolean => parts.every((list) => list.includes(part));
   return parts.map((list, index) => {
     const own = list.filter((part) => !shared(part));
@@ -221,7 +218,7 @@ export function telling(labels: readonly string[]): readonly string[] {
   });
 }
 
-/** The parameters of a label: its commas outside of brackets divide them. */
-function parameters(label: string): readonly string[] {
+/** Return the parameters of a label, separated by commas that precede a name. */
+function parametersOf(label: string): readonly string[] {
   return label.split(/, (?=\w+=)/);
 }

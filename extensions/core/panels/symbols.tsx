@@ -4,30 +4,30 @@ import type { FactRow, SymbolRow } from "../protocol";
 import type { Store } from "../store";
 import { range } from "../ui/format";
 
-const MEANING: Readonly<Record<FactRow["knowledge"], readonly [string, string]>> = {
-  proved: ["✓", "follows from the program"],
-  assumed: ["◆", "the caller promises it"],
-  checked: ["◇", "checked when the function is called"],
-  unknown: ["?", "not known; what needs it keeps a guard"],
-  likely: ["~", "a hint, never used in a proof"],
+const MEANING: Readonly<Record<FactRow["status"], readonly [string, string]>> = {
+  proved: ["✓", "proved from the program"],
+  assumed: ["◆", "guaranteed by the caller"],
+  checked: ["◇", "checked at run time"],
+  unknown: ["?", "not proved; a guard remains"],
+  likely: ["~", "a hint, never used in proofs"],
 };
 
-/** The symbols with their samples, and what is proved, assumed or unknown of them. */
+/** The symbols with their samples, the facts about them, and derived expressions. */
 export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
   const symbols = useWatch(store.state, (state) => state.symbols);
   if (symbols.rows.length === 0)
-    return <p class="tw-quiet tw-pad">Every size of this function is constant.</p>;
+    return <p class="tw-quiet tw-pad">This function has no symbols: all shapes are constant.</p>;
   return (
     <div class="tw-symbols">
       <table class="tw-table">
         <caption>Symbols</caption>
         <thead>
           <tr>
-            <th scope="col">name</th>
-            <th scope="col">range</th>
-            <th scope="col">multiple of</th>
-            <th scope="col">sample</th>
-            <th scope="col">likely</th>
+            <th scope="col">Name</th>
+            <th scope="col">Range</th>
+            <th scope="col">Multiple of</th>
+            <th scope="col">Sample</th>
+            <th scope="col">Likely</th>
           </tr>
         </thead>
         <tbody>
@@ -37,20 +37,20 @@ export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
         </tbody>
       </table>
       <table class="tw-table">
-        <caption>What is known</caption>
+        <caption>Facts</caption>
         <thead>
           <tr>
-            <th scope="col">status</th>
-            <th scope="col">fact</th>
-            <th scope="col">from</th>
+            <th scope="col">Status</th>
+            <th scope="col">Fact</th>
+            <th scope="col">Origin</th>
           </tr>
         </thead>
         <tbody>
           {symbols.facts.map((fact, index) => (
             <tr key={index}>
               <td>
-                <span class={`tw-badge tw-know-${fact.knowledge}`} title={MEANING[fact.knowledge][1]}>
-                  <span aria-hidden="true">{MEANING[fact.knowledge][0]}</span> {fact.knowledge}
+                <span class={`tw-badge tw-fact-${fact.status}`} title={MEANING[fact.status][1]}>
+                  <span aria-hidden="true">{MEANING[fact.status][0]}</span> {fact.status}
                 </span>
               </td>
               <td class="tw-mono">{fact.text}</td>
@@ -60,19 +60,19 @@ export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
           {symbols.facts.length === 0 ? (
             <tr>
               <td colSpan={3} class="tw-quiet">
-                Nothing beyond the ranges, and nothing unknown that a step needed.
+                No facts beyond the ranges, and no guards.
               </td>
             </tr>
           ) : null}
         </tbody>
       </table>
       <table class="tw-table">
-        <caption>At the samples</caption>
+        <caption>Derived expressions at the samples</caption>
         <thead>
           <tr>
-            <th scope="col">what</th>
-            <th scope="col">expression</th>
-            <th scope="col">value</th>
+            <th scope="col">Item</th>
+            <th scope="col">Expression</th>
+            <th scope="col">Value</th>
           </tr>
         </thead>
         <tbody>

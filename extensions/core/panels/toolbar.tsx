@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { Job } from "../protocol";
 import type { State, Store } from "../store";
-import { ConditionsButton } from "./conditions";
+import { MeasureOptionsButton } from "./measure_options";
 import { Icon, Mark, type IconName } from "../ui/icons";
 
-/** Undo and redo, compile and time, and whether the compiled program is right. */
+/** The toolbar: undo, redo, compile, measure, and the progress or verdict of a job. */
 export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const history = useWatch(store.state, (state) => state.history);
   const target = useWatch(store.state, (state) => state.target);
@@ -17,15 +17,15 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
         <Mark /> Tilewright
       </span>
       <span class="tw-bar-gap" />
-      <Tool icon="undo" label="Undo" keys="Ctrl+Z" disabled={!history.can_undo} onClick={() => store.travel("undo")} />
-      <Tool icon="redo" label="Redo" keys="Ctrl+Shift+Z" disabled={!history.can_redo} onClick={() => store.travel("redo")} />
+      <Tool icon="undo" label="Undo" keys="Ctrl+Z" disabled={!history.can_undo} onClick={() => store.navigate("undo")} />
+      <Tool icon="redo" label="Redo" keys="Ctrl+Shift+Z" disabled={!history.can_redo} onClick={() => store.navigate("redo")} />
       <span class="tw-bar-gap" />
       <button
         type="button"
         class="tw-button"
         disabled={job !== null}
-        title="Compile, run at the sample sizes and compare with the interpreter"
-        onClick={() => store.send({ type: "run", what: "compile", function: "" })}
+        title="Compile, run at the sample sizes, and compare with the interpreter"
+        onClick={() => store.send({ type: "run", action: "compile", function: "" })}
       >
         <Icon name="hammer" size={15} /> Compile
       </button>
@@ -34,23 +34,23 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
         class="tw-button tw-primary"
         disabled={job !== null}
         title="Compile and measure at the sample sizes"
-        onClick={() => store.send({ type: "run", what: "time", function: "" })}
+        onClick={() => store.send({ type: "run", action: "measure", function: "" })}
       >
-        <Icon name="play" size={13} /> Time
+        <Icon name="play" size={13} /> Measure
       </button>
-      <ConditionsButton store={store} id={`${idBase}-conditions`} />
-      <TimeKernel store={store} disabled={job !== null} />
-      {job ? <Progress job={job} store={store} /> : <Correctness store={store} />}
+      <MeasureOptionsButton store={store} id={`${idBase}-measure-options`} />
+      <MeasureKernel store={store} disabled={job !== null} />
+      {job ? <Progress job={job} store={store} /> : <Verdict store={store} />}
       <span class="tw-bar-fill-gap" />
-      <span class="tw-target tw-mono" title="What is compiled for">
+      <span class="tw-target tw-mono" title="Target">
         {target}
       </span>
     </div>
   );
 }
 
-/** Where a kernel is open beside a graph: time it by itself, which is faster than the whole. */
-function TimeKernel({ store, disabled }: { store: Store; disabled: boolean }): JSX.Element | null {
+/** The button that measures the open kernel in isolation, displayed for modules with a graph. */
+function MeasureKernel({ store, disabled }: { store: Store; disabled: boolean }): JSX.Element | null {
   const name = useWatch(store.state, openKernel);
   if (name === "") return null;
   return (
@@ -58,16 +58,16 @@ function TimeKernel({ store, disabled }: { store: Store; disabled: boolean }): J
       type="button"
       class="tw-button"
       disabled={disabled}
-      title={`Compile ${name} alone and measure it at the sizes its caller gives it`}
-      onClick={() => store.send({ type: "run", what: "time", function: name })}
+      title={`Compile and measure only ${name} at the sizes of its caller`}
+      onClick={() => store.send({ type: "run", action: "measure", function: name })}
     >
-      <Icon name="clock" size={14} /> Time kernel
+      <Icon name="clock" size={14} /> Measure kernel
     </button>
   );
 }
 
 function openKernel(state: State): string {
-  const item = state.functions.find((candidate) => candidate.name === state.open);
+  const item = state.functions.find((other) => other.name === state.open);
   return state.graph !== null && item?.level === "loop" ? item.name : "";
 }
 
@@ -88,52 +88,52 @@ function Tool({ icon, label, keys, disabled, onClick }: ToolProps): JSX.Element 
 }
 
 function Progress({ job, store }: { job: Job; store: Store }): JSX.Element {
-  const known = job.progress >= 0;
-  // Said at once, whatever the kernel is at; what it answers takes its time.
-  const [asked, setAsked] = useState("");
-  const cancelling = job.state === "cancelling" || asked === job.key;
+  const determinate = job.progress >= 0;
+  // Displayed immediately, without waiting for the answer of the Jupyter kernel.
+  const [requested, setRequested] = useState("");
+  const canceling = job.state === "canceling" || requested === job.key;
   return (
     <span class="tw-job">
       <span
-        class={`tw-progress${known ? "" : " is-endless"}`}
+        class={`tw-progress${determinate ? "" : " is-endless"}`}
         role="progressbar"
         aria-label={job.title}
-        {...(known ? { "aria-valuenow": Math.round(job.progress * 100), "aria-valuemin": 0, "aria-valuemax": 100 } : {})}
+        {...(determinate ? { "aria-valuenow": Math.round(job.progress * 100), "aria-valuemin": 0, "aria-valuemax": 100 } : {})}
       >
-        <span style={{ width: `${known ? job.progress * 100 : 35}%` }} />
+        <span style={{ width: `${determinate ? job.progress * 100 : 35}%` }} />
       </span>
       <span class="tw-job-text">{job.message || job.title}</span>
       <button
         type="button"
         class="tw-button"
-        disabled={cancelling}
+        disabled={canceling}
         onClick={() => {
-          setAsked(job.key);
+          setRequested(job.key);
           store.send({ type: "cancel", job: job.key });
         }}
       >
-        {cancelling ? "Cancelling" : "Cancel"}
+        {canceling ? "Canceling" : "Cancel"}
       </button>
     </span>
   );
 }
 
-function Correctness({ store }: { store: Store }): JSX.Element | null {
+function Verdict({ store }: { store: Store }): JSX.Element | null {
   const verdict = useWatch(store.state, (state) => state.verdict);
   const head = useWatch(store.state, (state) => state.history.head);
   if (verdict === null) return null;
   const stale = verdict.state !== head;
   const tone = stale ? "is-stale" : verdict.agrees ? "is-good" : "is-bad";
-  const said = verdict.agrees ? "matches the interpreter" : "differs from the interpreter";
+  const result = verdict.agrees ? "Matches the interpreter" : "Differs from the interpreter";
   return (
-    <span class={`tw-badge tw-correct ${tone}`} title={`${verdict.message} (${verdict.shapes}). Allowed: ${verdict.derivation}`}>
+    <span class={`tw-badge tw-verdict ${tone}`} title={`${verdict.message} (${verdict.shapes}). Error bound: ${verdict.derivation}`}>
       <Icon name={verdict.agrees ? "check" : "cross"} size={13} />
-      {said}
-      <span class="tw-mono">{stale ? "at an earlier step" : `off by ${verdict.error.toExponential(1)} of ${verdict.bound.toExponential(1)} allowed`}</span>
+      {result}
+      <span class="tw-mono">{stale ? "at an earlier state" : `error ${verdict.error.toExponential(1)}, bound ${verdict.bound.toExponential(1)}`}</span>
     </span>
   );
 }
 
 function runningJob(state: State): Job | null {
-  return state.jobs.find((job) => job.state === "running" || job.state === "cancelling") ?? null;
+  return state.jobs.find((job) => job.state === "running" || job.state === "canceling") ?? null;
 }

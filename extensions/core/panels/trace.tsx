@@ -10,15 +10,15 @@ import { Icon, type IconName } from "../ui/icons";
 const MARKS: Readonly<Record<TraceLine["status"], readonly [IconName, string]>> = {
   done: ["check", "applied"],
   query: ["search", "query"],
-  opaque: ["info", "not known here"],
+  opaque: ["info", "opaque: unknown step"],
   pending: ["clock", "pending"],
 };
 
-/** The steps so far, as the Python that replays them; copied, saved and loaded from here. */
+/** The trace as Python text, with actions that copy, save and load it. */
 export function TracePanel({ store }: { store: Store }): JSX.Element {
   const lines = useWatch(store.state, (state) => state.trace);
-  const [said, setSaid] = useState("");
-  const request = useDocument(store, setSaid);
+  const [message, setMessage] = useState("");
+  const request = useDocument(store, setMessage);
   const file = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
@@ -27,7 +27,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
   const load = (event: Event): void => {
     const input = event.currentTarget as HTMLInputElement;
     void input.files?.[0]?.text().then((text) => {
-      input.value = ""; // so that the same file, edited meanwhile, can be chosen again
+      input.value = ""; // otherwise choosing the same file again would not fire an event
       store.send({ type: "load", text });
     });
   };
@@ -35,7 +35,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
     <div class="tw-panel">
       <div class="tw-panel-bar">
         <span class="tw-quiet" role="status">
-          {said || `${String(lines.length)} ${lines.length === 1 ? "step" : "steps"}`}
+          {message || `${String(lines.length)} ${lines.length === 1 ? "step" : "steps"}`}
         </span>
         <button type="button" class="tw-button" onClick={() => request("python", "copy")}>
           <Icon name="copy" size={14} /> Copy as Python
@@ -49,7 +49,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
         <input ref={file} type="file" accept=".json,.jsonl" hidden aria-label="Trace file" onChange={load} />
       </div>
       {lines.length === 0 ? (
-        <p class="tw-quiet tw-pad">No step yet. Each one you apply is written here as Python.</p>
+        <p class="tw-quiet tw-pad">No steps yet. Applied steps are listed here as Python code.</p>
       ) : (
         <ol class="tw-trace" aria-label="Trace" ref={list}>
           {lines.map((line) => (
@@ -75,26 +75,26 @@ function Step({ line }: { line: TraceLine }): JSX.Element {
             {token.text}
           </span>
         ))}
-        {line.note === "" ? null : <span class="tw-line-note">{line.note}</span>}
+        {line.decisions === "" ? null : <span class="tw-line-label">{line.decisions}</span>}
       </code>
       <span class="tw-trace-time">{line.milliseconds === null ? "" : `${line.milliseconds.toFixed(1)} ms`}</span>
     </li>
   );
 }
 
-const NAMED = 4;
+const MAX_NAMES = 4;
 
-/** A line with only the first of many results, so that one sees the step. */
+/** Return a line with only the first names of a long list of results. */
 export function shortened(text: string): string {
   const at = text.indexOf(" = sch.");
   const names = text.slice(0, Math.max(0, at)).split(", ");
-  if (names.length <= NAMED + 1) return text;
-  return `${names.slice(0, NAMED).join(", ")}, … ${String(names.length - NAMED)} more${text.slice(at)}`;
+  if (names.length <= MAX_NAMES + 1) return text;
+  return `${names.slice(0, MAX_NAMES).join(", ")}, … ${String(names.length - MAX_NAMES)} more${text.slice(at)}`;
 }
 
 type Purpose = "copy" | "save";
 
-function useDocument(store: Store, say: (text: string) => void): (format: Document["format"], purpose: Purpose) => void {
+function useDocument(store: Store, announce: (text: string) => void): (format: Document["format"], purpose: Purpose) => void {
   const document_ = useWatch(store.state, (state) => state.document);
   const purpose = useRef<Purpose | null>(null);
   useEffect(() => {
@@ -103,11 +103,11 @@ function useDocument(store: Store, say: (text: string) => void): (format: Docume
     purpose.current = null;
     if (wanted === "save") {
       download(document_);
-      say(`Saved ${document_.name}`);
+      announce(`Saved ${document_.name}`);
     } else {
-      void copy(document_.text).then((done) => say(done ? "Copied" : "The browser refused to copy"));
+      void copy(document_.text).then((done) => announce(done ? "Copied" : "The browser denied access to the clipboard"));
     }
-  }, [document_, say]);
+  }, [document_, announce]);
   return (format, wanted) => {
     purpose.current = wanted;
     store.send({ type: "save", format });

@@ -6,26 +6,26 @@ interface Props {
 }
 
 interface State {
-  readonly fault: string | null;
+  readonly error: string | null;
 }
 
-/** Keeps a fault in one pane from taking the others away; tells it, and offers to try again. */
+/** An error boundary: an error in one pane does not affect the others, and can be retried. */
 export class Boundary extends Component<Props, State> {
-  override state: State = { fault: null };
+  override state: State = { error: null };
 
   override componentDidCatch(error: unknown): void {
-    this.setState({ fault: error instanceof Error ? error.message : String(error) });
+    this.setState({ error: error instanceof Error ? error.message : String(error) });
   }
 
   override render(): ComponentChildren {
-    const { fault } = this.state;
-    if (fault === null) return this.props.children;
+    const { error } = this.state;
+    if (error === null) return this.props.children;
     return (
       <div class="tw-empty" role="alert">
         <p>
-          The {this.props.name} could not be drawn: {fault}
+          The {this.props.name} could not be rendered: {error}
         </p>
-        <button type="button" class="tw-button" onClick={() => this.setState({ fault: null })}>
+        <button type="button" class="tw-button" onClick={() => this.setState({ error: null })}>
           Try again
         </button>
       </div>

@@ -1,4 +1,4 @@
-/** A time in a unit that keeps it readable: `12.4 µs`, `1.35 ms`. */
+/** Format a time with three significant digits and a unit: `12.4 µs`, `1.35 ms`. */
 export function duration(microseconds: number): string {
   if (microseconds < 0.9995) return `${(microseconds * 1000).toFixed(0)} ns`;
   if (microseconds < 999.5) return `${digits(microseconds)} µs`;
@@ -6,19 +6,19 @@ export function duration(microseconds: number): string {
   return `${digits(microseconds / 1e6)} s`;
 }
 
-/** Three significant digits, without an exponent. */
+/** Format a number with three significant digits, without an exponent. */
 export function digits(value: number): string {
   if (value >= 99.95) return value.toFixed(0);
   if (value >= 9.995) return value.toFixed(1);
   return value.toFixed(2);
 }
 
-/** A share as per cent. */
+/** Format a share as a percentage. */
 export function percent(share: number): string {
   return `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
 }
 
-/** A range as mathematicians write it, open ends left open. */
+/** Format a range; a missing limit is infinite. */
 export function range(lower: number | null, upper: number | null): string {
   return `${lower === null ? "−∞" : String(lower)} … ${upper === null ? "∞" : String(upper)}`;
 }

@@ -29,7 +29,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** A drawn symbol; it says nothing to assistive technology, its button or label does. */
+/** An icon, hidden from assistive technology because its button or label has a name. */
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }): JSX.Element {
   return (
     <svg class="tw-icon" width={size} height={size} viewBox="0 0 16 16" aria-hidden="true">
@@ -38,7 +38,7 @@ export function Icon({ name, size = 16 }: { name: IconName; size?: number }): JS
   );
 }
 
-/** The mark of the product: tiles of a loop nest, the fused one filled. */
+/** The logo: tiles of a loop nest. */
 export function Mark(): JSX.Element {
   return (
     <svg class="tw-mark" width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">

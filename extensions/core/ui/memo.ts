@@ -1,6 +1,6 @@
 import { Component, h, type ComponentChild, type ComponentClass, type FunctionComponent } from "preact";
 
-/** Render a component again only when one of its properties is another one. */
+/** Return a component that renders again only if one of its properties changes. */
 export function memo<P extends object>(inner: FunctionComponent<P>): ComponentClass<P> {
   return class Memo extends Component<P> {
     override shouldComponentUpdate(next: Readonly<P>): boolean {

@@ -1,4 +1,4 @@
-/** Scroll an item into sight within its own panel, leaving the notebook around it where it is. */
+/** Scroll an item into view within its panel, without scrolling the notebook. */
 export function reveal(item: Element | null | undefined): void {
   const panel = item?.closest(".tw-scroll");
   if (!item || !panel) return;

@@ -1,4 +1,4 @@
-/** Where arrow keys lead in a list with roving tabindex. */
+/** Return the index that a key moves to in a list with roving tabindex. */
 export function nextIndex(key: string, index: number, count: number): number | null {
   if (count === 0) return null;
   switch (key) {
@@ -15,7 +15,7 @@ export function nextIndex(key: string, index: number, count: number): number | n
   }
 }
 
-/** Move focus to the item of a container that carries this `data-roving` number. */
+/** Focus the item of a container with this `data-roving` number. */
 export function focusRoving(container: Element | null, index: number): void {
   const item = container?.querySelector(`[data-roving="${String(index)}"]`);
   if (item instanceof HTMLElement || item instanceof SVGElement) item.focus();

@@ -13,7 +13,7 @@ interface SplitProps {
 
 const STEP = 24;
 
-/** Two panes with a bar between them that pointer and arrow keys move. */
+/** Two panes and a separator that pointer and arrow keys move. */
 export function Split(props: SplitProps): JSX.Element {
   const { direction, sized, minimum = 120 } = props;
   const [size, setSize] = useState(props.initial);

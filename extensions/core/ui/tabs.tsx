@@ -17,7 +17,7 @@ interface TabsProps {
   readonly idBase: string;
 }
 
-/** A row of tabs; arrow keys move between them. */
+/** A row of tabs with arrow key navigation. */
 export function Tabs(props: TabsProps): JSX.Element {
   const bar = useRef<HTMLDivElement>(null);
   const move = (event: KeyboardEvent): void => {

@@ -1,6 +1,6 @@
-"""The operators of the graph level, one family a file.
+"""Graph-level operators, one family per file.
 
-Every operator has a signature, a shape rule, a NumPy reference and a loop-level definition.
+Every operator has a signature, shape inference, a NumPy reference and a loop-level definition.
 
 Examples
 --------
@@ -8,7 +8,8 @@ Examples
 (True, True)
 """
 
-# The families register their operators when they are imported.
+# Importing a family registers its operators.
+from ....errors import ShapeMismatchError
 from . import (
     activations,
     binary,
@@ -30,10 +31,10 @@ from . import (
     where,
 )
 from .attention import scaled_dot_product_attention
-from .errors import OperandError, OperatorAttributeError, ShapeMismatchError, UnknownOperatorError
-from .inference import Inferred, Requirement
-from .lowering import Lowered
+from .errors import OperandError, OperatorAttributeError, UnknownOperatorError
+from .lowering import LoweredOperator
 from .operator import OPERATORS, Operator, get_operator, infer_call, lower_call
+from .shape_inference import Inferred, Requirement
 
 FAMILIES = (
     activations,
@@ -61,7 +62,7 @@ __all__ = [
     "FAMILIES",
     "OPERATORS",
     "Inferred",
-    "Lowered",
+    "LoweredOperator",
     "OperandError",
     "Operator",
     "OperatorAttributeError",

@@ -9,8 +9,8 @@ import numpy as np
 from ...loop.nodes import Binary, Element, Unary
 from .elementwise import Elementwise, number_like
 from .evaluation import Array, Evaluation
-from .inference import CallFacts
 from .operator import operator
+from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
 from .special import erf, rounded, sigmoid
 
@@ -25,18 +25,38 @@ def _times(left: Element, right: Element) -> Element:
 
 @operator
 class Relu(Elementwise):
-    """``max(x, 0)``."""
+    """Apply the rectified linear unit: ``max(x, 0)``.
+
+    Parameters
+    ----------
+    x : tensor
+        A numeric dtype, any shape ``(...,)``.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Notes
+    -----
+    ONNX: ``Relu``. NaN is propagated.
+
+    Examples
+    --------
+    >>> Relu().reference((np.array([-1.0, 2.0]),))
+    array([0., 2.])
+    """
 
     name = "relu"
     signature = Signature((OperandSpec("x", dtypes="number"),))
 
     def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
-        """Compare with zero."""
+        """Return the maximum of an element and zero."""
         del call
         return Binary("max", operands[0], number_like(0.0, operands[0]))
 
     def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
-        """Compare with zero."""
+        """Compute the maximum with zero."""
         del run
         return np.maximum(operands[0], np.zeros_like(operands[0]))
 
@@ -47,13 +67,33 @@ def _silu(x: Array) -> Array:
 
 @operator
 class Silu(Elementwise):
-    """``x * sigmoid(x)``, also called swish."""
+    """Apply the sigmoid linear unit (swish): ``x * sigmoid(x)``.
+
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, any shape ``(...,)``.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Notes
+    -----
+    16-bit floats are computed in float32 and rounded once. ONNX: ``Swish``.
+
+    Examples
+    --------
+    >>> Silu().reference((np.array([-1.0, 0.0, 1.0]),)).round(4)
+    array([-0.2689,  0.    ,  0.7311])
+    """
 
     name = "silu"
     signature = Signature((OperandSpec("x", dtypes="float"),))
 
     def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
-        """Multiply by the sigmoid."""
+        """Return an element multiplied by its sigmoid."""
         del call
         return _times(operands[0], Unary("sigmoid", operands[0]))
 
@@ -66,7 +106,34 @@ class Silu(Elementwise):
 
 @operator
 class Gelu(Elementwise):
-    """``x * Φ(x)``; exactly, or approximated through tanh (Hendrycks and Gimpel, 2016)."""
+    """Apply the Gaussian error linear unit: ``x * Φ(x)``.
+
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, any shape ``(...,)``.
+    approximate : str, default "none"
+        ``"none"`` computes ``x / 2 * (1 + erf(x / sqrt(2)))``; ``"tanh"`` computes
+        ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Notes
+    -----
+    16-bit floats are computed in float32 and rounded once. ONNX: ``Gelu``.
+
+    References
+    ----------
+    Hendrycks and Gimpel, Gaussian Error Linear Units (GELUs), 2016, section 2.
+
+    Examples
+    --------
+    >>> Gelu().reference((np.array([-1.0, 0.0, 1.0]),)).round(4)
+    array([-0.1587,  0.    ,  0.8413])
+    """
 
     name = "gelu"
     signature = Signature(
@@ -75,14 +142,14 @@ class Gelu(Elementwise):
     )
 
     def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
-        """Multiply half of x by one plus erf or tanh."""
+        """Return half of an element times one plus erf or tanh."""
         x = operands[0]
         gate = _tanh_gate(x) if call.attributes.text("approximate") == "tanh" else _erf_gate(x)
         half = _times(number_like(0.5, x), x)
         return _times(half, Binary("add", number_like(1.0, x), gate))
 
     def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
-        """Multiply half of x by one plus erf or tanh."""
+        """Return half of an element times one plus erf or tanh."""
         x = operands[0]
         apply = _tanh_gelu if run.attributes.text("approximate") == "tanh" else _erf_gelu
         return np.asarray(rounded(apply, x)).astype(x.dtype)

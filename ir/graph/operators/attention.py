@@ -1,4 +1,4 @@
-"""Attention, composed of simpler operators so that each can be scheduled and fused."""
+"""Attention as a composition of operators that are scheduled and fused separately."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .signature import tensor_info
 
 
 class Emits(Protocol):
-    """Whatever operators can be emitted into, such as a graph builder."""
+    """The protocol of graph builders."""
 
     def emit(self, op: str, *args: Any, name: str | None = None, **attributes: Any) -> Value:
-        """Apply an operator."""
+        """Add a call of an operator and return its value."""
         ...
 
 
@@ -23,7 +23,9 @@ def _shape(operand: Operand, name: str) -> tuple[Expr, ...]:
     info = tensor_info(operand)
     if info is None or info.shape is None or len(info.shape) < 2:
         where = f"operand {name!r} of scaled_dot_product_attention"
-        raise OperandError("expected a tensor of rank 2 or more", where=where)
+        rank = None if info is None else info.rank
+        found = "a value of unknown rank" if rank is None else f"rank {rank}"
+        raise OperandError(f"expected a tensor of rank at least 2, got {found}", where=where)
     return info.shape
 
 
@@ -31,12 +33,13 @@ def _default_scale(query: tuple[Expr, ...]) -> float:
     width = const_value(query[-1])
     if width is None:
         where = "operand 'query' of scaled_dot_product_attention"
-        raise OperandError("the last dimension has to be constant", where=where, hint="give scale")
+        message = f"the default scale requires a constant last dimension, got {query[-1]}"
+        raise OperandError(message, where=where, hint="pass `scale` explicitly")
     return 1.0 / math.sqrt(width)
 
 
 def _masked(b: Emits, scores: Value, mask: Operand) -> Value:
-    """Add a mask of numbers; where a mask of truth values is false, use minus infinity."""
+    """Add a numeric mask, or replace scores by minus infinity where a bool mask is false."""
     info = tensor_info(mask)
     if info is not None and info.dtype.kind == "bool":
         return b.emit("where", mask, scores, -math.inf, name="masked")
@@ -53,25 +56,39 @@ def scaled_dot_product_attention(
     causal: bool = False,
     scale: float | None = None,
 ) -> Value:
-    """Emit ``softmax(query @ key.T * scale + mask) @ value``; rows masked out entirely give 0.
+    """Emit ``softmax(query @ key.T * scale + mask) @ value``; fully masked rows give 0.
 
     Parameters
     ----------
     b : Emits
-        Where to emit: a graph builder.
+        The graph builder to emit into.
     query, key, value : Operand
-        Tensors of shape ``(..., queries, width)``, ``(..., keys, width)``, ``(..., keys, depth)``.
+        Tensors of the same floating-point dtype and of shapes ``(..., queries, width)``,
+        ``(..., keys, width)`` and ``(..., keys, depth)``.
     mask : Operand, optional
-        Added to the scores, or of dtype bool and false where a query may not attend.
+        A tensor whose shape broadcasts to ``(..., queries, keys)``: either added to the scores, or
+        of dtype bool and false for the keys that a query does not attend to.
     causal : bool
-        Whether query ``i`` may attend to keys up to ``i`` only.
+        Whether query ``i`` attends to keys ``0`` to ``i`` only.
     scale : float, optional
-        The factor of the scores; ``1 / sqrt(width)`` where it is not given.
+        The factor of the scores; default ``1 / sqrt(width)``.
 
     Returns
     -------
     Value
         A tensor of shape ``(..., queries, depth)``.
+
+    Raises
+    ------
+    OperandError
+        If an operand has an illegal rank or dtype, or if `scale` is omitted and ``width`` is not
+        constant.
+    ShapeMismatchError
+        If the shapes do not match.
+
+    References
+    ----------
+    Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.
 
     Examples
     --------
@@ -87,8 +104,8 @@ def scaled_dot_product_attention(
     queries, keys = _shape(query, "query"), _shape(key, "key")
     rank = len(keys)
     swapped = (*range(rank - 2), rank - 1, rank - 2)
-    turned = b.emit("permute_dims", key, axes=swapped, name="key_t")
-    scores = b.emit("matmul", query, turned, name="scores")
+    transposed = b.emit("permute_dims", key, axes=swapped, name="key_t")
+    scores = b.emit("matmul", query, transposed, name="scores")
     factor = _default_scale(queries) if scale is None else scale
     scores = b.emit("multiply", scores, factor, name="scaled")
     if causal:

@@ -1,11 +1,11 @@
-"""How shapes combine where operands broadcast, right-aligned as in NumPy."""
+"""Broadcasting of shapes, right-aligned as in NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...symbolic import Expr, as_expr, const_value
-from .inference import CallFacts, shape_text
+from .shape_inference import CallFacts, shape_text
 
 _ONE = as_expr(1)
 
@@ -20,10 +20,16 @@ def _dim(call: CallFacts, left: Expr, right: Expr, reason: str) -> Expr:
 
 
 def broadcast(call: CallFacts, shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
-    """Combine shapes. Dimensions that are not literally 1 are required to be equal.
+    """Return the broadcast of shapes.
 
-    A symbol that may be 1 at run time is not taken to broadcast: that would be a guess, and the
-    result would have another shape. Whoever means it says so by ``broadcast_to``.
+    Dimensions that are not the constant 1 are required to be equal. A symbolic dimension does not
+    broadcast even if it is 1 at run time, because the shape of the result would depend on it; use
+    ``broadcast_to`` for this.
+
+    Raises
+    ------
+    ShapeMismatchError
+        If two dimensions are proved to differ.
     """
     rank = max((len(s) for s in shapes), default=0)
     result: list[Expr] = [_ONE] * rank
@@ -37,7 +43,7 @@ def broadcast(call: CallFacts, shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr
 def require_broadcastable(
     call: CallFacts, source: tuple[Expr, ...], target: tuple[Expr, ...]
 ) -> None:
-    """Require that a shape broadcasts to another one."""
+    """Require that ``source`` broadcasts to ``target``."""
     text = f"cannot broadcast {shape_text(source)} to {shape_text(target)}"
     if len(source) > len(target):
         raise call.error(0, text)

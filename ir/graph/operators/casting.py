@@ -1,4 +1,4 @@
-"""Conversion between dtypes."""
+"""The conversion operator."""
 
 from __future__ import annotations
 
@@ -11,32 +11,60 @@ from ...loop.nodes import Element
 from ...symbolic import Expr
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation
-from .inference import CallFacts
 from .lowering import Lowering, cast_to
 from .operator import Operator, operator
+from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
 
 
 @operator
 class Cast(Operator):
-    """Convert elements to ``dtype``. Floats become integers saturating, NaN becomes 0."""
+    """Convert the elements of a tensor to another dtype.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, any shape ``(...,)``.
+    dtype : str
+        The name of the new dtype.
+
+    Returns
+    -------
+    tensor
+        The shape of `x`, dtype `dtype`.
+
+    Raises
+    ------
+    UnknownDTypeError
+        If there is no such dtype.
+
+    Notes
+    -----
+    Float to integer truncates, saturates and maps NaN to 0; integer to integer wraps. NumPy:
+    ``astype``; ONNX: ``Cast``.
+
+    Examples
+    --------
+    >>> Cast().reference((np.array([300.0, -1.5, np.nan]),), {"dtype": "u8"})
+    array([255,   0,   0], dtype=uint8)
+    """
 
     name = "cast"
     signature = Signature((OperandSpec("x"),), (AttributeSpec("dtype", "dtype"),))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep the shape; keep symbolic values between integers that hold them."""
+        """Return the shape of ``x``; keep symbolic values if the new dtype can represent them."""
         x = call.tensor(0)
         target = call.attributes.dtype("dtype")
         keeps = x.elements is not None and _keeps_values(x.dtype, target)
         return TensorInfo(x.shape, target, elements=x.elements if keeps else None)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Convert."""
+        """Convert with NumPy."""
         return convert(run.array(0), run.dtype_of(run.attributes.dtype("dtype")))
 
     def define(self, low: Lowering) -> None:
-        """One block over the elements."""
+        """Define one block over the elements."""
         target = low.attributes.dtype("dtype")
 
         def value(*indices: Expr) -> Element:
@@ -51,13 +79,13 @@ def _keeps_values(source: DType, target: DType) -> bool:
 
 
 def convert(x: Array, target: np.dtype[Any]) -> Array:
-    """Convert an array as the loop level does: saturating from floats, wrapping from integers."""
+    """Convert an array with loop-level semantics: floats saturate to integers, integers wrap."""
     from_float = np.issubdtype(x.dtype, np.floating) or x.dtype.name == "bfloat16"
     if not (from_float and np.issubdtype(target, np.integer)):
         with np.errstate(all="ignore"):
             return x.astype(target)
     limits = np.iinfo(target.type)
-    # The limit itself may not be a float: 2**63 - 1 rounds up, so compare before converting.
+    # 2**63 - 1 is not a float64 value, so compare before converting.
     wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
     low, high = wide <= float(limits.min), wide >= float(limits.max)
     inside = np.where(low | high, 0.0, wide).astype(target)

@@ -1,4 +1,4 @@
-"""Operators that compute each element of the result from one element of every operand."""
+"""The base class of element-wise operators."""
 
 from __future__ import annotations
 
@@ -14,43 +14,54 @@ from ...symbolic import Expr, const_value
 from ..nodes import Info, ScalarLiteral, TensorInfo
 from .broadcasting import broadcast
 from .evaluation import Array, Evaluation, ReferenceArg
-from .inference import MOST_ELEMENTS, CallFacts
 from .lowering import Lowering, literal_number
 from .operator import Operator
+from .shape_inference import MAX_ELEMENTS, CallFacts
 from .signature import kind_of, tensor_info
 
 
 class Elementwise(Operator):
-    """Broadcasts its operands, which have one dtype; numbers take the tensors' dtype.
+    """The base class of element-wise operators.
 
-    ``same`` lists the operands that share a dtype; by default all of them.
+    The operands broadcast and have the same dtype. A number takes the dtype of the tensors.
+
+    Attributes
+    ----------
+    same : sequence of int, optional
+        The positions of the operands that have the same dtype; None means all operands.
     """
 
     same: Sequence[int] | None = None
 
     @abstractmethod
     def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
-        """Compute one element in loops."""
+        """Return the loop-level expression of one element."""
 
     @abstractmethod
     def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
-        """Compute all elements with NumPy; the operands broadcast."""
+        """Return the result for operands that broadcast, computed with NumPy."""
 
     def result_dtype(self, dtype: DType) -> DType:
-        """Give the result's dtype from the operands' common one."""
+        """Return the dtype of the result for the common dtype of the operands."""
         return dtype
 
     def exact(self, values: tuple[Expr, ...]) -> Expr | None:
-        """Compute one integer element symbolically; None where that is not possible."""
+        """Return one integer element as a symbolic term, or None if there is no such term."""
         del values
         return None
 
     def common_dtype(self, call: CallFacts) -> DType:
-        """Check that the operands agree in dtype, and give it."""
+        """Return the common dtype of the operands.
+
+        Raises
+        ------
+        OperandError
+            If the dtypes differ, or if all operands are numbers.
+        """
         shared = range(len(call.args)) if self.same is None else self.same
         tensors = [k for k in shared if kind_of(call.args[k]) == "tensor"]
         if not tensors:
-            raise call.error(0, "at least one operand has to be a tensor", "use `full`")
+            raise call.error(0, "expected at least one tensor operand", "use `full` for a number")
         dtype = call.require_same_dtype(tensors)
         for k in shared:
             if kind_of(call.args[k]) == "number":
@@ -58,7 +69,7 @@ class Elementwise(Operator):
         return dtype
 
     def deduce(self, call: CallFacts) -> Info:
-        """Broadcast the shapes; compute symbolic element values where they are known."""
+        """Return the broadcast shape, and symbolic element values if they are known."""
         dtype = self.result_dtype(self.common_dtype(call))
         infos = [tensor_info(a) for a in call.args]
         shapes = [i.shape for i in infos if i is not None and i.shape is not None]
@@ -74,14 +85,14 @@ class Elementwise(Operator):
         return tuple(e for e in found if e is not None) if None not in found else None
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Turn numbers into arrays of the tensors' dtype, then compute."""
+        """Convert numbers to the dtype of the tensors, then compute the result."""
         shared = range(len(run.args)) if self.same is None else self.same
         dtype = next(a.dtype for k in shared if isinstance(a := run.args[k], np.ndarray))
         arrays = tuple(_as_array(a, dtype) for a in run.args)
         return np.asarray(self.compute(run, arrays))
 
     def define(self, low: Lowering) -> None:
-        """One block over the result's elements."""
+        """Define one block over the elements of the result."""
         dtype = self.common_dtype(low.call)
 
         def value(*indices: Expr) -> Element:
@@ -106,19 +117,21 @@ def _check_literal(call: CallFacts, position: int, dtype: DType) -> None:
     fits = fits and (isinstance(value, bool) if dtype.kind == "bool" else True)
     if not fits:
         raise call.error(
-            position, f"number {value!r} does not fit dtype {dtype}", hint="cast the tensor first"
+            position,
+            f"number {value!r} is not a value of dtype {dtype}",
+            hint=f"pass a value of dtype {dtype}, or cast the tensor operand",
         )
 
 
 def _stretched(
     call: CallFacts, position: int, sizes: Sequence[int | None]
 ) -> tuple[Expr, ...] | None:
-    """Give the symbolic values of an operand broadcast to constant sizes, row-major."""
+    """Return the symbolic values of an operand broadcast to a constant shape, row-major."""
     known = call.elements(position)
     if known is None or None in sizes:
         return None
     constant = tuple(s for s in sizes if s is not None)
-    if int(np.prod(constant)) > MOST_ELEMENTS:
+    if int(np.prod(constant)) > MAX_ELEMENTS:
         return None
     number = kind_of(call.args[position]) == "number"
     own = () if number else call.tensor(position).shape
@@ -127,5 +140,5 @@ def _stretched(
 
 
 def number_like(value: float, element: Element) -> Number:
-    """Write a number in the dtype of an element."""
+    """Return a number in the dtype of an element."""
     return Number(value if element.dtype.is_float else int(value), element.dtype)

@@ -1,29 +1,23 @@
-"""What can be wrong with a call of an operator."""
+"""Errors of operator calls."""
 
 from __future__ import annotations
 
-from ...errors import TilewrightError
+from ....errors import TilewrightError
 
 
 class UnknownOperatorError(TilewrightError):
-    """No operator is registered under that name."""
+    """An operator name that is not registered."""
 
     title = "Unknown operator"
 
 
 class OperandError(TilewrightError):
-    """An operand is missing, is one too many, or is of the wrong kind, rank or dtype."""
+    """A missing or extra operand, or an operand of the wrong kind, rank or dtype."""
 
-    title = "Bad operand"
+    title = "Invalid operand"
 
 
 class OperatorAttributeError(TilewrightError):
-    """An attribute is missing, unknown, or has a value that the operator does not allow."""
+    """A missing or unknown attribute, or an illegal attribute value."""
 
-    title = "Bad attribute"
-
-
-class ShapeMismatchError(TilewrightError):
-    """Dimensions that have to agree cannot, whatever the symbols are."""
-
-    title = "Shape mismatch"
+    title = "Invalid attribute"

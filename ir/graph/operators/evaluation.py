@@ -1,4 +1,4 @@
-"""What a reference implementation is handed: arrays, numbers, integers, attributes."""
+"""The arguments of NumPy reference implementations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ReferenceArg: TypeAlias = "Array | float | int | bool | tuple[int, ...]"
 
 
 class Evaluation:
-    """One call on concrete values."""
+    """The operands and attributes of one call on concrete values."""
 
     def __init__(
         self,
@@ -29,47 +29,53 @@ class Evaluation:
         *,
         wide: bool,
     ) -> None:
-        """Keep the values; ``wide`` asks for float64 wherever there are floats."""
+        """Check the attributes; ``wide`` requests float64 for all float results."""
         self.args = tuple(args)
         self.attributes = AttributeValues(op, signature, attributes)
         self.wide = wide
         self._op = op
 
     def has(self, position: int) -> bool:
-        """Whether an optional operand is there."""
+        """Return whether an optional operand is present."""
         return position < len(self.args)
 
     def array(self, position: int) -> Array:
-        """Give a tensor operand."""
+        """Return a tensor operand."""
         value = self.args[position]
         if not isinstance(value, np.ndarray):
-            raise OperandError(f"operand {position} of {self._op} has to be an array")
+            raise self._error(position, "an array", value)
         return value
 
     def arrays(self) -> tuple[Array, ...]:
-        """Give all operands, which all are tensors."""
+        """Return all operands, which must be tensors."""
         return tuple(self.array(k) for k in range(len(self.args)))
 
     def dims(self, position: int) -> tuple[int, ...]:
-        """Give a tuple of integers."""
+        """Return an operand that is a tuple of integers."""
         value = self.args[position]
         if not isinstance(value, tuple):
-            raise OperandError(f"operand {position} of {self._op} has to be a tuple of integers")
+            raise self._error(position, "a tuple of integers", value)
         return value
 
     def number(self, position: int) -> float | int | bool:
-        """Give a number."""
+        """Return an operand that is a number."""
         value = self.args[position]
         if isinstance(value, np.ndarray | tuple):
-            raise OperandError(f"operand {position} of {self._op} has to be a number")
+            raise self._error(position, "a number", value)
         return value
 
+    def _error(self, position: int, expected: str, value: ReferenceArg) -> OperandError:
+        found = type(value).__name__
+        return OperandError(
+            f"expected {expected}, got {found}", where=f"operand {position} of {self._op}"
+        )
+
     def dtype_of(self, dtype: DType) -> np.dtype[Any]:
-        """Give the NumPy dtype that stands for a dtype: float64 for all floats when wide."""
+        """Return the NumPy dtype of a dtype; float64 for all float dtypes if ``wide``."""
         return np.dtype(np.float64) if self.wide and dtype.is_float else dtype.numpy
 
 
 def accumulator_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give the dtype that sums of this dtype are kept in: float32 for half precision."""
+    """Return the accumulator dtype of sums: float32 for 16-bit floats, else the same dtype."""
     halves = ("float16", "bfloat16")
     return np.dtype(np.float32) if dtype.name in halves else dtype

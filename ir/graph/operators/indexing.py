@@ -1,4 +1,4 @@
-"""Elements chosen by integers in memory: take, gather, scatter, updates of a cache."""
+"""Gather and scatter operators: take, gather_elements, index, index_copy, scatter_elements."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..nodes import Info, TensorInfo
 from .broadcasting import broadcast
 from .errors import OperandError
 from .evaluation import Array, Evaluation
-from .inference import MOST_ELEMENTS, CallFacts, shape_text
 from .lowering import Lowering
 from .operator import Operator, operator
+from .shape_inference import MAX_ELEMENTS, CallFacts, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
 
 _INDICES = OperandSpec("indices", dtypes="integer")
@@ -26,7 +26,10 @@ _WRAP = AttributeSpec("wrap", "bool", default=False)
 def let_index(
     load: Load, size: Expr, body: Callable[[Expr], Stmt], *, wrap: bool = False, name: str = "at"
 ) -> Stmt:
-    """Read an index in ``[0, size)`` and go on with it; ``wrap`` allows ``[-size, 0)`` too."""
+    """Return a ``Let`` that binds a loaded index in ``[0, size)`` in ``body``.
+
+    ``wrap`` also allows indices in ``[-size, 0)``.
+    """
     known = const_value(size)
     lower = -size if wrap else as_expr(0)
     least = None if known is None else -known
@@ -38,12 +41,18 @@ def let_index(
 
 
 def checked_indices(indices: Array, size: int, op: str, *, wrap: bool = False) -> Array:
-    """Check that all indices are in range, and give them from the front."""
+    """Return the indices as non-negative indices.
+
+    Raises
+    ------
+    OperandError
+        If an index is out of range.
+    """
     wrong = (indices < (-size if wrap else 0)) | (indices >= size)
     if np.any(wrong):
         first = int(indices[wrong].ravel()[0])
         least = -size if wrap else 0
-        raise OperandError(f"index {first} is outside [{least}, {size})", where=f"operator {op}")
+        raise OperandError(f"index {first} is not in [{least}, {size})", where=f"operator {op}")
     return np.where(indices < 0, indices + size, indices)
 
 
@@ -53,30 +62,52 @@ def _kinds(dims: tuple[Expr, ...], kind: IterKind) -> list[tuple[SymInt, IterKin
 
 @operator
 class Take(Operator):
-    """Slices of ``x`` along ``axis`` at ``indices``; an embedding is take along axis 0.
+    """Take slices of a tensor along an axis; an embedding is a take along axis 0.
 
-    Indices out of range are an error when the program runs. ``wrap`` lets negative ones count
-    from the end.
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(..., d, ...)`` with dimension ``d`` at `axis`.
+    indices : tensor
+        An integer dtype, shape ``(i0, ..., in)``, values in ``[0, d)``.
+    axis : int, default 0
+        The axis.
+    wrap : bool, default False
+        Whether negative indices in ``[-d, 0)`` count from the end.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, shape ``(..., i0, ..., in, ...)``.
+
+    Notes
+    -----
+    An index out of range is a run-time error. NumPy: ``take``; ONNX: ``Gather``.
+
+    Examples
+    --------
+    >>> Take().reference((np.array([1.0, 2.0, 3.0]), np.array([2, 0])))
+    array([3., 1.])
     """
 
     name = "take"
     signature = Signature((OperandSpec("x"), _INDICES), (_AXIS, _WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Put the shape of the indices in place of the axis."""
+        """Return the shape with the axis replaced by the shape of the indices."""
         x, indices = call.require_rank(0, 1), call.tensor(1)
         axis = call.attributes.axis("axis", x.rank)
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         return TensorInfo(shape, x.dtype, elements=_taken(x.elements, indices.elements, x.rank))
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Index."""
+        """Gather with NumPy."""
         x = run.array(0)
         axis, wrap = run.attributes.axis("axis", x.ndim), run.attributes.flag("wrap")
         return np.take(x, checked_indices(run.array(1), x.shape[axis], "take", wrap=wrap), axis)
 
     def define(self, low: Lowering) -> None:
-        """One block that reads the index, then the element."""
+        """Define one block that loads the index, then the element."""
         x, indices = low.sources
         axis, wrap = low.attributes.axis("axis", x.rank), low.attributes.flag("wrap")
         end = axis + indices.rank
@@ -94,7 +125,7 @@ class Take(Operator):
 def _taken(
     elements: tuple[Expr, ...] | None, indices: tuple[Expr, ...] | None, rank: int
 ) -> tuple[Expr, ...] | None:
-    if elements is None or indices is None or rank != 1 or len(indices) > MOST_ELEMENTS:
+    if elements is None or indices is None or rank != 1 or len(indices) > MAX_ELEMENTS:
         return None
     at = [const_value(i) for i in indices]
     inside = [k for k in at if k is not None and -len(elements) <= k < len(elements)]
@@ -103,23 +134,58 @@ def _taken(
 
 @operator
 class GatherElements(Operator):
-    """``out[i, j] = x[indices[i, j], j]`` for axis 0, and so on; ranks are equal."""
+    """Gather elements along an axis: ``out[i, j] = x[indices[i, j], j]`` for axis 0.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(..., d, ...)`` with dimension ``d`` at `axis`.
+    indices : tensor
+        An integer dtype, the rank of `x`, values in ``[0, d)``. Its dimensions along other axes are
+        at most those of `x`.
+    axis : int, default 0
+        The axis.
+    wrap : bool, default False
+        Whether negative indices in ``[-d, 0)`` count from the end.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, the shape of `indices`.
+
+    Raises
+    ------
+    OperandError
+        If the ranks differ.
+    ShapeMismatchError
+        If a dimension of `indices` exceeds that of `x`.
+
+    Notes
+    -----
+    An index out of range is a run-time error. NumPy: ``take_along_axis``; ONNX: ``GatherElements``.
+
+    Examples
+    --------
+    >>> GatherElements().reference((np.array([[1, 2], [3, 4]]), np.array([[1, 0]])))
+    array([[3, 2]])
+    """
 
     name = "gather_elements"
     signature = Signature((OperandSpec("x"), _INDICES), (_AXIS, _WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Take the shape of the indices; other dimensions have to fit in ``x``."""
+        """Return the shape of the indices; require that it is within ``x`` along other axes."""
         x = call.require_rank(0, 1)
         indices = call.require_rank(1, x.rank, x.rank)
         axis = call.attributes.axis("axis", x.rank)
         for k in (k for k in range(x.rank) if k != axis):
-            reason = f"indices {shape_text(indices.shape)} exceed {shape_text(x.shape)}"
-            call.require(indices.shape[k] <= x.shape[k], f"{reason} in axis {k}")
+            text = f"indices of shape {shape_text(indices.shape)}"
+            reason = f"{text} must not exceed x of shape {shape_text(x.shape)} in axis {k}"
+            call.require(indices.shape[k] <= x.shape[k], reason)
         return TensorInfo(indices.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Index."""
+        """Gather with NumPy."""
         x, indices = run.arrays()
         axis, wrap = run.attributes.axis("axis", x.ndim), run.attributes.flag("wrap")
         front = checked_indices(indices, x.shape[axis], self.name, wrap=wrap)
@@ -127,7 +193,7 @@ class GatherElements(Operator):
         return np.take_along_axis(x[cut], front, axis)
 
     def define(self, low: Lowering) -> None:
-        """One block that reads the index, then the element."""
+        """Define one block that loads the index, then the element."""
         x = low.sources[0]
         axis, wrap = low.attributes.axis("axis", x.rank), low.attributes.flag("wrap")
 
@@ -142,7 +208,31 @@ class GatherElements(Operator):
 
 @operator
 class Index(Operator):
-    """``x[i0, i1, ...]``: index tensors, broadcast together, choose along the first axes."""
+    """Index the leading axes of a tensor by index tensors: ``x[i0, i1, ...]``.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(d0, d1, ..., ...)``.
+    indices : tensor, one or more
+        Integer dtypes, shapes that broadcast; the values of operand ``k`` are in ``[0, dk)``.
+    wrap : bool, default False
+        Whether negative indices in ``[-dk, 0)`` count from the end.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`; the broadcast shape of `indices` followed by the other dimensions of `x`.
+
+    Notes
+    -----
+    An index out of range is a run-time error. NumPy: integer array indexing; ONNX: ``GatherND``.
+
+    Examples
+    --------
+    >>> Index().reference((np.array([[1, 2], [3, 4]]), np.array([0, 1]), np.array([1, 0])))
+    array([2, 3])
+    """
 
     name = "index"
     signature = Signature(
@@ -150,21 +240,21 @@ class Index(Operator):
     )
 
     def deduce(self, call: CallFacts) -> Info:
-        """Put the broadcast shape in place of the first axes."""
+        """Return the shape with the indexed axes replaced by the broadcast shape."""
         count = len(call.args) - 1
         x = call.require_rank(0, count)
         chosen = broadcast(call, [call.tensor(k + 1).shape for k in range(count)])
         return TensorInfo((*chosen, *x.shape[count:]), x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Index."""
+        """Gather with NumPy."""
         x, *indices = run.arrays()
         wrap = run.attributes.flag("wrap")
         front = [checked_indices(i, x.shape[k], "index", wrap=wrap) for k, i in enumerate(indices)]
         return x[tuple(front)].copy()
 
     def define(self, low: Lowering) -> None:
-        """One block that reads one index after the other, then the element."""
+        """Define one block that loads the indices in order, then the element."""
         x, count = low.sources[0], len(low.sources) - 1
         lead = low.out.rank - (x.rank - count)
         wrap = low.attributes.flag("wrap")
@@ -184,47 +274,81 @@ class Index(Operator):
 
 @operator
 class IndexCopy(Operator):
-    """``x`` with the slices of ``updates`` written along ``axis`` at ``indices``, a vector.
+    """Write slices along an axis at the positions of an index vector.
 
-    Of several updates to one place the last one stays. This is how a static key-value cache is
-    written.
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(..., d, ...)`` with dimension ``d`` at `axis`.
+    indices : tensor
+        An integer dtype, shape ``(k,)``, values in ``[0, d)``.
+    updates : tensor
+        The dtype of `x`, shape ``(..., k, ...)``.
+    axis : int, default 0
+        The axis.
+    wrap : bool, default False
+        Whether negative indices in ``[-d, 0)`` count from the end.
+
+    Returns
+    -------
+    tensor
+        A copy of `x` with the slices at `indices` replaced.
+
+    Raises
+    ------
+    OperandError
+        If the dtypes or ranks do not match.
+    ShapeMismatchError
+        If `updates` does not have the required shape.
+
+    Notes
+    -----
+    The last of several updates of one slice is kept. An index out of range is a run-time error. A
+    static key-value cache is updated with this operator. PyTorch: ``index_copy``.
+
+    Examples
+    --------
+    >>> IndexCopy().reference((np.zeros(3), np.array([2, 0]), np.array([5.0, 6.0])))
+    array([6., 0., 5.])
     """
 
     name = "index_copy"
     signature = Signature((OperandSpec("x"), _INDICES, OperandSpec("updates")), (_AXIS, _WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep the shape; updates have as many slices as there are indices."""
+        """Return the shape of ``x``; require one update per index."""
         x, indices = call.require_rank(0, 1), call.require_rank(1, 1, 1)
         updates = call.require_rank(2, x.rank, x.rank)
         call.require_same_dtype((0, 2))
         axis = call.attributes.axis("axis", x.rank)
         want = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
         for k in range(x.rank):
-            reason = f"updates {shape_text(updates.shape)} do not fit {shape_text(want)}"
-            call.require_equal(updates.shape[k], want[k], f"{reason}: axis {k} has")
+            reason = (
+                f"expected updates of shape {shape_text(want)}, got {shape_text(updates.shape)}"
+            )
+            call.require_equal(updates.shape[k], want[k], f"{reason}; axis {k}")
         return TensorInfo(x.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Copy, then write."""
+        """Copy ``x`` and write the updates with NumPy."""
         x, indices, updates = run.arrays()
         axis, wrap = run.attributes.axis("axis", x.ndim), run.attributes.flag("wrap")
         out = x.copy()
         front = checked_indices(indices, x.shape[axis], self.name, wrap=wrap)
-        place: tuple[Any, ...] = (*(slice(None),) * axis, front)
-        out[place] = updates
+        target: tuple[Any, ...] = (*(slice(None),) * axis, front)
+        out[target] = updates
         return out
 
     def define(self, low: Lowering) -> None:
-        """One block that copies, one that writes the updates in order."""
+        """Define one block that copies and one that writes the updates in order."""
         x, _, updates = low.sources
         axis, wrap = low.attributes.axis("axis", x.rank), low.attributes.flag("wrap")
         low.builder.compute(low.out, x, name="copy")
 
         def body(*iters: Expr) -> Stmt:
             def at(index: Expr) -> Stmt:
-                place = (*iters[:axis], index, *iters[axis + 1 :])
-                return Store(low.out, place, updates(*iters))
+                target = (*iters[:axis], index, *iters[axis + 1 :])
+                return Store(low.out, target, updates(*iters))
 
             return let_index(low.load(1, (iters[axis],)), x.shape[axis], at, wrap=wrap)
 
@@ -235,13 +359,50 @@ class IndexCopy(Operator):
 
 @operator
 class ScatterElements(Operator):
-    """``x`` with ``out[indices[i, j], j] = updates[i, j]`` for axis 0, and so on."""
+    """Scatter elements along an axis: ``out[indices[i, j], j] = updates[i, j]`` for axis 0.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(..., d, ...)`` with dimension ``d`` at `axis`.
+    indices : tensor
+        An integer dtype, the rank of `x`, values in ``[0, d)``. Its dimensions along other axes are
+        at most those of `x`.
+    updates : tensor
+        The dtype of `x`, the shape of `indices`.
+    axis : int, default 0
+        The axis.
+    wrap : bool, default False
+        Whether negative indices in ``[-d, 0)`` count from the end.
+
+    Returns
+    -------
+    tensor
+        A copy of `x` with the elements at `indices` replaced.
+
+    Raises
+    ------
+    OperandError
+        If the dtypes or ranks do not match.
+    ShapeMismatchError
+        If the shapes of `updates` and `indices` differ, or `indices` exceeds `x`.
+
+    Notes
+    -----
+    The last of several updates of one element is kept. An index out of range is a run-time error.
+    NumPy: ``put_along_axis``; ONNX: ``ScatterElements``.
+
+    Examples
+    --------
+    >>> ScatterElements().reference((np.zeros(3), np.array([2, 0]), np.array([5.0, 6.0])))
+    array([6., 0., 5.])
+    """
 
     name = "scatter_elements"
     signature = Signature((OperandSpec("x"), _INDICES, OperandSpec("updates")), (_AXIS, _WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep the shape; updates have the shape of the indices."""
+        """Return the shape of ``x``; require that updates have the shape of the indices."""
         x = call.require_rank(0, 1)
         indices, updates = (
             call.require_rank(1, x.rank, x.rank),
@@ -249,33 +410,38 @@ class ScatterElements(Operator):
         )
         call.require_same_dtype((0, 2))
         axis = call.attributes.axis("axis", x.rank)
+        shape = shape_text(indices.shape)
         for k, (have, want) in enumerate(zip(updates.shape, indices.shape, strict=True)):
-            call.require_equal(have, want, f"axis {k} of updates and indices")
+            reason = f"shapes of updates {shape_text(updates.shape)} and indices {shape} differ"
+            call.require_equal(have, want, f"{reason} in axis {k}")
             if k != axis:
-                call.require(want <= x.shape[k], f"axis {k} of indices exceeds {x.shape[k]}")
+                reason = (
+                    f"indices of shape {shape} must not exceed x of shape {shape_text(x.shape)}"
+                )
+                call.require(want <= x.shape[k], f"{reason} in axis {k}")
         return TensorInfo(x.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Copy, then write."""
+        """Copy ``x`` and write the updates with NumPy."""
         x, indices, updates = run.arrays()
         axis, wrap = run.attributes.axis("axis", x.ndim), run.attributes.flag("wrap")
         out = x.copy()
         front = checked_indices(indices, x.shape[axis], self.name, wrap=wrap)
-        places: list[Any] = list(np.indices(indices.shape))
-        places[axis] = front
-        out[tuple(places)] = updates
+        target: list[Any] = list(np.indices(indices.shape))
+        target[axis] = front
+        out[tuple(target)] = updates
         return out
 
     def define(self, low: Lowering) -> None:
-        """One block that copies, one that writes the updates in order."""
+        """Define one block that copies and one that writes the updates in order."""
         x, indices, updates = low.sources
         axis, wrap = low.attributes.axis("axis", x.rank), low.attributes.flag("wrap")
         low.builder.compute(low.out, x, name="copy")
 
         def body(*iters: Expr) -> Stmt:
             def at(index: Expr) -> Stmt:
-                place = (*iters[:axis], index, *iters[axis + 1 :])
-                return Store(low.out, place, updates(*iters))
+                target = (*iters[:axis], index, *iters[axis + 1 :])
+                return Store(low.out, target, updates(*iters))
 
             return let_index(low.load(1, iters), x.shape[axis], at, wrap=wrap)
 

@@ -1,4 +1,4 @@
-"""From a call to a loop-level function: parameters, temporaries and how to call it."""
+"""Lowering of operator calls to loop-level functions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ...symbolic import (
 )
 from ..nodes import Dims, Info, Operand, ScalarLiteral, TensorInfo, TupleInfo
 from .errors import OperandError
-from .inference import CallFacts
+from .shape_inference import CallFacts
 from .signature import kind_of
 
 _ZERO = as_expr(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """A loop-level function and the operands of the call to it, as ``CallTIR`` keeps them."""
+class LoweredOperator:
+    """A loop-level function and the operands of its ``CallTIR``."""
 
     function: PrimFunc
     args: tuple[Operand, ...]
@@ -39,7 +39,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An operand as a source of elements: a buffer, or a number written in the program."""
+    """An operand that elements are loaded from: a buffer or a number literal."""
 
     shape: tuple[Expr, ...]
     dtype: DType
@@ -47,15 +47,15 @@ class Source:
 
     @property
     def rank(self) -> int:
-        """Number of dimensions; a number has none."""
+        """The number of dimensions; 0 for a number."""
         return len(self.shape)
 
     def __call__(self, *indices: SymInt) -> Element:
-        """Read one element."""
+        """Return one element."""
         return self.read(tuple(as_expr(i) for i in indices))
 
     def broadcast(self, indices: Sequence[Expr]) -> Element:
-        """Read the element that right-aligned broadcasting puts at ``indices``."""
+        """Return the element at ``indices`` of the operand broadcast to the result."""
         own = indices[len(indices) - self.rank :]
         return self.read(
             tuple(_ZERO if const_value(d) == 1 else i for d, i in zip(self.shape, own, strict=True))
@@ -63,7 +63,7 @@ class Source:
 
 
 def literal_number(literal: ScalarLiteral, dtype: DType) -> Number:
-    """Write a literal as an element of a dtype.
+    """Convert a literal to an element of a dtype.
 
     Examples
     --------
@@ -78,17 +78,17 @@ def literal_number(literal: ScalarLiteral, dtype: DType) -> Number:
 
 
 def accumulator(dtype: DType) -> DType:
-    """Give the dtype that sums of this dtype are kept in: f32 for half precision."""
+    """Return the accumulator dtype of sums: f32 for 16-bit floats, else the same dtype."""
     return f32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
 def cast_to(dtype: DType, element: Element) -> Element:
-    """Convert, unless the dtype is the same already."""
+    """Return an element converted to a dtype; unchanged if it has this dtype."""
     return element if element.dtype == dtype else Cast(dtype, element)
 
 
 def extent_as(dtype: DType, extents: Iterable[Expr]) -> Element:
-    """Give the product of extents as an element, such as the divisor of a mean."""
+    """Return the product of extents as an element, for example the divisor of a mean."""
     size = product(extents)
     value = const_value(size)
     return (
@@ -99,19 +99,20 @@ def extent_as(dtype: DType, extents: Iterable[Expr]) -> Element:
 
 
 def divided(left: Element, right: Element) -> Element:
-    """Divide one element by another."""
+    """Return the quotient of two elements."""
     return Binary("div", left, right)
 
 
 class Lowering:
-    """The function being written for one call.
+    """The loop-level function of one call, under construction.
 
-    Every tensor operand is an ``in`` parameter under its own name, every result an ``out``
-    parameter; numbers are inlined; symbols that no parameter has as a whole dimension are passed.
+    Tensor operands become ``in`` parameters with the names of the signature, results become ``out``
+    parameters, and numbers become literals. Symbols that are not by themselves a dimension of a
+    parameter become integer parameters.
     """
 
     def __init__(self, name: str, call: CallFacts, info: Info) -> None:
-        """Make the parameters."""
+        """Create the parameters."""
         self.call = call
         self.attributes = call.attributes
         self.outputs = _outputs(info)
@@ -135,10 +136,12 @@ class Lowering:
                 return Source((), i64, self._no_elements(position))
 
     def _no_elements(self, position: int) -> Callable[[tuple[Expr, ...]], Element]:
-        def refuse(_: tuple[Expr, ...]) -> Element:
-            raise self.call.error(position, "a tuple of integers is read by `call.dims`")
+        def reject(_: tuple[Expr, ...]) -> Element:
+            raise self.call.error(
+                position, "a tuple of integers has no elements to load; use `call.dims`"
+            )
 
-        return refuse
+        return reject
 
     def _result_params(self) -> tuple[Buffer, ...]:
         many = len(self.outputs) > 1
@@ -154,35 +157,35 @@ class Lowering:
 
     @property
     def out(self) -> Buffer:
-        """The only result."""
+        """The buffer of the result."""
         return self.results[0]
 
     def literal(self, position: int, dtype: DType) -> Element:
-        """Read a number operand in a dtype."""
+        """Return a number operand as an element of a dtype."""
         return literal_number(self.call.literal(position), dtype)
 
     def load(self, position: int, indices: tuple[Expr, ...]) -> Load:
-        """Read an integer that an index is bound to."""
+        """Return a load of an integer that an index is bound to."""
         found = self.sources[position](*indices)
         if not isinstance(found, Load):
             raise self.call.error(position, "expected a tensor")
         return found
 
     def load_broadcast(self, position: int, indices: tuple[Expr, ...]) -> Load:
-        """Read an integer of a tensor that broadcasts."""
+        """Return a load of an integer from an operand that broadcasts."""
         found = self.sources[position].broadcast(indices)
         if not isinstance(found, Load):
             raise self.call.error(position, "expected a tensor")
         return found
 
-    def finish(self) -> Lowered:
-        """Make the function and the operands of the call."""
+    def finish(self) -> LoweredOperator:
+        """Return the function and the operands of its call."""
         args = tuple(a for a in self.call.args if kind_of(a) == "tensor")
-        return Lowered(self.builder.finish(), args, self.outputs, self._scalars)
+        return LoweredOperator(self.builder.finish(), args, self.outputs, self._scalars)
 
 
 def buffer_source(buffer: Buffer) -> Source:
-    """Read elements of a buffer."""
+    """Return a source that loads elements of a buffer."""
     return Source(buffer.shape, buffer.dtype, lambda indices: Load(buffer, indices))
 
 
@@ -193,11 +196,13 @@ def _outputs(info: Info) -> tuple[TensorInfo, ...]:
         case TupleInfo(fields=fields):
             return tuple(o for f in fields for o in _outputs(f))
         case _:
-            raise OperandError(f"an operator gives tensors, not {info!r}")
+            raise OperandError(
+                f"expected a tensor or a tuple of tensors as the result, got {info!r}"
+            )
 
 
 def _symbols(args: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> tuple[Var, ...]:
-    """Collect the symbols of a call in order of first occurrence."""
+    """Return the symbols of a call in order of first occurrence."""
     found: dict[Var, None] = {}
     for operand in args:
         for dim in _dims_of(operand):
@@ -219,7 +224,7 @@ def _dims_of(operand: Operand) -> tuple[Expr, ...]:
 
 
 def _callee_facts(facts: Facts, symbols: Sequence[Var]) -> Facts:
-    """Keep the caller's facts about these symbols, discharged by the caller."""
+    """Return the facts of the caller about these symbols, discharged by the caller."""
     known = set(symbols)
     kept = Facts()
     for fact in facts:

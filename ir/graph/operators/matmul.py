@@ -1,4 +1,4 @@
-"""Products of matrices, batched."""
+"""Matrix multiplication operators."""
 
 from __future__ import annotations
 
@@ -10,43 +10,69 @@ from ...symbolic import Expr
 from ..nodes import Info, TensorInfo
 from .broadcasting import broadcast
 from .evaluation import Array, Evaluation, accumulator_dtype
-from .inference import CallFacts, shape_text
 from .lowering import Lowering, accumulator, buffer_source, cast_to
 from .operator import Operator, operator
+from .shape_inference import CallFacts, shape_text
 from .signature import OperandSpec, Signature
 
 BYTE = 8
-"""Bits of what `matmul_integer` takes."""
+"""The width of the operands of `matmul_integer`, in bits."""
 
 
 @operator
 class MatMul(Operator):
-    """``(..., m, k)`` times ``(..., k, n)``; leading dimensions broadcast.
+    """Multiply matrices, with broadcasting of leading (batch) dimensions.
 
-    Half precision is summed in single precision.
+    Parameters
+    ----------
+    x : tensor
+        A numeric dtype, shape ``(..., m, k)``.
+    y : tensor
+        The same dtype, shape ``(..., k, n)``.
+
+    Returns
+    -------
+    tensor
+        The dtype of the operands, shape ``(..., m, n)``.
+
+    Raises
+    ------
+    OperandError
+        If the dtypes differ, or a rank is less than 2.
+    ShapeMismatchError
+        If the inner dimensions differ, or the batch dimensions do not broadcast.
+
+    Notes
+    -----
+    16-bit floats are accumulated in float32. NumPy: ``matmul``; ONNX: ``MatMul``.
+
+    Examples
+    --------
+    >>> MatMul().reference((np.array([[1, 2]]), np.array([[3], [4]])))
+    array([[11]])
     """
 
     name = "matmul"
     signature = Signature((OperandSpec("x", dtypes="number"), OperandSpec("y", dtypes="number")))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Require that the inner dimensions are equal."""
+        """Return the shape of the product; require that the inner dimensions are equal."""
         x, y = call.require_rank(0, 2), call.require_rank(1, 2)
         dtype = call.require_same_dtype((0, 1))
         text = f"cannot multiply {shape_text(x.shape)} by {shape_text(y.shape)}"
-        call.require_equal(x.shape[-1], y.shape[-2], f"{text}: inner dimensions are")
+        call.require_equal(x.shape[-1], y.shape[-2], f"{text}; inner dimensions")
         batch = broadcast(call, (x.shape[:-2], y.shape[:-2]))
         return TensorInfo((*batch, x.shape[-2], y.shape[-1]), dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Multiply."""
+        """Multiply with NumPy."""
         x, y = run.arrays()
         wide = accumulator_dtype(x.dtype)
         with np.errstate(all="ignore"):
             return np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
 
     def define(self, low: Lowering) -> None:
-        """One reduction block; in half precision through a single-precision temporary."""
+        """Define one reduction block; 16-bit floats use a float32 temporary."""
         out = low.out
         wide = accumulator(out.dtype)
         target = out if wide == out.dtype else low.builder.temporary("partial", out.shape, wide)
@@ -58,41 +84,67 @@ class MatMul(Operator):
 
 @operator
 class MatMulInteger(Operator):
-    """``(..., m, k)`` times ``(..., k, n)`` of bytes, signed or not each, summed in 32 bits.
+    """Multiply matrices of 8-bit integers with 32-bit accumulation.
 
-    Sums wrap.
+    Parameters
+    ----------
+    x : tensor
+        Dtype i8 or u8, shape ``(..., m, k)``.
+    y : tensor
+        Dtype i8 or u8, shape ``(..., k, n)``.
+
+    Returns
+    -------
+    tensor
+        Dtype i32, shape ``(..., m, n)``; sums wrap.
+
+    Raises
+    ------
+    OperandError
+        If a dtype is not i8 or u8, or a rank is less than 2.
+    ShapeMismatchError
+        If the inner dimensions differ, or the batch dimensions do not broadcast.
+
+    Notes
+    -----
+    ONNX: ``MatMulInteger`` without zero points.
+
+    Examples
+    --------
+    >>> MatMulInteger().reference((np.array([[200]], np.uint8), np.array([[-2]], np.int8)))
+    array([[-400]], dtype=int32)
     """
 
     name = "matmul_integer"
     signature = Signature((OperandSpec("x", dtypes="integer"), OperandSpec("y", dtypes="integer")))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Require bytes, and that the inner dimensions are equal."""
+        """Return the shape of the product; require 8-bit operands and equal inner dimensions."""
         x, y = call.require_rank(0, 2), call.require_rank(1, 2)
         for position, operand in enumerate((x, y)):
             if operand.dtype.bits != BYTE:
                 raise call.error(
                     position,
-                    f"dtype {operand.dtype} is no byte",
-                    "use i8 or u8, or matmul for wider integers",
+                    f"expected dtype i8 or u8, got {operand.dtype}",
+                    "use matmul for wider integers",
                 )
         text = f"cannot multiply {shape_text(x.shape)} by {shape_text(y.shape)}"
-        call.require_equal(x.shape[-1], y.shape[-2], f"{text}: inner dimensions are")
+        call.require_equal(x.shape[-1], y.shape[-2], f"{text}; inner dimensions")
         batch = broadcast(call, (x.shape[:-2], y.shape[:-2]))
         return TensorInfo((*batch, x.shape[-2], y.shape[-1]), i32)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Multiply."""
+        """Multiply with NumPy."""
         x, y = run.arrays()
         return np.matmul(x.astype(np.int32), y.astype(np.int32))
 
     def define(self, low: Lowering) -> None:
-        """One reduction block."""
+        """Define one reduction block."""
         _sum_products(low, low.out)
 
 
 def _sum_products(low: Lowering, target: Buffer) -> None:
-    """Write the reduction block of a matrix product, in the dtype of the buffer it goes to."""
+    """Define the reduction block of a matrix product in the dtype of the target buffer."""
     x, y = low.sources
     lead = len(target.shape) - 2
 

@@ -1,4 +1,4 @@
-"""Operators that move elements without computing: permute, broadcast, concatenate, slice, split."""
+"""Data movement operators: permute, broadcast, concatenate, slice, split."""
 
 from __future__ import annotations
 
@@ -12,33 +12,60 @@ from ..nodes import Info, TensorInfo, TupleInfo
 from .broadcasting import require_broadcastable
 from .creation import require_sizes
 from .evaluation import Array, Evaluation
-from .inference import MOST_ELEMENTS, CallFacts, Tensor, shape_text
 from .lowering import Lowering, Source
 from .operator import Operator, operator
+from .shape_inference import MAX_ELEMENTS, CallFacts, Tensor, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
 
 
 @operator
 class PermuteDims(Operator):
-    """Reorder dimensions: dimension ``k`` of the result is dimension ``axes[k]`` of ``x``."""
+    """Permute the dimensions of a tensor.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(d0, ..., dn)``.
+    axes : tuple of int
+        A permutation of the axes; dimension ``k`` of the result is dimension ``axes[k]`` of `x`.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, the permuted shape.
+
+    Raises
+    ------
+    OperandError
+        If `axes` does not list every axis of `x`.
+
+    Notes
+    -----
+    NumPy: ``transpose``; ONNX: ``Transpose``.
+
+    Examples
+    --------
+    >>> PermuteDims().reference((np.zeros((2, 3)),), {"axes": (1, 0)}).shape
+    (3, 2)
+    """
 
     name = "permute_dims"
     signature = Signature((OperandSpec("x"),), (AttributeSpec("axes", "ints"),))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Reorder the shape."""
+        """Return the permuted shape."""
         x = call.tensor(0)
         axes = call.attributes.axes("axes", x.rank)
         if len(axes) != x.rank:
-            raise call.error(0, f"rank {x.rank} does not fit the {len(axes)} axes {axes}")
+            raise call.error(0, f"expected one axis per dimension ({x.rank}), got axes={axes}")
         return TensorInfo(tuple(x.shape[a] for a in axes), x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Transpose."""
+        """Transpose with NumPy."""
         return np.transpose(run.array(0), run.attributes.integers("axes"))
 
     def define(self, low: Lowering) -> None:
-        """One block over the result."""
+        """Define one block over the result."""
         x = low.sources[0]
         axes = low.attributes.axes("axes", x.rank)
 
@@ -50,41 +77,100 @@ class PermuteDims(Operator):
 
 @operator
 class BroadcastTo(Operator):
-    """Repeat along dimensions of 1 and new leading dimensions until the shape is ``shape``."""
+    """Broadcast a tensor to a shape.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype; its shape broadcasts to `shape`.
+    shape : tuple of integers
+        The shape of the result.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, shape `shape`.
+
+    Raises
+    ------
+    OperandError
+        If `x` has more dimensions than `shape`.
+    ShapeMismatchError
+        If a dimension of `x` is neither 1 nor equal to that of `shape`.
+
+    Notes
+    -----
+    NumPy: ``broadcast_to``; ONNX: ``Expand``.
+
+    Examples
+    --------
+    >>> BroadcastTo().reference((np.array([[1], [2]]), (2, 2)))
+    array([[1, 1],
+           [2, 2]])
+    """
 
     name = "broadcast_to"
     signature = Signature((OperandSpec("x"), OperandSpec("shape", ("dims",))))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Take the shape as it is given."""
+        """Return the given shape."""
         x, shape = call.tensor(0), call.dims(1)
         require_sizes(call, shape)
         require_broadcastable(call, x.shape, shape)
         size = const_value(product(shape))
         uniform = x.elements is not None and len(x.elements) == 1
         elements = None
-        if x.elements is not None and uniform and size is not None and size <= MOST_ELEMENTS:
+        if x.elements is not None and uniform and size is not None and size <= MAX_ELEMENTS:
             elements = x.elements * size
         return TensorInfo(shape, x.dtype, elements=elements)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Repeat."""
+        """Broadcast with NumPy."""
         return np.broadcast_to(run.array(0), run.dims(1)).copy()
 
     def define(self, low: Lowering) -> None:
-        """One block over the result."""
+        """Define one block over the result."""
         low.builder.compute(low.out, lambda *i: low.sources[0].broadcast(i), name=self.name)
 
 
 @operator
 class Concat(Operator):
-    """Put tensors one after the other along ``axis``."""
+    """Concatenate tensors along an axis.
+
+    Parameters
+    ----------
+    x : tensor, one or more
+        The same dtype and rank; equal dimensions except along `axis`.
+    axis : int, default 0
+        The axis.
+
+    Returns
+    -------
+    tensor
+        The dtype of the operands; the dimension at `axis` is the sum of those of the operands.
+
+    Raises
+    ------
+    OperandError
+        If dtypes or ranks differ.
+    ShapeMismatchError
+        If dimensions differ along another axis.
+
+    Notes
+    -----
+    NumPy: ``concatenate``; ONNX: ``Concat``.
+
+    Examples
+    --------
+    >>> Concat().reference((np.array([1, 2]), np.array([3])))
+    array([1, 2, 3])
+    """
 
     name = "concat"
     signature = Signature((OperandSpec("x", variadic=True),), (AttributeSpec("axis", "int", 0),))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Add up the dimension, and require that the others are equal."""
+        """Return the concatenated shape; require that the other dimensions are equal."""
         tensors = call.tensors()
         dtype = call.require_same_dtype(range(len(tensors)))
         first = tensors[0]
@@ -93,18 +179,18 @@ class Concat(Operator):
             call.require_rank(k, first.rank, first.rank)
             reason = f"cannot concatenate {shape_text(first.shape)} and {shape_text(x.shape)}"
             for d in (d for d in range(first.rank) if d != axis):
-                call.require_equal(first.shape[d], x.shape[d], f"{reason}: axis {d} has")
+                call.require_equal(first.shape[d], x.shape[d], f"{reason}; axis {d}")
         size = total(x.shape[axis] for x in tensors)
         shape = (*first.shape[:axis], size, *first.shape[axis + 1 :])
         return TensorInfo(shape, dtype, elements=_joined(tensors))
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Concatenate."""
+        """Concatenate with NumPy."""
         arrays = run.arrays()
         return np.concatenate(arrays, axis=run.attributes.axis("axis", arrays[0].ndim))
 
     def define(self, low: Lowering) -> None:
-        """One block that chooses the operand by position."""
+        """Define one block that selects the operand by index."""
         axis = low.attributes.axis("axis", low.out.rank)
         low.builder.compute(low.out, lambda *i: _chosen(low.sources, axis, i), name=self.name)
 
@@ -114,7 +200,7 @@ def _joined(tensors: tuple[Tensor, ...]) -> tuple[Expr, ...] | None:
     if len(known) < len(tensors) or tensors[0].rank != 1:
         return None
     joined = tuple(e for elements in known for e in elements)
-    return joined if len(joined) <= MOST_ELEMENTS else None
+    return joined if len(joined) <= MAX_ELEMENTS else None
 
 
 def _chosen(sources: Sequence[Source], axis: int, indices: tuple[Expr, ...]) -> Element:
@@ -134,10 +220,40 @@ def _chosen(sources: Sequence[Source], axis: int, indices: tuple[Expr, ...]) -> 
 
 @operator
 class StridedSlice(Operator):
-    """Elements ``begin, begin + step, ...`` up to but without ``end`` along each of ``axes``.
+    """Select the elements ``begin, begin + step, ...`` in ``[begin, end)`` along some axes.
 
-    Requires ``0 <= begin <= end <= size``; whoever has Python's negative or overlong bounds
-    resolves them before.
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(d0, ..., dn)``.
+    begin, end : tuple of integers
+        The bounds, one per axis of `axes`, with ``0 <= begin <= end <= d``.
+    axes : tuple of int
+        The axes to slice.
+    steps : tuple of int, default all 1
+        Positive steps, one per axis of `axes`.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`; a sliced dimension is ``ceildiv(end - begin, step)``.
+
+    Raises
+    ------
+    OperandError
+        If `begin`, `end` or `steps` do not match `axes`, or a step is not positive.
+    ShapeMismatchError
+        If the bounds are out of range.
+
+    Notes
+    -----
+    Negative bounds, which NumPy and ONNX allow, must be resolved before. NumPy: basic slicing;
+    ONNX: ``Slice``.
+
+    Examples
+    --------
+    >>> StridedSlice().reference((np.arange(6), (1,), (6,)), {"axes": (0,), "steps": (2,)})
+    array([1, 3, 5])
     """
 
     name = "strided_slice"
@@ -147,7 +263,7 @@ class StridedSlice(Operator):
     )
 
     def deduce(self, call: CallFacts) -> Info:
-        """Count the steps along each axis."""
+        """Return the shape with the number of steps along each sliced axis."""
         x = call.tensor(0)
         axes, steps = _slice_axes(call, x.rank)
         shape = list(x.shape)
@@ -157,7 +273,7 @@ class StridedSlice(Operator):
         return TensorInfo(tuple(shape), x.dtype, elements=_sliced(call, x, steps))
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Slice."""
+        """Slice with NumPy."""
         x = run.array(0)
         axes = run.attributes.axes("axes", x.ndim)
         steps = run.attributes.integers("steps") or (1,) * len(axes)
@@ -167,7 +283,7 @@ class StridedSlice(Operator):
         return x[tuple(chosen)].copy()
 
     def define(self, low: Lowering) -> None:
-        """One block over the result."""
+        """Define one block over the result."""
         x = low.sources[0]
         axes, steps = _slice_axes(low.call, x.rank)
         begins = low.call.dims(1)
@@ -186,14 +302,16 @@ def _slice_axes(call: CallFacts, rank: int) -> tuple[tuple[int, ...], tuple[int,
     steps = call.attributes.integers("steps") or (1,) * len(axes)
     for position, given in ((1, len(call.dims(1))), (2, len(call.dims(2)))):
         if given != len(axes):
-            raise call.error(position, f"{given} integers for {len(axes)} axes {axes}")
+            raise call.error(
+                position, f"expected one integer per axis of {axes}, got {given} integers"
+            )
     if len(steps) != len(axes) or any(s < 1 for s in steps):
-        raise call.error(0, f"steps {steps} have to be positive, one for each of {axes}")
+        raise call.error(0, f"expected one positive step per axis of {axes}, got steps={steps}")
     return axes, steps
 
 
 def _require_slice(call: CallFacts, size: Expr, begin: Expr, end: Expr, axis: int) -> None:
-    text = f"slice [{begin}, {end}) of axis {axis} of {size} elements is out of range"
+    text = f"slice [{begin}, {end}) must be within axis {axis} of extent {size}"
     for claim in (begin >= 0, begin <= end, end <= size):
         call.require(claim, text)
 
@@ -207,7 +325,36 @@ def _sliced(call: CallFacts, x: Tensor, steps: tuple[int, ...]) -> tuple[Expr, .
 
 @operator
 class Split(Operator):
-    """Cut along ``axis`` into pieces of the given ``sizes``, which add up to the dimension."""
+    """Split a tensor along an axis into parts of given sizes.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(..., d, ...)`` with dimension ``d`` at `axis`.
+    sizes : tuple of integers
+        The sizes of the parts; their sum is ``d``.
+    axis : int, default 0
+        The axis.
+
+    Returns
+    -------
+    tuple of tensors
+        One tensor per size ``s``: the dtype of `x`, shape ``(..., s, ...)``.
+
+    Raises
+    ------
+    ShapeMismatchError
+        If the sizes do not sum to ``d``.
+
+    Notes
+    -----
+    NumPy: ``split``; ONNX: ``Split``.
+
+    Examples
+    --------
+    >>> Split().reference((np.array([1, 2, 3]), (1, 2)))
+    (array([1]), array([2, 3]))
+    """
 
     name = "split"
     signature = Signature(
@@ -215,24 +362,24 @@ class Split(Operator):
     )
 
     def deduce(self, call: CallFacts) -> Info:
-        """Give one tensor a size."""
+        """Return one tensor per size; require that the sizes sum to the dimension."""
         x, sizes = call.tensor(0), call.dims(1)
         axis = call.attributes.axis("axis", x.rank)
         require_sizes(call, sizes)
-        reason = f"pieces {shape_text(sizes)} do not make up axis {axis} of {shape_text(x.shape)}"
+        reason = f"sizes {shape_text(sizes)} must sum to axis {axis} of {shape_text(x.shape)}"
         call.require_equal(total(sizes), x.shape[axis], reason)
         return TupleInfo(
             tuple(TensorInfo((*x.shape[:axis], s, *x.shape[axis + 1 :]), x.dtype) for s in sizes)
         )
 
     def evaluate(self, run: Evaluation) -> tuple[Array, ...]:
-        """Cut."""
+        """Split with NumPy."""
         x = run.array(0)
         ends = np.cumsum(run.dims(1))[:-1]
         return tuple(p.copy() for p in np.split(x, ends, run.attributes.axis("axis", x.ndim)))
 
     def define(self, low: Lowering) -> None:
-        """One block a piece."""
+        """Define one block per part."""
         x = low.sources[0]
         axis = low.attributes.axis("axis", x.rank)
         start = as_expr(0)
@@ -242,7 +389,7 @@ class Split(Operator):
 
 
 class _Piece:
-    """Reads a source moved along one axis."""
+    """A source shifted along one axis."""
 
     def __init__(self, source: Source, axis: int, start: Expr) -> None:
         self._source, self._axis, self._start = source, axis, start

@@ -1,4 +1,4 @@
-"""Normalisation of rows: layer norm and root mean square norm."""
+"""Normalization operators: layer_norm, rms_norm."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ...loop.nodes import Binary, Buffer, Element, Number, Unary
 from ...symbolic import Expr
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation, accumulator_dtype
-from .inference import CallFacts, shape_text
 from .lowering import Lowering, accumulator, buffer_source, cast_to, divided, extent_as
 from .operator import Operator, operator
+from .shape_inference import CallFacts, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
 
 _EPSILON = AttributeSpec("epsilon", "float", 1e-5)
@@ -18,19 +18,19 @@ _AXES = AttributeSpec("axes", "int", 1)
 
 
 def _deduce(call: CallFacts) -> Info:
-    """Keep the shape; weight and bias have the shape of the normalised axes."""
+    """Return the annotation of ``x``; require weight and bias of the normalized shape."""
     x = call.tensor(0)
     axes = call.attributes.integer("axes")
     call.require_rank(0, max(1, axes))
     if axes < 1:
-        raise call.error(0, f"{axes} normalised axes; at least 1 is needed")
+        raise call.error(0, f"expected axes >= 1, got axes={axes}")
     inner = x.shape[x.rank - axes :]
     call.require_same_dtype(range(len(call.args)))
     for k in range(1, len(call.args)):
         own = call.require_rank(k, axes, axes)
-        text = f"{call.name(k)} {shape_text(own.shape)} does not fit {shape_text(inner)}"
+        text = f"expected {call.name(k)} of shape {shape_text(inner)}, got {shape_text(own.shape)}"
         for have, want in zip(own.shape, inner, strict=True):
-            call.require_equal(have, want, f"{text}: dimensions are")
+            call.require_equal(have, want, text)
     return TensorInfo(x.shape, x.dtype)
 
 
@@ -42,7 +42,7 @@ def _scaled(run: Evaluation, normal: Array) -> Array:
 
 
 class _Norm:
-    """The pieces of a normalisation in loops."""
+    """The parts of the loop-level definition of a normalization."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low
@@ -53,20 +53,20 @@ class _Norm:
         self.count = extent_as(self.wide, self.inner)
 
     def element(self, indices: tuple[Expr, ...]) -> Element:
-        """Read an element of the operand."""
+        """Return an element of the operand in the accumulator dtype."""
         return cast_to(self.wide, self.x(*indices))
 
     def rows(self, name: str) -> Buffer:
-        """Make the temporary that holds one number a row."""
+        """Return a new temporary with one element per row."""
         return self.low.builder.temporary(name, self.x.shape[: self.lead], self.wide)
 
     def root(self, total: Element) -> Element:
-        """Give ``1 / sqrt(total / n + epsilon)``."""
+        """Return ``1 / sqrt(total / n + epsilon)``."""
         epsilon = Number(self.low.attributes.number("epsilon"), self.wide)
         return Unary("rsqrt", Binary("add", divided(total, self.count), epsilon))
 
     def finish(self, indices: tuple[Expr, ...], normal: Element) -> Element:
-        """Apply weight and bias, and round."""
+        """Apply weight and bias, and convert to the dtype of the result."""
         for k, source in enumerate(self.low.sources[1:], start=1):
             factor = cast_to(self.wide, source(*indices[self.lead :]))
             normal = Binary("mul" if k == 1 else "add", normal, factor)
@@ -75,7 +75,40 @@ class _Norm:
 
 @operator
 class LayerNorm(Operator):
-    """``(x - mean) / sqrt(variance + epsilon) * weight + bias`` over the last ``axes`` axes."""
+    """Normalize by mean and variance: ``(x - mean) / sqrt(variance + epsilon) * weight + bias``.
+
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, shape ``(..., d0, ..., dn)``.
+    weight, bias : tensor, optional
+        The dtype of `x`, shape ``(d0, ..., dn)``.
+    epsilon : float, default 1e-5
+        The constant added to the variance.
+    axes : int, default 1
+        The number of trailing axes to normalize over.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Raises
+    ------
+    OperandError
+        If dtypes differ, or `axes` is not in ``[1, rank]``.
+    ShapeMismatchError
+        If `weight` or `bias` do not have the normalized shape.
+
+    Notes
+    -----
+    16-bit floats are computed in float32 and rounded once. ONNX: ``LayerNormalization``.
+
+    Examples
+    --------
+    >>> LayerNorm().reference((np.array([[1.0, 3.0]]),), {"epsilon": 0.0})
+    array([[-1.,  1.]])
+    """
 
     name = "layer_norm"
     signature = Signature(
@@ -85,34 +118,34 @@ class LayerNorm(Operator):
     )  # fmt: skip
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep the shape."""
+        """Return the annotation of ``x``."""
         return _deduce(call)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Normalise."""
+        """Normalize with NumPy."""
         x = run.array(0)
         axes = tuple(range(-run.attributes.integer("axes"), 0))
         wide = x.astype(accumulator_dtype(x.dtype))
         with np.errstate(all="ignore"):
-            centred = wide - wide.mean(axis=axes, keepdims=True)
-            variance = (centred * centred).mean(axis=axes, keepdims=True)
-            return _scaled(run, centred / np.sqrt(variance + run.attributes.number("epsilon")))
+            centered = wide - wide.mean(axis=axes, keepdims=True)
+            variance = (centered * centered).mean(axis=axes, keepdims=True)
+            return _scaled(run, centered / np.sqrt(variance + run.attributes.number("epsilon")))
 
     def define(self, low: Lowering) -> None:
-        """Three blocks: sum, sum of squared differences, the result."""
+        """Define three blocks: sum, sum of squared differences, result."""
         norm = _Norm(low)
         total, squares = norm.rows("row_sum"), norm.rows("squares")
 
-        def centred(indices: tuple[Expr, ...]) -> Element:
+        def centered(indices: tuple[Expr, ...]) -> Element:
             mean = divided(buffer_source(total)(*indices[: norm.lead]), norm.count)
             return Binary("sub", norm.element(indices), mean)
 
         def squared(*indices: Expr) -> Element:
-            return Binary("mul", centred(indices), centred(indices))
+            return Binary("mul", centered(indices), centered(indices))
 
         def value(*indices: Expr) -> Element:
             root = norm.root(buffer_source(squares)(*indices[: norm.lead]))
-            return norm.finish(indices, Binary("mul", centred(indices), root))
+            return norm.finish(indices, Binary("mul", centered(indices), root))
 
         low.builder.reduce(total, norm.inner, lambda *i: norm.element(i))
         low.builder.reduce(squares, norm.inner, squared)
@@ -121,7 +154,40 @@ class LayerNorm(Operator):
 
 @operator
 class RMSNorm(Operator):
-    """``x / sqrt(mean(x * x) + epsilon) * weight`` over the last ``axes`` axes."""
+    """Normalize by the root mean square: ``x / sqrt(mean(x * x) + epsilon) * weight``.
+
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, shape ``(..., d0, ..., dn)``.
+    weight : tensor, optional
+        The dtype of `x`, shape ``(d0, ..., dn)``.
+    epsilon : float, default 1e-5
+        The constant added to the mean square.
+    axes : int, default 1
+        The number of trailing axes to normalize over.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Raises
+    ------
+    OperandError
+        If dtypes differ, or `axes` is not in ``[1, rank]``.
+    ShapeMismatchError
+        If `weight` does not have the normalized shape.
+
+    Notes
+    -----
+    16-bit floats are computed in float32 and rounded once. ONNX: ``RMSNormalization``.
+
+    Examples
+    --------
+    >>> RMSNorm().reference((np.array([[3.0, 3.0]]),), {"epsilon": 0.0})
+    array([[1., 1.]])
+    """
 
     name = "rms_norm"
     signature = Signature(
@@ -130,11 +196,11 @@ class RMSNorm(Operator):
     )
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep the shape."""
+        """Return the annotation of ``x``."""
         return _deduce(call)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Normalise."""
+        """Normalize with NumPy."""
         x = run.array(0)
         axes = tuple(range(-run.attributes.integer("axes"), 0))
         wide = x.astype(accumulator_dtype(x.dtype))
@@ -143,7 +209,7 @@ class RMSNorm(Operator):
             return _scaled(run, wide / np.sqrt(square + run.attributes.number("epsilon")))
 
     def define(self, low: Lowering) -> None:
-        """Two blocks: sum of squares, the result."""
+        """Define two blocks: sum of squares, result."""
         norm = _Norm(low)
         squares = norm.rows("squares")
 

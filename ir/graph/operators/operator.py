@@ -1,4 +1,4 @@
-"""The base of all operators, and the registry that knows them by name."""
+"""The base class of operators and the operator registry."""
 
 from __future__ import annotations
 
@@ -13,23 +13,33 @@ from ...symbolic import Facts
 from ..nodes import Call, Info, Operand
 from .errors import UnknownOperatorError
 from .evaluation import Array, Evaluation, ReferenceArg
-from .inference import CallFacts, Inferred
-from .lowering import Lowered, Lowering
+from .lowering import LoweredOperator, Lowering
+from .shape_inference import CallFacts, Inferred
 from .signature import Signature
 
 
 class Operator(ABC):
-    """One operator: what it accepts, what it gives, what it computes, and how in loops.
+    """The base class of graph-level operators.
+
+    The docstring of a subclass documents calls of the operator: *Parameters* lists its operands,
+    then its attributes; shapes are tuples such as ``(m, k)``, and ``...`` is any number of leading
+    dimensions.
 
     Attributes
     ----------
     name : str
         The name in programs.
     signature : Signature
-        Operands and attributes.
+        The operands and attributes.
     is_view : bool
-        Whether the result is the first operand's elements in the same row-major order under
-        another shape, so that memory planning may share the storage.
+        Whether the result has the elements of the first operand in the same row-major order under
+        another shape, so that memory planning can use the same storage.
+
+    Notes
+    -----
+    All operators raise `OperandError` for operands and `OperatorAttributeError` for attributes that
+    do not match the signature, and `ShapeMismatchError` for shapes that are proved to be illegal.
+    Requirements on symbolic shapes that are neither proved nor refuted become run-time checks.
     """
 
     name: str
@@ -38,7 +48,7 @@ class Operator(ABC):
 
     @abstractmethod
     def deduce(self, call: CallFacts) -> Info:
-        """Give the annotation of the result; require on ``call`` what it rests on."""
+        """Return the annotation of the result; add its requirements to ``call``."""
 
     @abstractmethod
     def evaluate(self, run: Evaluation) -> Array | tuple[Array, ...]:
@@ -46,17 +56,17 @@ class Operator(ABC):
 
     @abstractmethod
     def define(self, low: Lowering) -> None:
-        """State the computation in loops."""
+        """Define the computation in loop-level IR."""
 
     def infer(
         self, args: tuple[Operand, ...], attributes: Attributes = (), facts: Facts | None = None
     ) -> Inferred:
-        """Check a call and deduce its result.
+        """Check a call and infer the annotation of its result.
 
         Raises
         ------
         OperandError, OperatorAttributeError, ShapeMismatchError
-            If the call can never be right.
+            If an operand, an attribute or a shape is illegal.
         """
         call = CallFacts(
             self.name, self.signature, args, attributes, Facts() if facts is None else facts
@@ -71,7 +81,7 @@ class Operator(ABC):
         *,
         wide: bool = False,
     ) -> Array | tuple[Array, ...]:
-        """Compute with NumPy; ``wide`` makes every float result float64."""
+        """Compute a call with NumPy; all float results are float64 if ``wide``."""
         return self.evaluate(Evaluation(self.name, self.signature, args, attributes, wide=wide))
 
     def lower(
@@ -81,8 +91,8 @@ class Operator(ABC):
         attributes: Attributes,
         info: Info,
         facts: Facts | None = None,
-    ) -> Lowered:
-        """Write the call as a loop-level function of that name, and tell how to call it."""
+    ) -> LoweredOperator:
+        """Lower a call to a loop-level function with this name and the operands of its call."""
         checked = CallFacts(
             self.name, self.signature, args, attributes, Facts() if facts is None else facts
         )
@@ -100,7 +110,13 @@ _O = TypeVar("_O", bound=Operator)
 
 
 def register(operator_: Operator) -> Operator:
-    """Make an operator known under its name."""
+    """Register an operator under its name.
+
+    Raises
+    ------
+    UnknownOperatorError
+        If the name is already registered.
+    """
     if operator_.name in _OPERATORS:
         raise UnknownOperatorError(f"operator {operator_.name!r} is registered twice")
     _OPERATORS[operator_.name] = operator_
@@ -108,18 +124,18 @@ def register(operator_: Operator) -> Operator:
 
 
 def operator(class_: type[_O]) -> type[_O]:
-    """Register the one instance of an operator class."""
+    """Register an instance of an operator class (a class decorator)."""
     register(class_())
     return class_
 
 
 def get_operator(name: str) -> Operator:
-    """Look an operator up.
+    """Return the operator with this name.
 
     Raises
     ------
     UnknownOperatorError
-        If there is none; the message gives the nearest names.
+        If the name is not registered; the hint lists similar names.
 
     Examples
     --------
@@ -128,36 +144,40 @@ def get_operator(name: str) -> Operator:
     """
     found = _OPERATORS.get(name)
     if found is None:
-        near = difflib.get_close_matches(name, _OPERATORS, n=5) or sorted(_OPERATORS)
-        raise UnknownOperatorError(f"no operator {name!r}", hint=f"there are {', '.join(near)}")
+        near = difflib.get_close_matches(name, _OPERATORS, n=5)
+        kind, names = ("similar", near) if near else ("known", sorted(_OPERATORS))
+        hint = f"{kind} operators are {', '.join(names)}"
+        raise UnknownOperatorError(f"no operator {name!r}", hint=hint)
     return found
 
 
 def infer_call(
     op: str, args: tuple[Operand, ...], attributes: Attributes = (), facts: Facts | None = None
 ) -> Inferred:
-    """Deduce the result of applying an operator, by its name.
+    """Infer the annotation of the result of an operator call.
 
     Parameters
     ----------
     op : str
-        The operator's name.
+        The name of the operator.
     args : tuple of Operand
-        Tensors, numbers and tuples of integers, as the signature says.
+        The operands: tensors, numbers and tuples of integers.
     attributes : Attributes
-        Pairs of name and value; those left out have their defaults.
+        Pairs of name and value; omitted attributes have their default values.
     facts : Facts, optional
-        What is known of the symbols.
+        Facts about the symbols of the operands.
 
     Returns
     -------
     Inferred
-        The annotation of the result, and what only the run can tell.
+        The annotation of the result, and the requirements to be checked at run time.
 
     Raises
     ------
+    UnknownOperatorError
+        If the operator is not registered.
     OperandError, OperatorAttributeError, ShapeMismatchError
-        If the call can never be right.
+        If an operand, an attribute or a shape is illegal.
 
     Examples
     --------
@@ -170,24 +190,24 @@ def infer_call(
     return get_operator(op).infer(args, attributes, facts)
 
 
-def lower_call(call: Call, info: Info, name: str, facts: Facts | None = None) -> Lowered:
-    """Write one call as a loop-level function.
+def lower_call(call: Call, info: Info, name: str, facts: Facts | None = None) -> LoweredOperator:
+    """Lower an operator call to a loop-level function.
 
     Parameters
     ----------
     call : Call
-        The operator with its operands.
+        The call.
     info : Info
-        The annotation of the call's result.
+        The annotation of its result.
     name : str
-        The function's name.
+        The name of the new function.
     facts : Facts, optional
-        What the caller knows of the symbols; facts about those of the call become the function's.
+        Facts of the caller; those about symbols of the call become facts of the function.
 
     Returns
     -------
-    Lowered
-        The function, and what ``CallTIR`` needs to call it.
+    LoweredOperator
+        The function and the operands of its ``CallTIR``.
 
     Examples
     --------

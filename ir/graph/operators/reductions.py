@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, mean, product, extremes, any and all."""
+"""Reduction operators: sum, prod, max, min, mean, any, all."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ...loop.nodes import Buffer, Element
 from ...symbolic import Expr, as_expr
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation, accumulator_dtype
-from .inference import CallFacts
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to, divided, extent_as
 from .operator import Operator, operator, register
+from .shape_inference import CallFacts
 from .signature import AttributeSpec, AttributeValues, DTypeClass, OperandSpec, Signature
 
 _ATTRIBUTES = (AttributeSpec("axes", "ints", ()), AttributeSpec("keepdims", "bool", default=False))
 
 
 def reduced_axes(attributes: AttributeValues, rank: int) -> tuple[int, ...]:
-    """Read ``axes``, in order; none given means all."""
+    """Return the reduced axes in increasing order; all axes if the attribute is empty."""
     return tuple(sorted(attributes.axes("axes", rank))) or tuple(range(rank))
 
 
 def reduced_shape(
     shape: tuple[Expr, ...], axes: tuple[int, ...], *, keepdims: bool
 ) -> tuple[Expr, ...]:
-    """Drop the reduced axes, or make them 1."""
+    """Return the shape without the reduced axes; they are 1 if ``keepdims``."""
     if keepdims:
         return tuple(as_expr(1) if k in axes else d for k, d in enumerate(shape))
     return tuple(d for k, d in enumerate(shape) if k not in axes)
 
 
 def reduce_signature(dtypes: DTypeClass) -> Signature:
-    """Give the signature of a reduction."""
+    """Return the signature of a reduction of a class of dtypes."""
     return Signature((OperandSpec("x", dtypes=dtypes),), _ATTRIBUTES)
 
 
 def scattered(
     axes: tuple[int, ...], rank: int, kept: tuple[Expr, ...], reduced: tuple[Expr, ...]
 ) -> tuple[Expr, ...]:
-    """Put kept and reduced indices in their places."""
+    """Merge kept and reduced indices into the indices of the operand."""
     spatial, reduction = iter(kept), iter(reduced)
     return tuple(next(reduction) if k in axes else next(spatial) for k in range(rank))
 
@@ -53,14 +53,14 @@ _BOOLS = reduce_signature("bool")
 
 
 class Reduction(Operator):
-    """Combines elements over axes."""
+    """The base class of reductions over axes."""
 
     def result_dtype(self, dtype: DType) -> DType:
-        """Keep the dtype."""
+        """Return the dtype of the result for the dtype of the operand."""
         return dtype
 
     def deduce(self, call: CallFacts) -> Info:
-        """Drop the axes, or make them 1."""
+        """Return the reduced shape."""
         x = call.tensor(0)
         axes = reduced_axes(call.attributes, x.rank)
         shape = reduced_shape(x.shape, axes, keepdims=call.attributes.flag("keepdims"))
@@ -69,7 +69,7 @@ class Reduction(Operator):
     def combine(
         self, low: Lowering, out: Buffer, combiner: Combiner, x: Source | None = None
     ) -> None:
-        """Add the block that combines; ``out`` has the shape of the result."""
+        """Define the reduction block; ``out`` has the shape of the result."""
         source = low.sources[0] if x is None else x
         axes = reduced_axes(low.attributes, source.rank)
         keepdims = low.attributes.flag("keepdims")
@@ -86,7 +86,50 @@ class Reduction(Operator):
 
 @dataclass(frozen=True)
 class CombinerReduction(Reduction):
-    """A reduction that is one combiner."""
+    """A numeric reduction with one combiner.
+
+    Parameters
+    ----------
+    x : tensor
+        A numeric dtype, shape ``(d0, ..., dn)``.
+    axes : tuple of int, default ()
+        The axes to reduce; all axes if empty.
+    keepdims : bool, default False
+        Whether the reduced axes remain, with dimension 1.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`; the shape of `x` without the reduced axes.
+
+    Attributes
+    ----------
+    combiner : str
+        The combiner of the reduction block.
+    apply : callable
+        The NumPy reference.
+
+    Notes
+    -----
+    The result for an empty domain is the identity. 16-bit floats are accumulated in float32.
+    ``max`` and ``min`` propagate NaN.
+
+    ======== ============= ====== ======== ==============
+    Operator Identity      Dtypes NumPy    ONNX
+    ======== ============= ====== ======== ==============
+    ``sum``  ``0``         number ``sum``  ``ReduceSum``
+    ``prod`` ``1``         number ``prod`` ``ReduceProd``
+    ``max``  minimum value number ``max``  ``ReduceMax``
+    ``min``  maximum value number ``min``  ``ReduceMin``
+    ======== ============= ====== ======== ==============
+
+    Examples
+    --------
+    >>> CombinerReduction("sum", reduce_signature("number"), "add", np.sum).reference(
+    ...     (np.array([[1, 2], [3, 4]]),), {"axes": (0,)}
+    ... )
+    array([4, 6])
+    """
 
     name: str
     signature: Signature
@@ -94,7 +137,7 @@ class CombinerReduction(Reduction):
     apply: Callable[..., Any]
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Reduce, from the neutral element so that nothing to reduce is no error."""
+        """Reduce with NumPy; the result for an empty domain is the identity."""
         x = run.array(0)
         axes = reduced_axes(run.attributes, x.ndim)
         wide = accumulator_dtype(x.dtype)
@@ -108,7 +151,7 @@ class CombinerReduction(Reduction):
         return np.asarray(out).astype(x.dtype)
 
     def define(self, low: Lowering) -> None:
-        """One block; in half precision through a single-precision temporary."""
+        """Define one reduction block; 16-bit floats use a float32 temporary."""
         out = low.out
         wide = accumulator(out.dtype)
         if wide == out.dtype:
@@ -133,7 +176,43 @@ register(CombinerReduction("min", reduce_signature("number"), "min", np.min))
 
 @dataclass(frozen=True)
 class LogicReduction(Reduction):
-    """Whether any, or all, of the elements are true."""
+    """A logical reduction.
+
+    Parameters
+    ----------
+    x : tensor
+        Dtype bool, shape ``(d0, ..., dn)``.
+    axes : tuple of int, default ()
+        The axes to reduce; all axes if empty.
+    keepdims : bool, default False
+        Whether the reduced axes remain, with dimension 1.
+
+    Returns
+    -------
+    tensor
+        Dtype bool; the shape of `x` without the reduced axes.
+
+    Attributes
+    ----------
+    combiner : str
+        The combiner of the reduction block.
+    apply : callable
+        The NumPy reference.
+
+    Notes
+    -----
+    ======== ========= ====== ======= =============
+    Operator Identity  Dtypes NumPy   ONNX
+    ======== ========= ====== ======= =============
+    ``any``  ``False`` bool   ``any`` ``ReduceMax``
+    ``all``  ``True``  bool   ``all`` ``ReduceMin``
+    ======== ========= ====== ======= =============
+
+    Examples
+    --------
+    >>> LogicReduction("any", "or", np.any).reference((np.array([False, True]),))
+    array(True)
+    """
 
     name: str
     combiner: Combiner
@@ -141,13 +220,13 @@ class LogicReduction(Reduction):
     signature: Signature = _BOOLS
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Reduce."""
+        """Reduce with NumPy."""
         x = run.array(0)
         axes = reduced_axes(run.attributes, x.ndim)
         return np.asarray(self.apply(x, axis=axes, keepdims=run.attributes.flag("keepdims")))
 
     def define(self, low: Lowering) -> None:
-        """One block."""
+        """Define one reduction block."""
         self.combine(low, low.out, self.combiner)
 
 
@@ -157,13 +236,37 @@ register(LogicReduction("all", "and", np.all))
 
 @operator
 class Mean(Reduction):
-    """The sum divided by the number of elements; of none it is NaN."""
+    """Compute the arithmetic mean over axes; NaN for an empty domain.
+
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, shape ``(d0, ..., dn)``.
+    axes : tuple of int, default ()
+        The axes to reduce; all axes if empty.
+    keepdims : bool, default False
+        Whether the reduced axes remain, with dimension 1.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`; the shape of `x` without the reduced axes.
+
+    Notes
+    -----
+    16-bit floats are accumulated in float32. NumPy: ``mean``; ONNX: ``ReduceMean``.
+
+    Examples
+    --------
+    >>> Mean().reference((np.array([[1.0, 3.0]]),), {"axes": (1,), "keepdims": True})
+    array([[2.]])
+    """
 
     name = "mean"
     signature = reduce_signature("float")
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Sum and divide."""
+        """Compute the mean with NumPy."""
         x = run.array(0)
         axes = reduced_axes(run.attributes, x.ndim)
         wide = x.astype(accumulator_dtype(x.dtype))
@@ -173,7 +276,7 @@ class Mean(Reduction):
             return np.asarray(summed / wide.dtype.type(count)).astype(x.dtype)
 
     def define(self, low: Lowering) -> None:
-        """One block that sums, one that divides."""
+        """Define one block that sums and one that divides."""
         x, out = low.sources[0], low.out
         wide = accumulator(out.dtype)
         total = low.builder.temporary("total", out.shape, wide)

@@ -1,4 +1,4 @@
-"""Which element of a tensor an index of its reshaped form means."""
+"""Index arithmetic of reshapes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _ZERO = as_expr(0)
 def grouped(
     target: Sequence[Expr], source: Sequence[Expr]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Match runs of target dimensions with runs of source dimensions of the same product.
+    """Match groups of adjacent target dimensions with groups of source dimensions.
 
-    Runs are as short as symbolic equality of products can tell; dimensions of 1 are in no run.
+    The products of two matching groups are equal. Groups are as short as symbolic equality of
+    products allows. Dimensions of 1 are in no group.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def _unflat(flat: Expr, dims: Sequence[Expr]) -> list[Expr]:
 def reshaped_index(
     indices: Sequence[Expr], target: Sequence[Expr], source: Sequence[Expr]
 ) -> tuple[Expr, ...]:
-    """Give the source index that holds the element at ``indices`` of the target.
+    """Return the index in ``source`` of the element at ``indices`` of its reshape to ``target``.
 
     Both shapes have the same number of elements, in row-major order.
 

@@ -1,4 +1,4 @@
-"""What an operator accepts: its operands and attributes, checked before anything else."""
+"""Operator signatures: operands, attributes and their checks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,41 @@ DTypeClass: TypeAlias = Literal["any", "number", "float", "integer", "bool"]
 AttributeType: TypeAlias = Literal["int", "float", "bool", "str", "ints", "dtype"]
 
 _KIND_WORDS = {"tensor": "a tensor", "number": "a number", "dims": "a tuple of integers"}
+_DTYPE_WORDS: dict[DTypeClass, str] = {
+    "any": "any dtype",
+    "number": "a numeric dtype",
+    "float": "a floating-point dtype",
+    "integer": "an integer dtype",
+    "bool": "dtype bool",
+}
+_TYPE_WORDS: dict[AttributeType, str] = {
+    "int": "an int",
+    "float": "a float",
+    "bool": "a bool",
+    "str": "a string",
+    "ints": "a tuple of ints",
+    "dtype": "the name of a dtype",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class OperandSpec:
-    """One operand: its name, what it may be, and which dtypes it may have."""
+    """The specification of one operand.
+
+    Parameters
+    ----------
+    name : str
+        The name in messages and lowered functions.
+    kinds : tuple of str
+        The accepted kinds: ``"tensor"``, ``"number"`` (a scalar literal) or ``"dims"`` (a tuple of
+        symbolic integers).
+    dtypes : str
+        The accepted class of dtypes of a tensor.
+    optional : bool
+        Whether the operand can be omitted.
+    variadic : bool
+        Whether the operand, which must be the last one, can be repeated.
+    """
 
     name: str
     kinds: tuple[OperandKind, ...] = ("tensor",)
@@ -31,7 +61,19 @@ class OperandSpec:
 
 @dataclass(frozen=True, slots=True)
 class AttributeSpec:
-    """One attribute; a default of None means that it has to be given."""
+    """The specification of one attribute.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    type : str
+        The type of the value.
+    default : Attribute, optional
+        The default value; None if the attribute is required.
+    choices : tuple of str
+        The legal values of a string; empty if any string is legal.
+    """
 
     name: str
     type: AttributeType
@@ -41,23 +83,23 @@ class AttributeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The operands in order, then the attributes by name."""
+    """The operands of an operator in order, and its attributes by name."""
 
     operands: tuple[OperandSpec, ...]
     attributes: tuple[AttributeSpec, ...] = ()
 
     def spec(self, position: int) -> OperandSpec:
-        """Give the specification of the operand at a position; the last one may repeat."""
+        """Return the specification of the operand at a position."""
         return self.operands[min(position, len(self.operands) - 1)]
 
     def operand_name(self, position: int) -> str:
-        """Name an operand: its own name, numbered where it repeats."""
+        """Return the name of an operand, with a number if the operand is variadic."""
         spec = self.spec(position)
         return f"{spec.name}{position - len(self.operands) + 1}" if spec.variadic else spec.name
 
 
 def dtype_is(dtype: DType, wanted: DTypeClass) -> bool:
-    """Whether a dtype belongs to a class of dtypes."""
+    """Return whether a dtype belongs to a class of dtypes."""
     match wanted:
         case "any":
             return True
@@ -72,7 +114,7 @@ def dtype_is(dtype: DType, wanted: DTypeClass) -> bool:
 
 
 def kind_of(operand: Operand) -> OperandKind:
-    """Tell which kind of operand this is."""
+    """Return the kind of an operand."""
     match operand:
         case Dims():
             return "dims"
@@ -83,7 +125,7 @@ def kind_of(operand: Operand) -> OperandKind:
 
 
 def tensor_info(operand: Operand) -> TensorInfo | None:
-    """Give the annotation of a tensor operand, None for everything else."""
+    """Return the annotation of a tensor operand; None for other operands."""
     if isinstance(operand, Value | ConstantRef) and isinstance(operand.info, TensorInfo):
         return operand.info
     return None
@@ -91,13 +133,17 @@ def tensor_info(operand: Operand) -> TensorInfo | None:
 
 def _check_count(op: str, signature: Signature, count: int) -> None:
     specs = signature.operands
-    least = sum(not s.optional for s in specs)
-    most = None if specs and specs[-1].variadic else len(specs)
-    if count < least or (most is not None and count > most):
+    minimum = sum(not s.optional for s in specs)
+    maximum = None if specs and specs[-1].variadic else len(specs)
+    if count < minimum or (maximum is not None and count > maximum):
         names = ", ".join(f"{s.name}..." if s.variadic else s.name for s in specs)
-        allowed = f"{least}" if most == least else f"{least} to {most or 'any number'}"
+        if maximum is None:
+            allowed = f"at least {minimum}"
+        else:
+            allowed = f"{minimum}" if maximum == minimum else f"{minimum} to {maximum}"
+        noun = "operand" if minimum == 1 and maximum in (None, 1) else "operands"
         raise OperandError(
-            f"{op} takes {allowed} operands, {count} given",
+            f"expected {allowed} {noun}, got {count}",
             where=f"operator {op}",
             hint=f"operands are ({names})",
         )
@@ -114,22 +160,26 @@ def _check_operand(op: str, signature: Signature, position: int, operand: Operan
         return
     info = tensor_info(operand)
     if info is None:
-        raise OperandError(f"expected a tensor, got {operand!r}", where=where)
+        found = type(operand.info).__name__ if isinstance(operand, Value) else "unknown"
+        message = f"expected a tensor, got a value of kind {found.removesuffix('Info')}"
+        raise OperandError(message, where=where)
     if info.shape is None:
         raise OperandError(
-            "the shape of this tensor is unknown", where=where, hint="match_cast it to a shape"
+            "the shape of the tensor is unknown",
+            where=where,
+            hint="refine the annotation with match_cast",
         )
     if not dtype_is(info.dtype, spec.dtypes):
-        raise OperandError(f"dtype {info.dtype} is not {spec.dtypes}", where=where)
+        raise OperandError(f"expected {_DTYPE_WORDS[spec.dtypes]}, got {info.dtype}", where=where)
 
 
 def check_operands(op: str, signature: Signature, args: Sequence[Operand]) -> None:
-    """Check number, kinds, known shapes and dtypes of the operands.
+    """Check the number of operands, their kinds and dtypes, and that their shapes are known.
 
     Raises
     ------
     OperandError
-        At the first operand that does not fit, naming it and what would.
+        If an operand is invalid.
     """
     _check_count(op, signature, len(args))
     for position, operand in enumerate(args):
@@ -151,7 +201,7 @@ def _has_type(value: Attribute, wanted: AttributeType) -> bool:
 
 
 class AttributeValues:
-    """The attributes of one call with defaults filled in, read by name and type.
+    """The attribute values of one call, including defaults.
 
     Raises
     ------
@@ -173,13 +223,13 @@ class AttributeValues:
             value = named.get(spec.name, spec.default)
             if value is None:
                 raise OperatorAttributeError(
-                    f"attribute {spec.name!r} is missing", where=self.where
+                    f"required attribute {spec.name!r} is missing", where=self.where
                 )
             self._values[spec.name] = value
 
     @property
     def where(self) -> str:
-        """The place that errors name."""
+        """The location in errors."""
         return f"operator {self._op}"
 
     def _check(self, specs: Mapping[str, AttributeSpec], name: str, value: Attribute) -> None:
@@ -191,37 +241,38 @@ class AttributeValues:
             )
         if not _has_type(value, spec.type):
             raise OperatorAttributeError(
-                f"attribute {name!r} has to be of type {spec.type}, got {value!r}", where=self.where
+                f"attribute {name!r} must be {_TYPE_WORDS[spec.type]}, got {value!r}",
+                where=self.where,
             )
         if spec.choices and value not in spec.choices:
             raise OperatorAttributeError(
-                f"attribute {name!r} is {value!r}",
+                f"attribute {name!r} does not accept {value!r}",
                 where=self.where,
                 hint=f"legal values are {', '.join(spec.choices)}",
             )
 
     def integer(self, name: str) -> int:
-        """Read an integer."""
+        """Return the value of an integer attribute."""
         return cast("int", self._values[name])
 
     def number(self, name: str) -> float:
-        """Read a number."""
+        """Return the value of a float attribute."""
         return float(cast("float", self._values[name]))
 
     def flag(self, name: str) -> bool:
-        """Read a truth value."""
+        """Return the value of a bool attribute."""
         return bool(self._values[name])
 
     def text(self, name: str) -> str:
-        """Read a word."""
+        """Return the value of a string attribute."""
         return str(self._values[name])
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """Read a tuple of integers."""
+        """Return the value of a tuple attribute."""
         return cast("tuple[int, ...]", self._values[name])
 
     def dtype(self, name: str) -> DType:
-        """Read an element type."""
+        """Return the value of a dtype attribute."""
         return dtype_named(self.text(name))
 
     def _axis(self, name: str, value: int, rank: int) -> int:
@@ -234,12 +285,14 @@ class AttributeValues:
         return value % rank
 
     def axis(self, name: str, rank: int) -> int:
-        """Read an axis of a tensor of that rank, counted from the front."""
+        """Return an axis attribute as a non-negative axis of a tensor of this rank."""
         return self._axis(name, self.integer(name), rank)
 
     def axes(self, name: str, rank: int) -> tuple[int, ...]:
-        """Read several distinct axes, counted from the front."""
+        """Return an axes attribute as distinct non-negative axes of a tensor of this rank."""
         values = tuple(self._axis(name, v, rank) for v in self.integers(name))
         if len(set(values)) != len(values):
-            raise OperatorAttributeError(f"{name} {values} repeats an axis", where=self.where)
+            raise OperatorAttributeError(
+                f"{name} {values} contains an axis twice", where=self.where
+            )
         return values

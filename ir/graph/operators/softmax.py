@@ -1,4 +1,4 @@
-"""Softmax and its logarithm."""
+"""Softmax operators."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ...loop.nodes import Binary, Buffer, Compare, Element, Number, Unary, Where
 from ...symbolic import Expr
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation, accumulator_dtype
-from .inference import CallFacts
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to, divided
 from .operator import Operator, operator
+from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
 
 _AXIS = AttributeSpec("axis", "int", -1)
@@ -24,7 +24,7 @@ def _row_maximum(x: Array, axis: int) -> Array:
 
 
 class _Rows:
-    """The pieces of a computation along one axis: reductions into rows, and reading them."""
+    """The parts of the loop-level definition of a softmax along one axis."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low
@@ -34,19 +34,19 @@ class _Rows:
         self.kept = tuple(d for k, d in enumerate(self.x.shape) if k != self.axis)
 
     def element(self, indices: tuple[Expr, ...]) -> Element:
-        """Read an element of the operand."""
+        """Return an element of the operand in the accumulator dtype."""
         return cast_to(self.wide, self.x(*indices))
 
     def row(self, source: Source, indices: tuple[Expr, ...]) -> Element:
-        """Read what belongs to the row of an element."""
+        """Return the per-row value for the row of an element."""
         return source(*indices[: self.axis], *indices[self.axis + 1 :])
 
     def inside(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Put the reduction index, which comes last, in its place."""
+        """Move the reduction index, which is last, to the axis."""
         return (*indices[: self.axis], indices[-1], *indices[self.axis : -1])
 
     def maximum(self) -> Buffer:
-        """Add the block that finds the greatest element of each row."""
+        """Define the block that computes the maximum of each row; return its buffer."""
         out = self.low.builder.temporary("row_max", self.kept, self.wide)
         extent = [self.x.shape[self.axis]]
         self.low.builder.reduce(
@@ -57,9 +57,30 @@ class _Rows:
 
 @operator
 class Softmax(Operator):
-    """``exp(x) / sum(exp(x))`` along ``axis``, with the row's maximum subtracted first.
+    """Compute the softmax along an axis: ``exp(x - max(x)) / sum(exp(x - max(x)))``.
 
-    ``masked_rows`` tells what a row of minus infinities gives: NaN, or zero as attention wants.
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, any shape ``(...,)`` of rank at least 1.
+    axis : int, default -1
+        The axis.
+    masked_rows : str, default "nan"
+        The result for rows that are all minus infinity: ``"nan"``, or ``"zero"`` for attention.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Notes
+    -----
+    16-bit floats are computed in float32 and rounded once. ONNX: ``Softmax``.
+
+    Examples
+    --------
+    >>> Softmax().reference((np.array([1.0, 1.0, -math.inf]),))
+    array([0.5, 0.5, 0. ])
     """
 
     name = "softmax"
@@ -69,13 +90,13 @@ class Softmax(Operator):
     )
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep shape and dtype."""
+        """Return the shape and dtype of ``x``."""
         x = call.require_rank(0, 1)
         call.attributes.axis("axis", x.rank)
         return TensorInfo(x.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Subtract the maximum, exponentiate, divide by the sum."""
+        """Compute the softmax with NumPy."""
         x = run.array(0)
         axis = run.attributes.axis("axis", x.ndim)
         wide = x.astype(accumulator_dtype(x.dtype))
@@ -88,7 +109,7 @@ class Softmax(Operator):
         return out.astype(x.dtype)
 
     def define(self, low: Lowering) -> None:
-        """Four blocks: maximum, exponentials, their sum, the quotient."""
+        """Define four blocks: maximum, exponentials, sum, quotient."""
         rows = _Rows(low)
         top = buffer_source(rows.maximum())
         zero_rows = low.attributes.text("masked_rows") == "zero"
@@ -120,19 +141,41 @@ def _zero_if_masked(top: Element, found: Element) -> Element:
 
 @operator
 class LogSoftmax(Operator):
-    """``x - max(x) - log(sum(exp(x - max(x))))`` along ``axis``."""
+    """Compute the log-softmax along an axis: ``x - max(x) - log(sum(exp(x - max(x))))``.
+
+    Parameters
+    ----------
+    x : tensor
+        A floating-point dtype, any shape ``(...,)`` of rank at least 1.
+    axis : int, default -1
+        The axis.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Notes
+    -----
+    16-bit floats are computed in float32 and rounded once. ONNX: ``LogSoftmax``.
+
+    Examples
+    --------
+    >>> LogSoftmax().reference((np.array([0.0, 0.0]),)).round(4)
+    array([-0.6931, -0.6931])
+    """
 
     name = "log_softmax"
     signature = Signature((OperandSpec("x", dtypes="float"),), (_AXIS,))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep shape and dtype."""
+        """Return the shape and dtype of ``x``."""
         x = call.require_rank(0, 1)
         call.attributes.axis("axis", x.rank)
         return TensorInfo(x.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Subtract the maximum, then the logarithm of the sum."""
+        """Compute the log-softmax with NumPy."""
         x = run.array(0)
         axis = run.attributes.axis("axis", x.ndim)
         wide = x.astype(accumulator_dtype(x.dtype))
@@ -142,7 +185,7 @@ class LogSoftmax(Operator):
         return out.astype(x.dtype)
 
     def define(self, low: Lowering) -> None:
-        """Three blocks: maximum, sum of exponentials, the difference."""
+        """Define three blocks: maximum, sum of exponentials, difference."""
         rows = _Rows(low)
         top = buffer_source(rows.maximum())
         total = low.builder.temporary("row_sum", rows.kept, rows.wide)

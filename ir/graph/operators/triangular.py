@@ -1,4 +1,4 @@
-"""Triangles of matrices, and the causal mask."""
+"""Triangular operators: tril, triu, causal_mask."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...symbolic import Bool, Expr
 from ..nodes import Info, ScalarLiteral, TensorInfo
 from .creation import require_sizes
 from .evaluation import Array, Evaluation
-from .inference import CallFacts
 from .lowering import Lowering, literal_number
 from .operator import Operator, operator, register
+from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
 
 _SIGNATURE = Signature((OperandSpec("x"),), (AttributeSpec("k", "int", 0),))
@@ -24,7 +24,43 @@ _SIGNATURE = Signature((OperandSpec("x"),), (AttributeSpec("k", "int", 0),))
 
 @dataclass(frozen=True)
 class Triangle(Operator):
-    """Zero outside one triangle of the last two axes; ``k`` moves the diagonal to the right."""
+    """A triangle of the matrices in the last two axes; other elements are 0.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(..., m, n)``.
+    k : int, default 0
+        The diagonal: 0 is the main diagonal, positive values are above it.
+
+    Returns
+    -------
+    tensor
+        The shape and dtype of `x`.
+
+    Attributes
+    ----------
+    keeps : callable
+        The predicate of row, column and `k` for the elements to keep.
+    apply : callable
+        The NumPy reference.
+
+    Notes
+    -----
+    ======== =========================== ====== ======== =================
+    Operator Kept elements               Dtypes NumPy    ONNX
+    ======== =========================== ====== ======== =================
+    ``tril`` ``column <= row + k``       any    ``tril`` ``Trilu`` (lower)
+    ``triu`` ``column >= row + k``       any    ``triu`` ``Trilu`` (upper)
+    ======== =========================== ====== ======== =================
+
+    Examples
+    --------
+    >>> tril = Triangle("tril", lambda row, column, k: column <= row + k, np.tril)
+    >>> tril.reference((np.ones((2, 2)),))
+    array([[1., 0.],
+           [1., 1.]])
+    """
 
     name: str
     keeps: Callable[[Expr, Expr, int], Bool]
@@ -32,16 +68,16 @@ class Triangle(Operator):
     signature: Signature = _SIGNATURE
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep shape and dtype."""
+        """Return the shape and dtype of ``x``."""
         x = call.require_rank(0, 2)
         return TensorInfo(x.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Zero the other triangle."""
+        """Compute the triangle with NumPy."""
         return np.asarray(self.apply(run.array(0), run.attributes.integer("k")))
 
     def define(self, low: Lowering) -> None:
-        """One block that chooses by row and column."""
+        """Define one block that selects by row and column."""
         k = low.attributes.integer("k")
         zero = literal_number(ScalarLiteral(0, i64), low.out.dtype)
 
@@ -58,27 +94,52 @@ register(Triangle("triu", lambda row, column, k: column >= row + k, np.triu))
 
 @operator
 class CausalMask(Operator):
-    """``mask[i, j] = j <= i + offset`` of shape ``(queries, keys)``: what a query may attend to.
+    """Create the mask of causal attention: ``mask[i, j] = j <= i + offset``.
 
-    ``dims`` holds queries, keys and offset; with a cache of ``past`` keys the offset is ``past``.
+    Parameters
+    ----------
+    dims : tuple of integers
+        ``(queries, keys, offset)``; with a cache of ``past`` keys, the offset is ``past``.
+
+    Returns
+    -------
+    tensor
+        Dtype bool, shape ``(queries, keys)``; true if query ``i`` attends to key ``j``.
+
+    Raises
+    ------
+    OperandError
+        If `dims` does not have three integers.
+    ShapeMismatchError
+        If a dimension is negative.
+
+    Notes
+    -----
+    NumPy: ``tri(queries, keys, offset)``.
+
+    Examples
+    --------
+    >>> CausalMask().reference(((2, 3, 1),))
+    array([[ True,  True, False],
+           [ True,  True,  True]])
     """
 
     name = "causal_mask"
     signature = Signature((OperandSpec("dims", ("dims",)),))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Take the shape as it is given."""
+        """Return the given shape."""
         queries, keys, _ = _sizes(call)
         require_sizes(call, (queries, keys))
         return TensorInfo((queries, keys), bool_)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Compare rows and columns."""
+        """Compare row and column indices with NumPy."""
         queries, keys, offset = run.dims(0)
         return np.arange(keys)[None, :] <= np.arange(queries)[:, None] + offset
 
     def define(self, low: Lowering) -> None:
-        """One block that compares row and column."""
+        """Define one block that compares row and column indices."""
         offset = _sizes(low.call)[2]
 
         def value(i: Expr, j: Expr) -> Element:
@@ -90,5 +151,5 @@ class CausalMask(Operator):
 def _sizes(call: CallFacts) -> tuple[Expr, Expr, Expr]:
     dims = call.dims(0)
     if len(dims) != 3:
-        raise call.error(0, f"{len(dims)} integers; expected queries, keys and offset")
+        raise call.error(0, f"expected 3 integers (queries, keys, offset), got {len(dims)}")
     return dims[0], dims[1], dims[2]

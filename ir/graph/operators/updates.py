@@ -1,4 +1,4 @@
-"""Write a tensor into another one at a place given by symbolic integers."""
+"""The slice update operator."""
 
 from __future__ import annotations
 
@@ -6,15 +6,47 @@ from ...loop.nodes import Condition, Element, Where
 from ...symbolic import Expr, all_of
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation
-from .inference import CallFacts, shape_text
 from .lowering import Lowering
 from .operator import Operator, operator
+from .shape_inference import CallFacts, shape_text
 from .signature import OperandSpec, Signature
 
 
 @operator
 class UpdateSlice(Operator):
-    """``x`` with ``update`` written where its first element lies at ``begin``."""
+    """Replace a box of a tensor by another tensor.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, shape ``(d0, ..., dn)``.
+    update : tensor
+        The dtype and rank of `x`, shape ``(u0, ..., un)``.
+    begin : tuple of integers
+        The index of the first replaced element, with ``0 <= begin[k] <= dk - uk``.
+
+    Returns
+    -------
+    tensor
+        A copy of `x` with the box replaced.
+
+    Raises
+    ------
+    OperandError
+        If dtypes or ranks differ.
+    ShapeMismatchError
+        If the box is not inside `x`.
+
+    Notes
+    -----
+    JAX: ``dynamic_update_slice``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> UpdateSlice().reference((np.zeros(4), np.array([1.0, 2.0]), (1,)))
+    array([0., 1., 2., 0.])
+    """
 
     name = "update_slice"
     signature = Signature(
@@ -22,28 +54,32 @@ class UpdateSlice(Operator):
     )
 
     def deduce(self, call: CallFacts) -> Info:
-        """Keep the shape; require that the update lies inside."""
+        """Return the shape of ``x``; require that the update is inside it."""
         x = call.tensor(0)
         update = call.require_rank(1, x.rank, x.rank)
         call.require_same_dtype((0, 1))
         begin = call.dims(2)
         if len(begin) != x.rank:
-            raise call.error(2, f"{len(begin)} integers for rank {x.rank}")
-        text = f"update {shape_text(update.shape)} at {shape_text(begin)}"
+            raise call.error(
+                2, f"expected one integer per dimension of x ({x.rank}), got {len(begin)}"
+            )
+        text = f"update of shape {shape_text(update.shape)} at {shape_text(begin)}"
         for k, (start, size, most) in enumerate(zip(begin, update.shape, x.shape, strict=True)):
             inside = all_of(start >= 0, start + size <= most)
-            call.require(inside, f"{text} leaves {shape_text(x.shape)} in axis {k}")
+            call.require(
+                inside, f"{text} must be within x of shape {shape_text(x.shape)}; axis {k}"
+            )
         return TensorInfo(x.shape, x.dtype)
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Copy, then write."""
+        """Copy ``x`` and write the update with NumPy."""
         x, update, begin = run.array(0), run.array(1), run.dims(2)
         out = x.copy()
         out[tuple(slice(b, b + n) for b, n in zip(begin, update.shape, strict=True))] = update
         return out
 
     def define(self, low: Lowering) -> None:
-        """One block that chooses by position."""
+        """Define one block that selects the source by index."""
         x, update = low.sources[:2]
         begin = low.call.dims(2)
 

@@ -1,4 +1,4 @@
-"""Operators that keep all elements in their order and change only the shape."""
+"""View operators: reshape, expand_dims, squeeze."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ..nodes import Info, TensorInfo
 from .creation import require_sizes
 from .errors import OperandError
 from .evaluation import Array, Evaluation
-from .inference import CallFacts, shape_text
 from .lowering import Lowering
 from .operator import Operator, operator
 from .reindexing import grouped, reshaped_index
+from .shape_inference import CallFacts, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
 
 
 class View(Operator):
-    """The same bytes under another shape."""
+    """The base class of operators that change only the shape of a tensor."""
 
     is_view: ClassVar[bool] = True
 
     @abstractmethod
     def concrete_shape(self, run: Evaluation) -> tuple[int, ...]:
-        """Give the shape of the result."""
+        """Return the shape of the result for concrete operands."""
 
     def evaluate(self, run: Evaluation) -> Array:
-        """Change the shape."""
+        """Reshape with NumPy."""
         return run.array(0).reshape(self.concrete_shape(run))
 
     def define(self, low: Lowering) -> None:
-        """One block that copies, for where the result cannot share the storage."""
+        """Define one block that copies, for results that cannot share the storage."""
         x = low.sources[0]
 
         def value(*indices: Expr) -> Element:
@@ -44,13 +44,42 @@ class View(Operator):
 
 @operator
 class Reshape(View):
-    """Another shape of as many elements. :func:`resolved_shape` computes a dimension left open."""
+    """Change the shape of a tensor; the elements keep their row-major order.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, any shape.
+    shape : tuple of integers
+        A shape with the same number of elements; :func:`resolved_shape` computes a dimension of -1.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, shape `shape`.
+
+    Raises
+    ------
+    ShapeMismatchError
+        If the numbers of elements differ, or a dimension is negative.
+
+    Notes
+    -----
+    Memory planning makes the result a view. NumPy: ``reshape``; ONNX: ``Reshape``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Reshape().reference((np.arange(4), (2, 2)))
+    array([[0, 1],
+           [2, 3]])
+    """
 
     name = "reshape"
     signature = Signature((OperandSpec("x"), OperandSpec("shape", ("dims",))))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Require that the numbers of elements are equal."""
+        """Return the given shape; require the same number of elements."""
         x, shape = call.tensor(0), call.dims(1)
         require_sizes(call, shape)
         if product(shape) != product(x.shape):
@@ -58,13 +87,13 @@ class Reshape(View):
         return TensorInfo(shape, x.dtype, elements=x.elements)
 
     def concrete_shape(self, run: Evaluation) -> tuple[int, ...]:
-        """Take the given one."""
+        """Return the given shape."""
         return run.dims(1)
 
 
 def _require_same_count(call: CallFacts, shape: tuple[Expr, ...], source: tuple[Expr, ...]) -> None:
-    """Require equal products run by run, so that the check is as simple as can be."""
-    reason = f"cannot reshape {shape_text(source)} to {shape_text(shape)}: elements are"
+    """Require equal products group by group, which keeps run-time checks simple."""
+    reason = f"cannot reshape {shape_text(source)} to {shape_text(shape)}; number of elements"
     runs = grouped(shape, source)
     for left, right in runs:
         want, have = _product_at(shape, left), _product_at(source, right)
@@ -83,14 +112,15 @@ def _product_beside(dims: tuple[Expr, ...], positions: Sequence[int]) -> Expr:
 
 
 def resolved_shape(source: Sequence[Expr], dims: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Replace a dimension of -1 by what the number of elements of ``source`` leaves for it.
+    """Replace a dimension of -1 by the value that keeps the number of elements of ``source``.
 
-    Equal dimensions of both cancel, so that this holds for empty tensors too where it can.
+    Equal dimensions of both shapes are canceled first, so that the result is also correct for most
+    empty tensors.
 
     Raises
     ------
     OperandError
-        If several dimensions are -1.
+        If more than one dimension is -1.
 
     Examples
     --------
@@ -101,7 +131,7 @@ def resolved_shape(source: Sequence[Expr], dims: Sequence[Expr]) -> tuple[Expr, 
     if not unknown:
         return tuple(dims)
     if len(unknown) > 1:
-        text = f"{len(unknown)} dimensions of {shape_text(dims)} are -1; one may be"
+        text = f"expected at most one dimension of -1, got shape {shape_text(dims)}"
         raise OperandError(text, where="operand 'shape' of reshape")
     have, want = list(source), list[Expr]()
     for dim in (d for k, d in enumerate(dims) if k != unknown[0]):
@@ -116,13 +146,36 @@ def resolved_shape(source: Sequence[Expr], dims: Sequence[Expr]) -> tuple[Expr, 
 
 @operator
 class ExpandDims(View):
-    """Insert dimensions of 1; ``axes`` count in the result."""
+    """Insert dimensions of 1.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype, any shape.
+    axes : tuple of int
+        The axes of the result that are 1.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, the shape of `x` with the inserted dimensions.
+
+    Notes
+    -----
+    Memory planning makes the result a view. NumPy: ``expand_dims``; ONNX: ``Unsqueeze``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ExpandDims().reference((np.zeros((2, 3)),), {"axes": (0, -1)}).shape
+    (1, 2, 3, 1)
+    """
 
     name = "expand_dims"
     signature = Signature((OperandSpec("x"),), (AttributeSpec("axes", "ints"),))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Insert."""
+        """Return the shape with the inserted dimensions."""
         x = call.tensor(0)
         rank = x.rank + len(call.attributes.integers("axes"))
         axes = call.attributes.axes("axes", rank)
@@ -131,7 +184,7 @@ class ExpandDims(View):
         return TensorInfo(shape, x.dtype, elements=x.elements)
 
     def concrete_shape(self, run: Evaluation) -> tuple[int, ...]:
-        """Insert."""
+        """Return the shape with the inserted dimensions."""
         x = run.array(0)
         rank = x.ndim + len(run.attributes.integers("axes"))
         axes = run.attributes.axes("axes", rank)
@@ -141,23 +194,51 @@ class ExpandDims(View):
 
 @operator
 class Squeeze(View):
-    """Drop dimensions that are 1."""
+    """Remove dimensions of 1.
+
+    Parameters
+    ----------
+    x : tensor
+        Any dtype; its dimensions at `axes` are 1.
+    axes : tuple of int
+        The axes to remove.
+
+    Returns
+    -------
+    tensor
+        The dtype of `x`, the shape of `x` without the removed dimensions.
+
+    Raises
+    ------
+    ShapeMismatchError
+        If a removed dimension is not 1.
+
+    Notes
+    -----
+    Memory planning makes the result a view. NumPy: ``squeeze``; ONNX: ``Squeeze``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Squeeze().reference((np.zeros((1, 3)),), {"axes": (0,)}).shape
+    (3,)
+    """
 
     name = "squeeze"
     signature = Signature((OperandSpec("x"),), (AttributeSpec("axes", "ints"),))
 
     def deduce(self, call: CallFacts) -> Info:
-        """Drop; a dropped dimension is required to be 1."""
+        """Return the remaining shape; require that the removed dimensions are 1."""
         x = call.tensor(0)
         axes = call.attributes.axes("axes", x.rank)
         for axis in axes:
-            reason = f"cannot drop axis {axis} of {shape_text(x.shape)}: dimensions are"
+            reason = f"cannot squeeze axis {axis} of {shape_text(x.shape)}"
             call.require_equal(x.shape[axis], as_expr(1), reason)
         shape = tuple(d for k, d in enumerate(x.shape) if k not in axes)
         return TensorInfo(shape, x.dtype, elements=x.elements)
 
     def concrete_shape(self, run: Evaluation) -> tuple[int, ...]:
-        """Drop."""
+        """Return the remaining shape."""
         x = run.array(0)
         axes = run.attributes.axes("axes", x.ndim)
         return tuple(d for k, d in enumerate(x.shape) if k not in axes)

@@ -1,1 +1,1 @@
-"""The ladder of provers, cheapest first: own rules, sampling, isl, z3."""
+"""Provers in order of cost: rewrite rules, sampling, isl, z3."""

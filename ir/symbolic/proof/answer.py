@@ -1,4 +1,4 @@
-"""The three answers of a proof."""
+"""Results of a proof attempt."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..terms import Var
+from ..base import Var
 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """The claim holds wherever the facts do; ``by`` names the method."""
+    """The claim follows from the facts; ``by`` is the name of the prover."""
 
     by: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refuted:
-    """Values of the symbols for which the facts hold and the claim does not; checked."""
+    """A checked counter-example: values for which the facts hold and the claim does not."""
 
     counterexample: Mapping[Var, int]
 
@@ -29,7 +29,7 @@ class Refuted:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Neither a proof nor a counter-example was found; ``missing`` says what would help."""
+    """Neither proof nor counter-example was found; ``missing`` describes the missing fact."""
 
     missing: str
 

@@ -1,7 +1,7 @@
-"""Claims about affine terms, decided by isl.
+"""The isl prover, for claims about affine terms.
 
-What is not affine becomes an unknown integer of its own, so a proof still holds; a model then has
-to be checked, as every model is.
+A term that is not affine becomes an additional unknown integer. This is sound for proofs; models
+may be spurious, and every model is checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..predicates import And, BoolConst, Cmp, Eq, Ne, Or
 from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Select
 from ..traverse import postorder
 from .answer import Proof, Proved, Refuted
-from .question import Question
+from .goal import Goal
 
 if TYPE_CHECKING:
     import islpy
@@ -27,13 +27,13 @@ _DIVISIONS = 10
 _threads = local()
 
 
-def decide(question: Question) -> Proof | None:
-    """Prove or refute; None where isl cannot tell."""
+def decide(goal: Goal) -> Proof | None:
+    """Prove or refute a goal; None if isl cannot decide it within its limits."""
     import islpy as isl
 
-    if not _manageable(question):
+    if not _is_small(goal):
         return None
-    text = _Translation(question)
+    text = _Translation(goal)
     try:
         models = isl.Set.read_from_str(_context(), text.formula)
         if models.is_empty():
@@ -41,17 +41,17 @@ def decide(question: Question) -> Proof | None:
         point = models.sample_point()
         values = [_coordinate(point, i) for i in range(len(text.unknowns))]
     except isl.Error:
-        # Out of operations. A context that has failed once is not used again.
+        # The operation limit was exceeded. Do not reuse a context after an error.
         _threads.context = None
         return None
     model = dict(zip(text.unknowns, values, strict=True))
-    found = question.counterexample({v: model[v] for v in question.unknowns})
+    found = goal.counterexample({v: model[v] for v in goal.unknowns})
     return None if found is None else Refuted(found)
 
 
-def _manageable(question: Question) -> bool:
-    """Whether isl's sets stay small: it multiplies alternatives out, which operations miss."""
-    roots = (negate(question.reduced), *question.remaining)
+def _is_small(goal: Goal) -> bool:
+    """Return whether isl's sets are small; its operation limit ignores expanded disjunctions."""
+    roots = (negate(goal.reduced), *goal.remaining)
     terms = {term for root in roots for term in postorder(root)}
     divisions = sum(isinstance(term, (FloorDiv, Mod)) for term in terms)
     choices = [len(term.children) for term in terms if isinstance(term, (Min, Max, Select))]
@@ -60,7 +60,7 @@ def _manageable(question: Question) -> bool:
 
 
 def _pieces(p: Bool) -> int:
-    """How many alternatives a condition has when it is multiplied out."""
+    """Return the number of disjuncts of a condition in disjunctive normal form."""
     match p:
         case Or(args):
             return sum(map(_pieces, args))
@@ -77,7 +77,7 @@ def _coordinate(point: islpy.Point, i: int) -> int:
 
 
 def _context() -> islpy.Context:
-    """The isl context of this thread; work is counted in operations, so answers do not vary."""
+    """Return the isl context of this thread; its operation limit makes answers deterministic."""
     import islpy as isl
 
     context: islpy.Context | None = getattr(_threads, "context", None)
@@ -92,24 +92,24 @@ def _context() -> islpy.Context:
 class _Translation:
     """The facts and the negated claim as one isl set over the unknowns."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, goal: Goal) -> None:
         self.texts: dict[Term, str] = {}
         self.names: dict[Expr, str] = {}
-        for v in question.unknowns:
+        for v in goal.unknowns:
             self.name(v)
-        parts = [self.write(negate(question.reduced))]
-        parts += [self.write(p) for p in question.remaining]
+        parts = [self.write(negate(goal.reduced))]
+        parts += [self.write(p) for p in goal.remaining]
         self.unknowns = list(self.names)
         parts += [condition for v in self.unknowns for condition in self.declaration(v)]
         space = ", ".join(self.names.values())
         self.formula = f"{{ [{space}] : {' and '.join(parts)} }}"
 
     def name(self, unknown: Expr) -> str:
-        """The coordinate that stands for a symbol or for a term that is not affine."""
+        """Return the coordinate of a symbol or of a term that is not affine."""
         return self.names.setdefault(unknown, f"x{len(self.names)}")
 
     def declaration(self, unknown: Expr) -> list[str]:
-        """What is known of a coordinate."""
+        """Return the constraints of a coordinate: bounds, congruence, definition of a select."""
         name, parts = self.names[unknown], list[str]()
         if unknown.lower is not None:
             parts.append(f"{name} >= {unknown.lower}")
@@ -123,7 +123,7 @@ class _Translation:
         return parts
 
     def write(self, root: Term) -> str:
-        """Print a term in isl's syntax."""
+        """Return a term in isl's syntax."""
         for term in postorder(root, self.texts.__contains__):
             if term not in self.texts:
                 self.texts[term] = self.piece(term)
@@ -153,7 +153,7 @@ class _Translation:
         match term:
             case Cmp():
                 relation = "=" if isinstance(term, Eq) else "!=" if isinstance(term, Ne) else "<="
-                # isl's parser takes a comparison that starts with a parenthesis for a condition.
+                # isl parses a comparison that starts with a parenthesis as a condition.
                 return f"(0 + {self.texts[term.delta]} {relation} 0)"
             case And(args):
                 return f"({' and '.join([self.texts[arg] for arg in args])})"

@@ -1,33 +1,34 @@
-"""Looking for a counter-example among small and random values, always the same ones."""
+"""Search for counter-examples among small and pseudo-random values; deterministic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
 
+from ..base import Var
 from ..predicates import Le, Lt
-from ..terms import Var, linear_terms
-from .question import Question
+from ..terms import linear_terms
+from .goal import Goal
 
 _TRIES = 60
-_AHEAD = 12
+_BOUNDING_OFFSET = 12
 
 
-def refute(question: Question) -> dict[Var, int] | None:
-    """A checked counter-example, or None."""
-    unknowns = question.unknowns
-    bounding = _bounding(question)
+def refute(goal: Goal) -> dict[Var, int] | None:
+    """Return a checked counter-example; None if none was found."""
+    unknowns = goal.unknowns
+    bounding = _bounding(goal)
     for model in _models(unknowns, bounding):
-        found = question.counterexample(model)
+        found = goal.counterexample(model)
         if found is not None:
             return found
     return None
 
 
-def _bounding(question: Question) -> frozenset[Var]:
-    """Symbols that bound others, such as extents, and are bounded by none themselves."""
+def _bounding(goal: Goal) -> frozenset[Var]:
+    """Return the symbols that bound others, such as extents, and are not bounded themselves."""
     above, below = set[Var](), set[Var]()
-    for p in question.remaining:
+    for p in goal.remaining:
         if isinstance(p, (Le, Lt)):
             for term, c in linear_terms(p.delta)[0]:
                 (below if c > 0 else above).update(term.free)
@@ -40,15 +41,15 @@ def _models(unknowns: list[Var], bounding: frozenset[Var]) -> Iterator[dict[Var,
     random = Random(0)
     for attempt in range(_TRIES):
         spread = (3, 10, 40, 400)[attempt % 4]
-        ahead = _AHEAD if attempt % 3 else 0
+        bounding_offset = _BOUNDING_OFFSET if attempt % 3 else 0
         yield {
-            v: _near(v, random.randrange(spread) + (ahead if v in bounding else 0))
+            v: _near(v, random.randrange(spread) + (bounding_offset if v in bounding else 0))
             for v in unknowns
         }
 
 
 def _near(symbol: Var, offset: int) -> int:
-    """A legal value close to the lower end; without one, on either side of zero."""
+    """Return a valid value near the lower bound, else the upper bound, else zero."""
     step = symbol.multiple_of
     if symbol.lower is not None:
         value = symbol.lower + offset * step

@@ -1,16 +1,16 @@
-"""Claims with products and symbolic divisors, given to z3 with a fixed amount of work."""
+"""The z3 prover, for claims with products and symbolic divisors, with a resource limit."""
 
 from __future__ import annotations
 
 from threading import local
 from typing import TYPE_CHECKING
 
-from ..base import Expr, Term
+from ..base import Expr, Term, Var
 from ..predicates import And, BoolConst, Cmp, Eq, Ne, Or
-from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select, Var
+from ..terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select
 from ..traverse import postorder
 from .answer import Proof, Proved, Refuted
-from .question import Question
+from .goal import Goal
 
 if TYPE_CHECKING:
     import z3
@@ -20,15 +20,15 @@ _SIZE_LIMIT = 1_000
 _threads = local()
 
 
-def decide(question: Question, budget_ms: int) -> Proof | None:
-    """Prove or refute; None where z3 gives up within its resources."""
+def decide(goal: Goal, budget_ms: int) -> Proof | None:
+    """Prove or refute a goal; None if z3 cannot decide it within its resource limit."""
     import z3
 
     context = _context()
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", budget_ms * _RESOURCES_PER_MS)
     translation = _Translation(context)
-    roots = [question.reduced, *question.remaining]
+    roots = [goal.reduced, *goal.remaining]
     if sum(len(postorder(root)) for root in roots) > _SIZE_LIMIT:
         return None
     claim, *facts = [translation.condition(root) for root in roots]
@@ -40,15 +40,14 @@ def decide(question: Question, budget_ms: int) -> Proof | None:
         return None
     model = solver.model()
     values = {
-        v: model.eval(translation.symbol(v), model_completion=True).as_long()
-        for v in question.unknowns
+        v: model.eval(translation.symbol(v), model_completion=True).as_long() for v in goal.unknowns
     }
-    found = question.counterexample(values)
+    found = goal.counterexample(values)
     return None if found is None else Refuted(found)
 
 
 def _context() -> z3.Context:
-    """The z3 context of this thread."""
+    """Return the z3 context of this thread."""
     import z3
 
     context: z3.Context | None = getattr(_threads, "context", None)
@@ -59,7 +58,7 @@ def _context() -> z3.Context:
 
 
 class _Translation:
-    """Terms as z3 formulas, with what is known of symbols and divisors on the side."""
+    """Terms as z3 formulas; ``side`` collects constraints of symbols and divisors."""
 
     def __init__(self, context: z3.Context) -> None:
         self.context = context
@@ -87,7 +86,7 @@ class _Translation:
         return found
 
     def symbol(self, v: Var) -> z3.ArithRef:
-        """The unknown for a symbol, with its declaration on the side."""
+        """Return the z3 constant of a symbol; its declared range is added to ``side``."""
         import z3
 
         if v not in self.done:
@@ -125,7 +124,7 @@ class _Translation:
                 return self.choice(term)
 
     def division(self, term: FloorDiv | Mod) -> z3.ArithRef:
-        """Floor division from z3's, which leaves remainders that are never negative."""
+        """Express floor division by z3's division, whose remainder is never negative."""
         import z3
 
         a, d = self.integer(term.numerator), self.integer(term.divisor)

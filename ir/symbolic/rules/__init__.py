@@ -1,1 +1,1 @@
-"""The simplification rules, in tables: one module per kind of term."""
+"""Tables of rewrite rules, one module per class of terms."""

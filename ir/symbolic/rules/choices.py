@@ -13,51 +13,59 @@ PairRule = Rule[Callable[[Expr, Expr, Knowledge], Expr | None]]
 SelectRule = Rule[Callable[[Bool, Expr, Expr, Knowledge], Expr | None]]
 
 
-def _least_by_order(a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    if know.not_above(a, b):
+def _minimum_by_order(a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``min(a, b) -> a`` if ``a <= b``."""
+    if knowledge.not_above(a, b):
         return a
-    return b if know.not_above(b, a) else None
+    return b if knowledge.not_above(b, a) else None
 
 
-def _least_absorbs(a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _minimum_absorbs(a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``min(a, max(a, b)) -> a``."""
+    del knowledge
     if isinstance(b, Max) and a in b.args:
         return a
     return b if isinstance(a, Max) and b in a.args else None
 
 
-def _greatest_by_order(a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    if know.not_above(a, b):
+def _maximum_by_order(a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``max(a, b) -> b`` if ``a <= b``."""
+    if knowledge.not_above(a, b):
         return b
-    return a if know.not_above(b, a) else None
+    return a if knowledge.not_above(b, a) else None
 
 
-def _greatest_absorbs(a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _maximum_absorbs(a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``max(a, min(a, b)) -> a``."""
+    del knowledge
     if isinstance(b, Min) and a in b.args:
         return a
     return b if isinstance(a, Min) and b in a.args else None
 
 
-def _decided(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _constant_condition(condition: Bool, a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``select(True, a, b) -> a`` and ``select(False, a, b) -> b``."""
+    del knowledge
     if isinstance(condition, BoolConst):
         return a if condition.value else b
     return None
 
 
-def _same(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del condition, know
+def _equal_branches(condition: Bool, a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``select(p, a, a) -> a``."""
+    del condition, knowledge
     return a if a is b else None
 
 
-def _unequal(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _negated_equality(condition: Bool, a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``select(x != y, a, b) -> select(x == y, b, a)``."""
+    del knowledge
     return ALGEBRA.select(~condition, b, a) if isinstance(condition, Ne) else None
 
 
-def _again(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _repeated_condition(condition: Bool, a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``select(p, select(p, a, x), b) -> select(p, a, b)``, likewise in the other branch."""
+    del knowledge
     if isinstance(a, Select) and a.condition is condition:
         return ALGEBRA.select(condition, a.then, b)
     if isinstance(b, Select) and b.condition is condition:
@@ -65,8 +73,9 @@ def _again(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None:
     return None
 
 
-def _extremum(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _to_extremum(condition: Bool, a: Expr, b: Expr, knowledge: Knowledge) -> Expr | None:
+    """``select(a <= b, a, b) -> min(a, b)`` and ``select(b <= a, a, b) -> max(a, b)``."""
+    del knowledge
     if not isinstance(condition, (Le, Lt)):
         return None
     if condition is (a <= b) or condition is (a < b):
@@ -74,37 +83,42 @@ def _extremum(condition: Bool, a: Expr, b: Expr, know: Knowledge) -> Expr | None
     return ALGEBRA.greatest(a, b) if condition is (b <= a) or condition is (b < a) else None
 
 
-LEAST: tuple[PairRule, ...] = (
-    Rule("least by order", "min(a, b) == a", "a <= b", _least_by_order),
-    Rule("least of a greater", "min(a, max(a, b)) == a", "True", _least_absorbs),
+MINIMUM: tuple[PairRule, ...] = (
+    Rule("minimum by order", "min(a, b) == a", "a <= b", _minimum_by_order),
+    Rule("minimum absorbs maximum", "min(a, max(a, b)) == a", "True", _minimum_absorbs),
 )
 
-GREATEST: tuple[PairRule, ...] = (
-    Rule("greatest by order", "max(a, b) == b", "a <= b", _greatest_by_order),
-    Rule("greatest of a lesser", "max(a, min(a, b)) == a", "True", _greatest_absorbs),
+MAXIMUM: tuple[PairRule, ...] = (
+    Rule("maximum by order", "max(a, b) == b", "a <= b", _maximum_by_order),
+    Rule("maximum absorbs minimum", "max(a, min(a, b)) == a", "True", _maximum_absorbs),
 )
 
 SELECTION: tuple[SelectRule, ...] = (
     Rule(
-        "decided choice",
+        "constant condition",
         "(a if p == p else b) == a and (a if p != p else b) == b",
         "True",
-        _decided,
+        _constant_condition,
     ),
-    Rule("choice of one value", "(a if p <= 0 else a) == a", "True", _same),
-    Rule("choice by inequality", "(a if p != 0 else b) == (b if p == 0 else a)", "True", _unequal),
+    Rule("equal branches", "(a if p <= 0 else a) == a", "True", _equal_branches),
     Rule(
-        "choice decided before",
+        "negated equality",
+        "(a if p != 0 else b) == (b if p == 0 else a)",
+        "True",
+        _negated_equality,
+    ),
+    Rule(
+        "repeated condition",
         "(a if p <= 0 else (x if p <= 0 else b)) == (a if p <= 0 else b)"
         " and ((a if p <= 0 else x) if p <= 0 else b) == (a if p <= 0 else b)",
         "True",
-        _again,
+        _repeated_condition,
     ),
     Rule(
-        "choice of an extremum",
+        "select to minimum or maximum",
         "(a if a <= b else b) == min(a, b) and (a if a < b else b) == min(a, b)"
         " and (a if b <= a else b) == max(a, b) and (a if b < a else b) == max(a, b)",
         "True",
-        _extremum,
+        _to_extremum,
     ),
 )

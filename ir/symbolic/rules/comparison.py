@@ -1,6 +1,6 @@
 """Rules for comparisons with zero: ``e <= 0`` (`ORDER`) and ``e == 0`` (`EQUALITY`).
 
-Each returns the simpler ``e``, or the decision as a Python bool.
+Each rule returns a simpler ``e``, or a Python bool if the comparison is decided.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from .splits import combine, divide_product
 ComparisonRule = Rule[Callable[[Expr, Knowledge], "Expr | bool | None"]]
 
 
-def _order_by_range(e: Expr, know: Knowledge) -> bool | None:
-    if know.not_above(e, Const(0)):
+def _order_by_range(e: Expr, knowledge: Knowledge) -> bool | None:
+    """``e <= 0 -> True`` if the upper bound is ``<= 0``; ``False`` if the lower is ``>= 1``."""
+    if knowledge.not_above(e, Const(0)):
         return True
-    return False if know.at_least(e, 1) else None
+    return False if knowledge.at_least(e, 1) else None
 
 
 def _divisor(e: Expr) -> int:
     return gcd(*[c for _, c in linear_terms(e)[0]])
 
 
-def _order_by_divisor(e: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _order_by_divisor(e: Expr, knowledge: Knowledge) -> Expr | None:
+    """``g*p + k <= 0 -> p + ceildiv(k, g) <= 0`` if ``g > 0``."""
+    del knowledge
     g = _divisor(e)
     if g <= 1:
         return None
@@ -35,12 +37,13 @@ def _order_by_divisor(e: Expr, know: Knowledge) -> Expr | None:
     return combine([(t, c // g) for t, c in terms], -(-constant // g))
 
 
-def _order_of_quotient(e: Expr, know: Knowledge) -> Expr | None:
+def _order_of_quotient(e: Expr, knowledge: Knowledge) -> Expr | None:
+    """``a // d + r <= 0 -> a + (r - 1)*d + 1 <= 0`` if ``d > 0``; ``r - a // d`` likewise."""
     quotients = [(t, c) for t, c in linear_terms(e)[0] if isinstance(t, FloorDiv)]
     if len(quotients) != 1:
         return None
     quotient, sign = quotients[0]
-    if abs(sign) != 1 or not know.non_negative(quotient.divisor):
+    if abs(sign) != 1 or not knowledge.non_negative(quotient.divisor):
         return None
     rest = e - sign * quotient
     if sign < 0:
@@ -49,7 +52,7 @@ def _order_of_quotient(e: Expr, know: Knowledge) -> Expr | None:
 
 
 def common_factor(e: Expr) -> tuple[Expr, Expr] | None:
-    """A factor of all terms, and what is left of them when it is cancelled; without constant."""
+    """Return a common factor of all terms and their cofactor, ignoring the constant."""
     terms, _ = linear_terms(e)
     if not terms:
         return None
@@ -65,32 +68,36 @@ def common_factor(e: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _order_by_factor(e: Expr, know: Knowledge) -> Expr | None:
+def _order_by_factor(e: Expr, knowledge: Knowledge) -> Expr | None:
+    """``f*e <= 0 -> e <= 0`` if ``f > 0``, ``-> -e <= 0`` if ``f < 0``; likewise for ``<``."""
     constant = linear_terms(e)[1]
     found = common_factor(e) if 0 <= constant <= 1 else None
     if found is None:
         return None
     factor, rest = found
-    if know.at_least(factor, 1):
+    if knowledge.at_least(factor, 1):
         return rest + constant
-    return constant - rest if know.at_most(factor, -1) else None
+    return constant - rest if knowledge.at_most(factor, -1) else None
 
 
-def _equality_by_range(e: Expr, know: Knowledge) -> bool | None:
+def _equality_by_range(e: Expr, knowledge: Knowledge) -> bool | None:
+    """``e == 0 -> True`` if both bounds are 0; ``False`` if 0 is outside of the bounds."""
     if isinstance(e, Const):
         return e.value == 0
-    if know.at_least(e, 1) or know.at_most(e, -1):
+    if knowledge.at_least(e, 1) or knowledge.at_most(e, -1):
         return False
-    return True if know.at_least(e, 0) and know.at_most(e, 0) else None
+    return True if knowledge.at_least(e, 0) and knowledge.at_most(e, 0) else None
 
 
-def _equality_by_congruence(e: Expr, know: Knowledge) -> bool | None:
-    del know
+def _equality_by_congruence(e: Expr, knowledge: Knowledge) -> bool | None:
+    """``e == 0 -> False`` if ``e % m != 0`` for its modulus ``m > 0``."""
+    del knowledge
     return False if e.modulus and e.remainder % e.modulus else None
 
 
-def _equality_by_divisor(e: Expr, know: Knowledge) -> Expr | bool | None:
-    del know
+def _equality_by_divisor(e: Expr, knowledge: Knowledge) -> Expr | bool | None:
+    """``g*p + k == 0 -> p + k // g == 0`` if ``k % g == 0``, else ``-> False``; ``g > 0``."""
+    del knowledge
     g = _divisor(e)
     if g <= 1:
         return None
@@ -98,16 +105,18 @@ def _equality_by_divisor(e: Expr, know: Knowledge) -> Expr | bool | None:
     return False if constant % g else combine([(t, c // g) for t, c in terms], constant // g)
 
 
-def _equality_by_factor(e: Expr, know: Knowledge) -> Expr | None:
+def _equality_by_factor(e: Expr, knowledge: Knowledge) -> Expr | None:
+    """``f*e == 0 -> e == 0`` if ``f != 0``."""
     found = common_factor(e) if linear_terms(e)[1] == 0 else None
     if found is None:
         return None
     factor, rest = found
-    return rest if know.at_least(factor, 1) or know.at_most(factor, -1) else None
+    return rest if knowledge.at_least(factor, 1) or knowledge.at_most(factor, -1) else None
 
 
-def _equality_sign(e: Expr, know: Knowledge) -> Expr | None:
-    del know
+def _equality_sign(e: Expr, knowledge: Knowledge) -> Expr | None:
+    """``e == 0 -> -e == 0`` if the leading coefficient is negative."""
+    del knowledge
     return -e if linear_terms(e)[0][0][1] < 0 else None
 
 

@@ -1,4 +1,4 @@
-"""Rules for two conditions that hold together or of which one holds."""
+"""Rules for conjunctions and disjunctions of two conditions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..terms import linear_terms
 LogicRule = Rule[Callable[[Bool, Bool], "Bool | None"]]
 
 
-def _same_order(p: Bool, q: Bool) -> int | None:
-    """How much more the first of two orders demands, where only their constants differ."""
+def _constant_difference(p: Bool, q: Bool) -> int | None:
+    """Return the difference of the constants of two inequalities with equal terms, else None."""
     if not (isinstance(p, (Le, Lt)) and isinstance(q, (Le, Lt))):
         return None
     terms_p, constant_p = linear_terms(p.delta)
@@ -25,16 +25,19 @@ def _opposite(p: Bool, q: Bool) -> bool:
     return isinstance(p, Cmp) and isinstance(q, Cmp) and ALGEBRA.negate(p) is q
 
 
-def _both_opposite(p: Bool, q: Bool) -> Bool | None:
+def _and_opposite(p: Bool, q: Bool) -> Bool | None:
+    """``p and not p -> False``."""
     return FALSE if _opposite(p, q) else None
 
 
-def _both_ordered(p: Bool, q: Bool) -> Bool | None:
-    more = _same_order(p, q)
-    return None if more is None else (p if more >= 0 else q)
+def _and_ordered(p: Bool, q: Bool) -> Bool | None:
+    """``e + k <= 0 and e <= 0 -> e + k <= 0`` if ``k >= 0``."""
+    difference = _constant_difference(p, q)
+    return None if difference is None else (p if difference >= 0 else q)
 
 
-def _both_equal(p: Bool, q: Bool) -> Bool | None:
+def _and_equal(p: Bool, q: Bool) -> Bool | None:
+    """``e == 0 and e + k == 0 -> False`` if ``k != 0``."""
     if not (isinstance(p, Eq) and isinstance(q, Eq)):
         return None
     terms_p, constant_p = linear_terms(p.delta)
@@ -42,16 +45,19 @@ def _both_equal(p: Bool, q: Bool) -> Bool | None:
     return FALSE if terms_p == terms_q and constant_p != constant_q else None
 
 
-def _either_opposite(p: Bool, q: Bool) -> Bool | None:
+def _or_opposite(p: Bool, q: Bool) -> Bool | None:
+    """``p or not p -> True``."""
     return TRUE if _opposite(p, q) else None
 
 
-def _either_ordered(p: Bool, q: Bool) -> Bool | None:
-    more = _same_order(p, q)
-    return None if more is None else (q if more >= 0 else p)
+def _or_ordered(p: Bool, q: Bool) -> Bool | None:
+    """``e + k <= 0 or e <= 0 -> e <= 0`` if ``k >= 0``."""
+    difference = _constant_difference(p, q)
+    return None if difference is None else (q if difference >= 0 else p)
 
 
-def _either_unequal(p: Bool, q: Bool) -> Bool | None:
+def _or_unequal(p: Bool, q: Bool) -> Bool | None:
+    """``e != 0 or e + k != 0 -> True`` if ``k != 0``."""
     if not (isinstance(p, Ne) and isinstance(q, Ne)):
         return None
     terms_p, constant_p = linear_terms(p.delta)
@@ -59,24 +65,26 @@ def _either_unequal(p: Bool, q: Bool) -> Bool | None:
     return TRUE if terms_p == terms_q and constant_p != constant_q else None
 
 
-BOTH: tuple[LogicRule, ...] = (
+CONJUNCTION: tuple[LogicRule, ...] = (
     Rule(
-        "both of opposites",
+        "conjunction of opposites",
         "not (e <= 0 and 1 - e <= 0) and not (e == 0 and e != 0)",
         "True",
-        _both_opposite,
+        _and_opposite,
     ),
-    Rule("both of two orders", "(e + k <= 0 and e <= 0) == (e + k <= 0)", "k >= 0", _both_ordered),
-    Rule("both of two values", "not (e == 0 and e + k == 0)", "k != 0", _both_equal),
+    Rule(
+        "conjunction of bounds", "(e + k <= 0 and e <= 0) == (e + k <= 0)", "k >= 0", _and_ordered
+    ),
+    Rule("conjunction of equalities", "not (e == 0 and e + k == 0)", "k != 0", _and_equal),
 )
 
-EITHER: tuple[LogicRule, ...] = (
+DISJUNCTION: tuple[LogicRule, ...] = (
     Rule(
-        "either of opposites",
+        "disjunction of opposites",
         "(e <= 0 or 1 - e <= 0) and (e == 0 or e != 0)",
         "True",
-        _either_opposite,
+        _or_opposite,
     ),
-    Rule("either of two orders", "(e + k <= 0 or e <= 0) == (e <= 0)", "k >= 0", _either_ordered),
-    Rule("either of two inequalities", "e != 0 or e + k != 0", "k != 0", _either_unequal),
+    Rule("disjunction of bounds", "(e + k <= 0 or e <= 0) == (e <= 0)", "k >= 0", _or_ordered),
+    Rule("disjunction of disequalities", "e != 0 or e + k != 0", "k != 0", _or_unequal),
 )

@@ -1,4 +1,4 @@
-"""Ways to take a numerator apart against a divisor, shared by division and remainder."""
+"""Decompositions of a numerator by a divisor, for the rules of division and remainder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..rule import Knowledge
 from ..terms import Add, Const, factors_of, linear_terms
 
 Split = tuple[Expr, Expr]
-Terms = Iterable[tuple[Expr, int]]
+WeightedTerms = Iterable[tuple[Expr, int]]
 
 
-def combine(terms: Terms, constant: int) -> Expr:
-    """Add up coefficients times different products."""
+def combine(terms: WeightedTerms, constant: int) -> Expr:
+    """Return the sum of distinct products with coefficients, and a constant."""
     return ALGEBRA.sum({term: c for term, c in terms if c}, constant)
 
 
 def single_product(e: Expr) -> tuple[Expr | None, int] | None:
-    """View a term as ``coefficient * product``; the product of a constant is None."""
+    """Return a term as (product, coefficient), (None, constant); None if it is a longer sum."""
     terms, constant = linear_terms(e)
     if not terms:
         return None, constant
@@ -29,7 +29,7 @@ def single_product(e: Expr) -> tuple[Expr | None, int] | None:
 
 
 def divide_product(product: Expr, by: Expr) -> Expr | None:
-    """Cancel factors: ``product // by`` where every factor of ``by`` is one of the product's."""
+    """Return ``product / by`` if every factor of ``by`` is a factor of the product, else None."""
     if product is by:
         return Const(1)
     rest = list(factors_of(product))
@@ -44,7 +44,7 @@ def divide_product(product: Expr, by: Expr) -> Expr | None:
 
 
 def extract(a: Expr, d: Expr) -> Split | None:
-    """Find ``a = d * q + r`` with every multiple of ``d`` in ``q``; None if there is none."""
+    """Return (q, r) with ``a = d * q + r``; None if ``a`` contains no multiple of ``d``."""
     if isinstance(d, Const):
         return _extract_constant(a, d.value)
     if isinstance(d, Add) and (len(d.terms) > 1 or d.constant):
@@ -53,7 +53,7 @@ def extract(a: Expr, d: Expr) -> Split | None:
 
 
 def _extract_constant(a: Expr, d: int) -> Split | None:
-    """Round coefficients towards zero, so that signs stay; the constant becomes ``0 <= k < d``."""
+    """Divide coefficients rounded toward zero, which preserves signs; ``0 <= constant < d``."""
     terms, constant = linear_terms(a)
     quotient, rest = [(t, _toward_zero(c, d)) for t, c in terms], constant % d
     if constant == rest and not any(c for _, c in quotient):
@@ -83,7 +83,7 @@ def _extract_product(a: Expr, d: Expr) -> Split | None:
 
 
 def _extract_sum(a: Expr, d: Add) -> Split | None:
-    """Long division by the divisor's last term, keeping only steps that leave nothing over."""
+    """Perform long division by the leading term of the divisor, restricted to exact steps."""
     lead, lead_coefficient = max(d.terms, key=lambda t: (len(factors_of(t[0])), t[0].order))
     q: Expr = Const(0)
     r = a
@@ -92,13 +92,13 @@ def _extract_sum(a: Expr, d: Add) -> Split | None:
         if quotient is None or c % lead_coefficient:
             continue
         step = c // lead_coefficient * quotient
-        if _is_part(step * d, r):
+        if _contains(step * d, r):
             q, r = q + step, r - step * d
     return None if r is a else (q, r)
 
 
-def _is_part(part: Expr, whole: Expr) -> bool:
-    """Whether all terms of ``part`` stand in ``whole``, and its constant does not grow."""
+def _contains(part: Expr, whole: Expr) -> bool:
+    """Return whether ``whole - part`` cancels all terms of ``part`` and no constant grows."""
     terms, constant = linear_terms(whole)
     present = dict(terms)
     part_terms, part_constant = linear_terms(part)
@@ -106,22 +106,24 @@ def _is_part(part: Expr, whole: Expr) -> bool:
     return shrinks and all(present.get(t) == c for t, c in part_terms)
 
 
-def split_by_unit(a: Expr, d: Expr, know: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
-    """Find ``a = g * u + v`` and ``d = g * e`` as ``(g, u, v, e)``.
+def split_by_factor(a: Expr, d: Expr, knowledge: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
+    """Return ``(g, u, v, e)`` with ``a = g * u + v`` and ``d = g * e``; None if there is none.
 
     Either ``v`` is zero, or ``0 <= v < g`` and ``e > 0``.
     """
     if isinstance(d, Const):
-        return _split_by_constant(a, d.value, know)
-    return _split_by_product(a, d, know)
+        return _split_by_constant(a, d.value, knowledge)
+    return _split_by_product(a, d, knowledge)
 
 
-def _split_by_constant(a: Expr, d: int, know: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
+def _split_by_constant(
+    a: Expr, d: int, knowledge: Knowledge
+) -> tuple[Expr, Expr, Expr, Expr] | None:
     terms, constant = linear_terms(a)
     units = {gcd(c, d) for _, c in terms} - {1, d}
     for g in sorted(units, reverse=True):
         low = combine([(t, c) for t, c in terms if c % g], constant)
-        lower, upper = know.interval(low)
+        lower, upper = knowledge.interval(low)
         if lower is None or upper is None or lower // g != upper // g:
             continue
         k = lower // g
@@ -130,28 +132,30 @@ def _split_by_constant(a: Expr, d: int, know: Knowledge) -> tuple[Expr, Expr, Ex
     return None
 
 
-def _split_by_product(a: Expr, d: Expr, know: Knowledge) -> tuple[Expr, Expr, Expr, Expr] | None:
+def _split_by_product(
+    a: Expr, d: Expr, knowledge: Knowledge
+) -> tuple[Expr, Expr, Expr, Expr] | None:
     whole = single_product(d)
     if whole is None or whole[0] is None:
         return None
-    for unit in _units(a, whole[0], whole[1]):
+    for unit in _common_factors(a, whole[0], whole[1]):
         found = extract(a, unit)
         quotient = extract(d, unit)
         if found is None or quotient is None or found[1] is a:
             continue
         (u, v), (e, left_over) = found, quotient
-        if left_over == 0 and (v == 0 or _fits(v, unit, e, know)):
+        if left_over == 0 and (v == 0 or _fits(v, unit, e, knowledge)):
             return unit, u, v, e
     return None
 
 
-def _fits(v: Expr, unit: Expr, e: Expr, know: Knowledge) -> bool:
-    positive = know.non_negative(unit) and know.non_negative(e)
-    return positive and know.non_negative(v) and know.below(v, unit)
+def _fits(v: Expr, unit: Expr, e: Expr, knowledge: Knowledge) -> bool:
+    positive = knowledge.non_negative(unit) and knowledge.non_negative(e)
+    return positive and knowledge.non_negative(v) and knowledge.below(v, unit)
 
 
-def _units(a: Expr, product: Expr, coefficient: int) -> list[Expr]:
-    """Common parts of the numerator's terms and the divisor, the largest first."""
+def _common_factors(a: Expr, product: Expr, coefficient: int) -> list[Expr]:
+    """Return common factors of the divisor and a term of the numerator, the largest first."""
     units: dict[Expr, None] = {}
     for term, c in linear_terms(a)[0]:
         rest = list(factors_of(term))
@@ -165,13 +169,13 @@ def _units(a: Expr, product: Expr, coefficient: int) -> list[Expr]:
     return sorted(units, key=lambda u: (len(factors_of(u)), u.order), reverse=True)
 
 
-def negative(d: Expr, know: Knowledge) -> bool:
-    """Whether a divisor, which is not zero, is certainly negative."""
-    return know.at_most(d, 0) and not know.at_least(d, 0)
+def negative(d: Expr, knowledge: Knowledge) -> bool:
+    """Return whether a nonzero divisor is proved to be negative."""
+    return knowledge.at_most(d, 0) and not knowledge.at_least(d, 0)
 
 
 def multiples(a: Expr, d: Expr) -> Split | None:
-    """Find ``a = m + r`` where ``d`` divides each term of ``m`` by its congruence."""
+    """Return (m, r) with ``a = m + r``; the congruences show that ``d`` divides ``m``."""
     if not isinstance(d, Const):
         return None
     terms, constant = linear_terms(a)

@@ -1,6 +1,6 @@
-"""Rules for sums of products: quotients and remainders that belong together are joined.
+"""Rules for sums of products, which merge related quotients and remainders.
 
-``f`` stands for any common factor of the terms concerned.
+``f`` is any common factor of the matched terms.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from ..terms import Const, FloorDiv, Max, Min, Mod, factors_of, linear_terms
 from .splits import combine, divide_product, extract
 
 SumRule = Rule[Callable[[Mapping[Expr, int], int], Expr | None]]
-Terms = Mapping[Expr, int]
+Coefficients = Mapping[Expr, int]
 
 
-def _quotients(terms: Terms) -> list[tuple[FloorDiv, Expr, int]]:
-    """Every quotient that is a factor: itself, the term, its coefficient."""
+def _quotients(terms: Coefficients) -> list[tuple[FloorDiv, Expr, int]]:
+    """Return all quotients that are factors, as (quotient, term, coefficient)."""
     return [
         (factor, term, c)
         for term, c in terms.items()
-        if term.joins
+        if term.has_sum_rules
         for factor in factors_of(term)
         if isinstance(factor, FloorDiv)
     ]
 
 
-def _remainders(terms: Terms) -> list[tuple[Mod, Expr, int]]:
-    """Every remainder that is a factor: itself, the term, its coefficient."""
+def _remainders(terms: Coefficients) -> list[tuple[Mod, Expr, int]]:
+    """Return all remainders that are factors, as (remainder, term, coefficient)."""
     return [
         (factor, term, c)
         for term, c in terms.items()
-        if term.joins
+        if term.has_sum_rules
         for factor in factors_of(term)
         if isinstance(factor, Mod)
     ]
 
 
 def _weighted(c: int, term: Expr, factor: Expr) -> Expr:
-    """``c * term`` without one of its factors."""
+    """Return ``c * term`` without one of its factors."""
     return c * (divide_product(term, factor) or Const(1))
 
 
 def _without(
-    terms: Terms, constant: int, dropped: Iterable[Expr], part: Expr | None = None
+    terms: Coefficients, constant: int, dropped: Iterable[Expr], part: Expr | None = None
 ) -> Expr | None:
-    """The sum without some of its terms and less a part.
+    """Return the sum without some of its terms and minus a part.
 
-    None unless the terms of the part are there, coefficient and all.
+    Return None if a term of the part does not occur with equal coefficient.
     """
     rest = dict(terms)
     for term in dropped:
@@ -59,7 +59,8 @@ def _without(
     return combine(rest.items(), constant - offset)
 
 
-def _exact_quotient(terms: Terms, constant: int) -> Expr | None:
+def _exact_quotient(terms: Coefficients, constant: int) -> Expr | None:
+    """``f*d*(a // d) -> f*(a - k)`` if ``a % d == k`` is constant and ``d > 0``."""
     for quotient, term, c in _quotients(terms):
         a, d = quotient.numerator, quotient.divisor
         if isinstance(d, Const) and d.value and c % d.value == 0 and a.modulus % d.value == 0:
@@ -69,7 +70,8 @@ def _exact_quotient(terms: Terms, constant: int) -> Expr | None:
     return None
 
 
-def _join(terms: Terms, constant: int) -> Expr | None:
+def _join(terms: Coefficients, constant: int) -> Expr | None:
+    """``f*d*(a // d) + f*(a % d) -> f*a`` if ``d != 0``."""
     if len(terms) < 2:
         return None
     for remainder, term, c in _remainders(terms):
@@ -81,7 +83,8 @@ def _join(terms: Terms, constant: int) -> Expr | None:
     return None
 
 
-def _remainder(terms: Terms, constant: int) -> Expr | None:
+def _remainder(terms: Coefficients, constant: int) -> Expr | None:
+    """``f*a - f*d*(a // d) -> f*(a % d)`` if ``d != 0``."""
     if len(terms) < 2:
         return None
     for quotient, term, c in _quotients(terms):
@@ -98,7 +101,8 @@ def _remainder(terms: Terms, constant: int) -> Expr | None:
     return None
 
 
-def _digits(terms: Terms, constant: int) -> Expr | None:
+def _merge_remainders(terms: Coefficients, constant: int) -> Expr | None:
+    """``f*(a % d) + f*d*((a // d) % e) -> f*(a % (d*e))`` if ``d != 0`` and ``e > 0``."""
     found = _remainders(terms)
     if len(found) < 2:
         return None
@@ -116,7 +120,8 @@ def _digits(terms: Terms, constant: int) -> Expr | None:
     return None
 
 
-def _least_and_greatest(terms: Terms, constant: int) -> Expr | None:
+def _minimum_and_maximum(terms: Coefficients, constant: int) -> Expr | None:
+    """``f*min(a, b) + f*max(a, b) -> f*a + f*b``."""
     greatest = {term.args: c for term, c in terms.items() if isinstance(term, Max)}
     for term, c in terms.items():
         if isinstance(term, Min) and len(term.args) == 2 and greatest.get(term.args) == c:
@@ -128,23 +133,25 @@ def _least_and_greatest(terms: Terms, constant: int) -> Expr | None:
 
 SUMS: tuple[SumRule, ...] = (
     Rule(
-        "multiply an exact quotient",
+        "exact quotient",
         "f * d * (a // d) == f * (a - k)",
         "d > 0 and (a - k) % d == 0 and 0 <= k < d",
         _exact_quotient,
     ),
     Rule("quotient and remainder", "f * d * (a // d) + f * (a % d) == f * a", "d != 0", _join),
-    Rule("what a quotient leaves", "f * a - f * d * (a // d) == f * (a % d)", "d != 0", _remainder),
     Rule(
-        "two digits make one",
-        "f * (a % d) + f * d * ((a // d) % e) == f * (a % (d*e))",
-        "d != 0 and e > 0",
-        _digits,
+        "remainder from quotient", "f * a - f * d * (a // d) == f * (a % d)", "d != 0", _remainder
     ),
     Rule(
-        "least and greatest",
+        "merge remainders",
+        "f * (a % d) + f * d * ((a // d) % e) == f * (a % (d*e))",
+        "d != 0 and e > 0",
+        _merge_remainders,
+    ),
+    Rule(
+        "minimum and maximum",
         "f * min(a, b) + f * max(a, b) == f*a + f*b",
         "True",
-        _least_and_greatest,
+        _minimum_and_maximum,
     ),
 )

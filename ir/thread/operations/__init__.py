@@ -1,6 +1,7 @@
-"""Operations that only some machines have, one file a family of machines.
+"""Thread-IR operations of specific machines, one file per machine family.
 
-Every one has a handler in ``codegen/llvm/operations`` and one in ``codegen/simt/operations``.
+Each operation has an LLVM handler in ``codegen/llvm/operations`` and a simulator handler in
+``codegen/simt/operations``.
 """
 
 from __future__ import annotations

@@ -15,6 +15,6 @@ SDOT_128 = Operation(
     (_TOTAL,),
     needs=("aarch64", "dotprod"),
 )
-"""``c[i] + sum(a[4i+k] * b[4i+k] for k in 4)``, wrapping; both signed."""
+"""``c[i] + sum(a[4i+k] * b[4i+k] for k in 4)`` with wrap-around; both operands are signed."""
 
 AARCH64 = (SDOT_128,)

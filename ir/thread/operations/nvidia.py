@@ -1,6 +1,7 @@
-"""Operations of NVIDIA GPUs: shuffles in a warp, matrix fragments, tensor cores.
+"""Operations of NVIDIA GPUs: warp shuffles, matrix fragment loads, and tensor cores.
 
-A warp's 32 threads perform each one together. Lanes are numbered ``threadIdx.x % 32``.
+The 32 threads of a warp execute each operation together. The lane of a thread is
+``threadIdx.x % 32``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ..types import SHARED_POINTER, VectorType
 from .operation import Effect, Operation
 
 WARP: Final = 32
-"""Threads of a warp."""
+"""The number of threads of a warp."""
 
 _I32, _F32, _F16X2 = VectorType(i32), VectorType(f32), VectorType(f16, 2)
 
@@ -22,22 +23,22 @@ def _shuffle(mode: str, of: VectorType) -> Operation:
 
 
 SHUFFLE_BUTTERFLY_F32 = _shuffle("bfly", _F32)
-"""The value of lane ``lane ^ operand``; all 32 lanes take part."""
+"""The f32 value of lane ``lane ^ operand``; all 32 lanes must participate."""
 
 SHUFFLE_BUTTERFLY_I32 = _shuffle("bfly", _I32)
-"""The same for integers."""
+"""The i32 value of lane ``lane ^ operand``; all 32 lanes must participate."""
 
 SHUFFLE_DOWN_F32 = _shuffle("down", _F32)
-"""The value of lane ``lane + operand``; the own one where there is no such lane."""
+"""The f32 value of lane ``lane + operand``; the lane's own value if there is no such lane."""
 
 SHUFFLE_DOWN_I32 = _shuffle("down", _I32)
-"""The same for integers."""
+"""The i32 value of lane ``lane + operand``; the lane's own value if there is no such lane."""
 
 SHUFFLE_INDEX_F32 = _shuffle("idx", _F32)
-"""The value of lane ``operand % 32``."""
+"""The f32 value of lane ``operand % 32``."""
 
 SHUFFLE_INDEX_I32 = _shuffle("idx", _I32)
-"""The same for integers."""
+"""The i32 value of lane ``operand % 32``."""
 
 
 def _ldmatrix(count: int, *, transposed: bool) -> Operation:
@@ -53,20 +54,21 @@ def _ldmatrix(count: int, *, transposed: bool) -> Operation:
 
 
 LDMATRIX_X4 = _ldmatrix(4, transposed=False)
-"""Four 8x8 matrices of 16-bit elements: lanes ``8m .. 8m+7`` address the rows of matrix ``m``.
+"""Load four 8x8 matrices of 16-bit elements.
 
-Every lane gives the address of one row, 16 bytes and so aligned. Lane ``l`` gets of every matrix
-the elements ``[l // 4, l % 4 * 2]`` and ``[l // 4, l % 4 * 2 + 1]``.
+Lanes ``8m .. 8m+7`` pass the addresses of the rows of matrix ``m``, 16 bytes each and aligned to
+16 bytes. Lane ``l`` receives the elements ``[l // 4, l % 4 * 2]`` and ``[l // 4, l % 4 * 2 + 1]``
+of every matrix.
 """
 
 LDMATRIX_X2 = _ldmatrix(2, transposed=False)
-"""Two matrices; the addresses of lanes 16 to 31 are not used, but have to be valid."""
+"""Load two matrices; the addresses of lanes 16 to 31 are unused but must be valid."""
 
 LDMATRIX_X4_TRANSPOSED = _ldmatrix(4, transposed=True)
-"""Four matrices, each transposed on the way: lane ``l`` gets ``[l % 4 * 2 + r, l // 4]``."""
+"""Load four transposed matrices; lane ``l`` receives the elements ``[l % 4 * 2 + r, l // 4]``."""
 
 LDMATRIX_X2_TRANSPOSED = _ldmatrix(2, transposed=True)
-"""Two matrices, each transposed on the way."""
+"""Load two transposed matrices."""
 
 MMA_M16N8K16_F32 = Operation(
     "nvidia.mma.m16n8k16.f32.f16",
@@ -75,7 +77,7 @@ MMA_M16N8K16_F32 = Operation(
     (_F32,) * 4,
     needs=("sm_80",),
 )
-"""``A (16x16, 4 registers) @ B (16x8, 2 registers) + C (16x8, 4 registers)``, sums in f32."""
+"""``A (16x16, 4 registers) @ B (16x8, 2 registers) + C (16x8, 4 registers)`` with f32 sums."""
 
 MMA_M16N8K16_F16 = Operation(
     "nvidia.mma.m16n8k16.f16.f16",
@@ -84,10 +86,10 @@ MMA_M16N8K16_F16 = Operation(
     (_F16X2,) * 2,
     needs=("sm_80",),
 )
-"""The same with C and the result in f16, two registers of two elements."""
+"""The m16n8k16 product with C and the result in f16: two registers of two elements."""
 
 TRAP = Operation("nvidia.trap", "thread", (), (), needs=("sm_75",))
-"""Abort the launch: what a kernel does about a mistake that it cannot report."""
+"""Abort the launch after an error that the kernel cannot report."""
 
 NVIDIA = (
     SHUFFLE_BUTTERFLY_F32,

@@ -1,4 +1,4 @@
-"""What an operation of one family of machines is: types, who performs it, what it touches."""
+"""Descriptions of machine operations: types, execution scope, and memory effects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ Moment: TypeAlias = Literal["issue", "completion"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Memory that an operation touches: through which operand, how, and when it is done with it.
+    """A memory access of an operation.
 
-    ``bytes`` are touched by each thread from the address that operand number ``operand`` is. An
-    effect at ``completion`` may happen long after the operation was issued.
+    Parameters
+    ----------
+    action : Action
+        Whether the operation reads or writes.
+    operand : int
+        The position of the operand that is the address.
+    bytes : int
+        The number of bytes that each thread accesses.
+    space : Space
+        The memory space of the address.
+    moment : Moment
+        The time of the access: at issue, or at completion, which may be much later.
     """
 
     action: Action
@@ -28,20 +38,20 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the thread IR beyond what every machine has.
+    """A thread-IR operation that only some machines support.
 
     Parameters
     ----------
     name : str
-        Unique, the machine first: ``x86.vpdpbusd.512``.
+        The unique name, which starts with the machine family: ``x86.vpdpbusd.512``.
     scope : ExecutionScope
-        Whose threads perform it together.
+        The threads that execute the operation together.
     operands, results : tuple of Type
-        What it takes and gives, in every thread.
+        The types of the operands and results of each thread.
     effects : tuple of Effect
-        The memory it touches; none: it only computes.
+        The memory accesses; empty for pure computations.
     needs : tuple of str
-        What the target has to have, in the words of :func:`tilewright.ir.target.provides`.
+        The required target features, as named by :func:`tilewright.target.target.provides`.
     """
 
     name: str

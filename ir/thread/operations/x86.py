@@ -20,10 +20,10 @@ def _dot_u8_i8(bits: int, needs: tuple[str, ...]) -> Operation:
 
 
 VPDPBUSD_512 = _dot_u8_i8(512, ("avx512vnni",))
-"""``c[i] + sum(a[4i+k] * b[4i+k] for k in 4)``, wrapping; a unsigned, b signed."""
+"""``c[i] + sum(a[4i+k] * b[4i+k] for k in 4)`` with wrap-around; a is unsigned, b is signed."""
 
 VPDPBUSD_256 = _dot_u8_i8(256, ("avx512vnni", "avx512vl"))
-"""The same with eight sums."""
+"""The 256-bit form of `VPDPBUSD_512`, with eight sums."""
 
 _F32X16, _BF16X32 = VectorType(f32, 16), VectorType(bf16, 32)
 
@@ -34,13 +34,13 @@ VDPBF16PS_512 = Operation(
     (_F32X16,),
     needs=("avx512bf16",),
 )
-"""``c[i] + a[2i+1]*b[2i+1] + a[2i]*b[2i]`` with subnormals as zero, nearest-even roundings."""
+"""``c[i] + a[2i+1]*b[2i+1] + a[2i]*b[2i]``; flushes subnormals to zero, rounds to nearest even."""
 
 _I16X16, _I32X8 = VectorType(i16, 16), VectorType(i32, 8)
 
 VPMADDWD_256 = Operation(
     "x86.vpmaddwd.256", "thread", (_I16X16, _I16X16), (_I32X8,), needs=("avx2",)
 )
-"""``a[2i] * b[2i] + a[2i+1] * b[2i+1]`` in 32 bits, wrapping."""
+"""``a[2i] * b[2i] + a[2i+1] * b[2i+1]`` in 32 bits with wrap-around."""
 
 X86 = (VPDPBUSD_512, VPDPBUSD_256, VDPBF16PS_512, VPMADDWD_256)

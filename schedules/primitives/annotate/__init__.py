@@ -1,1 +1,1 @@
-"""Primitives that leave notes for later steps and for lowering."""
+"""Primitives that add and remove annotations."""

@@ -1,4 +1,4 @@
-"""Cache read: a block reads a copy of a buffer."""
+"""The ``cache_read`` primitive."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from ....ir.analysis import accesses, reads
 from ....ir.loop.nodes import IndexMap
 from ....ir.loop.visit import replace_statement
-from ...common import known_scope_problems, tensorized_problems
+from ...apply import Primitive, Rewrite
+from ...checks import known_scope_problems, tensorized_problems
 from ...edit import Edit
-from ...nests import before, buffer_span, copy_block, nest, outermost_without, swap_buffer
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, BufferRef, Handle
+from ...loop_nests import before, buffer_span, copy_block, nest, outermost_without, swap_buffer
 from ...problem import Problem
-from ...refs import BlockRef, BufferRef, Ref
+from ...registry import primitive
 from ...state import State
 from ..layout.transform_layout import TransformLayout
 
@@ -21,7 +22,7 @@ from ..layout.transform_layout import TransformLayout
 @primitive(family="caching", returns=BlockRef)
 @dataclass(frozen=True, slots=True)
 class CacheRead(Primitive):
-    """Copy what a block reads of a buffer into a new buffer, and let the block read that.
+    """Copy the region of a buffer that a block reads into a new buffer, and read the copy instead.
 
     Before::
 
@@ -38,29 +39,61 @@ class CacheRead(Primitive):
     Parameters
     ----------
     block : BlockRef
-        The reading block.
+        The block that reads the buffer.
     buffer : BufferRef
-        The buffer it reads.
+        The buffer to cache.
     scope : str
-        Where the copy lives: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
+        The memory scope of the copy: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
     index_map : IndexMap or None
-        Where an element lies in the copy: a function of the old indices that gives the new ones,
-        or the text of a lambda; None means as in the buffer.
+        The layout of the copy: a function from the indices of the buffer to those of the copy, or
+        the text of a lambda. None keeps the layout of the buffer.
 
     Requires
     --------
     1. The block reads the buffer.
     2. The block does not write the buffer.
-    3. The scope is one that the target has.
-    4. The map, if there is one, sends different elements to different places, as
-       ``transform_layout`` asks.
-    5. No instruction does the block's work: it was matched with the buffers it has.
+    3. The memory scope exists.
+    4. The index map, if given, is legal for ``transform_layout``.
+    5. The block is not tensorized.
 
     Notes
     -----
-    The copy is made right before the outermost statement around the block in which nobody writes
-    the buffer; ``compute_at`` moves it further in. The new buffer has the shape of the old one,
-    and lowering keeps only what is live. Gives the copying block. Source: TensorIR §3.2.
+    The copy is inserted before the outermost statement around the block that contains no writer of
+    the buffer; ``compute_at`` moves it further in. The new buffer has the shape of the old one, and
+    lowering allocates only the live part. The result is the handle of the copying block. Cost:
+    linear in the size of the function.
+
+    Names elsewhere: TVM ``cache_read``; Halide ``in``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         with block("y"):
+    ...             vi = spatial(i)
+    ...             y[vi] = x[vi]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> copy = sch.cache_read("y", "x", "global")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        x_global = alloc((32,), f32)
+        for ax0 in range(32):
+            with block("copy_x"):
+                vax0 = spatial(ax0)
+                x_global[vax0] = x[vax0]
+        for i in range(32):
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x_global[vi]
     """
 
     block: BlockRef
@@ -69,7 +102,7 @@ class CacheRead(Primitive):
     index_map: IndexMap | None = None
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check that there is something to cache."""
+        """Check that the block reads the buffer, and does not write it."""
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         read = list(dict.fromkeys(a.buffer.name for a in accesses(block) if not a.writes))
         if buffer.name not in read:
@@ -83,36 +116,36 @@ class CacheRead(Primitive):
         elif any(a.writes and a.buffer is buffer for a in accesses(block)):
             yield Problem(
                 2,
-                f"block {block.name!r} also writes {buffer.name!r}, so a copy would be stale",
+                f"block {block.name!r} also writes {buffer.name!r}, so the copy would be stale",
                 (self.block, self.buffer),
             )
         yield from known_scope_problems(self.scope, 3)
         yield from tensorized_problems(state, self.block, 5)
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check the map."""
+        """Check the index map."""
         if self.index_map is not None:
-            after, step = self._relaid(state, self.index_map)
+            after, step = self._layout_step(state, self.index_map)
             for problem in step.check(after):
                 yield Problem(4, problem.message, (self.block, self.buffer), problem.numbers)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Insert the copy, redirect the block, and lay the copy out."""
-        made = self._copied(state)
+        """Insert the copy, read it in the block, and transform its layout."""
+        made = self._with_copy(state)
         if self.index_map is None:
             return made
-        after, step = self._relaid(state, self.index_map)
-        laid = step.rewrite(after)
-        return replace(made, module=laid.module, decisions=laid.decisions)
+        after, step = self._layout_step(state, self.index_map)
+        changed = step.rewrite(after)
+        return replace(made, module=changed.module, decisions=changed.decisions)
 
-    def _relaid(self, state: State, index_map: IndexMap) -> tuple[State, TransformLayout]:
-        """The program with the plain copy, and the step that lays it out."""
-        after = state.with_module(self._copied(state).module)
+    def _layout_step(self, state: State, index_map: IndexMap) -> tuple[State, TransformLayout]:
+        """Return the state after a plain copy, and the step that transforms its layout."""
+        after = state.with_module(self._with_copy(state).module)
         name = self.block.function
         cache = after.module.prim(name).buffers[-1]
         return after, TransformLayout(BufferRef(name, cache.uid, cache.name), index_map)
 
-    def _copied(self, state: State) -> Rewrite:
+    def _with_copy(self, state: State) -> Rewrite:
         edit = Edit(state, self.block.function)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         site = outermost_without(edit.tree, block, edit.tree.writers(buffer))
@@ -130,8 +163,8 @@ class CacheRead(Primitive):
         )
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Every buffer that the selected block reads."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for every buffer that the selected block reads."""
         if isinstance(selection, BlockRef):
             for buffer in dict.fromkeys(a.buffer for a in reads(state.block(selection))):
                 ref = BufferRef(selection.function, buffer.uid, buffer.name)

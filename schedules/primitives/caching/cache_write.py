@@ -1,4 +1,4 @@
-"""Cache write: a block writes a buffer of its own, which is copied out after it."""
+"""The ``cache_write`` primitive."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from ....ir.analysis import accesses, implied_by_domain, is_reduction, reads, wr
 from ....ir.loop.nodes import Block, Buffer
 from ....ir.loop.visit import replace_statement
 from ....ir.symbolic import free_vars
-from ...common import known_scope_problems, tensorized_problems
+from ...apply import Primitive, Rewrite
+from ...checks import known_scope_problems, tensorized_problems
 from ...edit import Edit
-from ...nests import after, buffer_span, copy_block, nest, outermost_without, swap_buffer
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, BufferRef, Handle
+from ...loop_nests import after, buffer_span, copy_block, nest, outermost_without, swap_buffer
 from ...problem import Problem
-from ...refs import BlockRef, BufferRef, Ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="caching", returns=BlockRef)
 @dataclass(frozen=True, slots=True)
 class CacheWrite(Primitive):
-    """Let a block write a new buffer, and copy that out once the block is done.
+    """Redirect the writes of a block to a new buffer, and copy it to the old buffer afterwards.
 
     Before::
 
@@ -38,28 +39,61 @@ class CacheWrite(Primitive):
     Parameters
     ----------
     block : BlockRef
-        The writing block.
+        The block that writes the buffer.
     buffer : BufferRef
-        The buffer it writes.
+        The buffer to cache.
     scope : str
-        Where the new buffer lives: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
+        The memory scope of the new buffer: ``"global"``, ``"local"``, ``"shared"`` or
+        ``"fragment"``.
 
     Requires
     --------
     1. The block writes the buffer.
     2. No other block writes the buffer.
-    3. The block does not need what the buffer held before: it reads only what it wrote itself,
-       and a reduction starts by its own initialisation.
-    4. The block writes every element of the box that it touches.
-    5. The scope is one that the target has.
-    6. No instruction does the block's work: it was matched with the buffers it has.
+    3. The block does not depend on earlier contents of the buffer: it reads only elements that it
+       wrote itself, and a reduction has its init.
+    4. The block writes every element of the bounding box of its writes.
+    5. The memory scope exists.
+    6. The block is not tensorized.
 
     Notes
     -----
-    The copy is made right after the outermost statement around the block in which nobody else
-    touches the buffer; ``reverse_compute_at`` moves it further in. The new buffer has the shape
-    of the old one, and lowering keeps only what is live. Gives the copying block.
-    Source: TensorIR §3.2.
+    The copy is inserted after the outermost statement around the block that contains no other user
+    of the buffer; ``reverse_compute_at`` moves it further in. The new buffer has the shape of the
+    old one, and lowering allocates only the live part. The result is the handle of the copying
+    block. Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``cache_write``; Halide ``in``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         with block("y"):
+    ...             vi = spatial(i)
+    ...             y[vi] = x[vi]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> copy = sch.cache_write("y", "y", "global")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        y_global = alloc((32,), f32)
+        for i in range(32):
+            with block("y"):
+                vi = spatial(i)
+                y_global[vi] = x[vi]
+        for ax0 in range(32):
+            with block("copy_y_global"):
+                vax0 = spatial(ax0)
+                y[vax0] = y_global[vax0]
     """
 
     block: BlockRef
@@ -67,7 +101,7 @@ class CacheWrite(Primitive):
     scope: str = "local"
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check that the block alone makes the buffer."""
+        """Check that the block is the only writer of the buffer."""
         yield from known_scope_problems(self.scope, 5)
         yield from tensorized_problems(state, self.block, 6)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
@@ -88,7 +122,7 @@ class CacheWrite(Primitive):
             yield Problem(
                 2, f"{buffer.name!r} is also written by {names}", where, {"writers": names}
             )
-        if _needs_old(block, buffer):
+        if _reads_old_contents(block, buffer):
             yield Problem(
                 3,
                 f"block {block.name!r} reads elements of {buffer.name!r} that it did not write",
@@ -96,7 +130,7 @@ class CacheWrite(Primitive):
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that nothing is copied out that was not computed."""
+        """Check that every copied element was written."""
         tree = state.tree(self.block.function)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         found = writes(block, buffer)
@@ -106,17 +140,17 @@ class CacheWrite(Primitive):
         loops = {x.var for x in tree.loops_above(block)}
         moving = [v for v in variables if v in loops]
         crossed = len(moving) > len(set(moving))
-        holes = len(found) > 1 or crossed or not all(span.filled for span in box)
+        holes = len(found) > 1 or crossed or not all(span.exhaustive for span in box)
         if holes or not implied_by_domain(block, tree.facts(block)):
             yield Problem(
                 4,
-                f"block {block.name!r} may leave elements of the box it touches in "
-                f"{buffer.name!r} unwritten",
+                f"block {block.name!r} does not provably write every element of the bounding box "
+                f"of its writes to {buffer.name!r}",
                 (self.block, self.buffer),
             )
 
     def rewrite(self, state: State) -> Rewrite:
-        """Redirect the block and insert the copy."""
+        """Write to the new buffer in the block, and insert the copy."""
         edit = Edit(state, self.block.function)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         site = outermost_without(edit.tree, block, _users(state, edit.name, block, buffer))
@@ -133,15 +167,15 @@ class CacheWrite(Primitive):
         )
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Every buffer that the selected block writes."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for every buffer that the selected block writes."""
         if isinstance(selection, BlockRef):
             for buffer in dict.fromkeys(a.buffer for a in writes(state.block(selection))):
                 ref = BufferRef(selection.function, buffer.uid, buffer.name)
                 yield cls(selection, ref, "local")
 
 
-def _needs_old(block: Block, buffer: Buffer) -> bool:
+def _reads_old_contents(block: Block, buffer: Buffer) -> bool:
     if reads(block, buffer):
         return True
     own = any(a.buffer is buffer and not a.writes for a in accesses(block))
@@ -151,6 +185,6 @@ def _needs_old(block: Block, buffer: Buffer) -> bool:
 def _users(state: State, function: str, block: Block, buffer: Buffer) -> list[Block]:
     return [
         b
-        for b in state.tree(function).leaf_blocks()
+        for b in state.tree(function).outermost_blocks()
         if b is not block and any(a.buffer is buffer for a in accesses(b))
     ]

@@ -1,1 +1,1 @@
-"""Steps on whole graphs: lowering operators, fusing, folding, versions of kernels."""
+"""Graph-level primitives."""

@@ -1,4 +1,4 @@
-"""Treat adjacent dimensions that a kernel only ever walks together as one."""
+"""The ``collapse_dims`` primitive."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ from ....ir.loop.regions import access_regions
 from ....ir.loop.visit import Rebuilder, loads, seq, stores
 from ....ir.module import Constant, Module
 from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, free_vars, product, var
-from ...kernels import Kernel, call_symbols, generalise, symbols_of
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import FunctionRef, Handle
+from ...kernels import KernelCall, call_symbols, generalize, symbols_of
 from ...problem import Problem
-from ...refs import FunctionRef, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import plain_calls_problem, prim_problem
 
@@ -48,17 +49,15 @@ from ._functions import plain_calls_problem, prim_problem
 @primitive(family="graph", returns=FunctionRef)
 @dataclass(frozen=True, slots=True)
 class CollapseDims(Primitive):
-    """Join adjacent dimensions of a kernel that every access walks side by side.
+    """Collapse adjacent dimensions of a kernel that all accesses iterate jointly.
 
     Before::
 
         for b, s, n, k: C[b, s, n] += A[b, s, k] * W[k, n]        # A: (b, s, 64)
+
     After::
 
         for m, n, k: C[m, n] += A[m, k] * W[k, n]                 # A: (m, 64), m = b*s
-
-    Callers pass the same bytes under another shape, as views. The kernel is then the same for
-    every way its rows are made up, and its loops are longer.
 
     Parameters
     ----------
@@ -68,35 +67,63 @@ class CollapseDims(Primitive):
     Requires
     --------
     1. The function is loop-level.
-    2. It is not scheduled yet: every block stands alone under one loop per iteration variable.
-    3. All calls of it are plain: in the dataflow stage, outside of branches and of groups, without
-       versions.
+    2. It is unscheduled: every block is in a perfect nest with one loop per iteration variable.
+    3. All calls of the function are plain: in the dataflow stage, outside of branches and groups,
+       and without versions.
 
     Notes
     -----
-    Cost: none at run time. Source: DISC §4 (shape constraints), loop collapsing.
+    Callers pass views of the arguments with the collapsed shapes. One kernel then serves every
+    factorization of the collapsed dimension, and its loops are longer. The result is the handle of
+    the function. Cost: none at run time.
+
+    Names elsewhere: TVM: none (``fuse`` collapses loops, not buffer dimensions); Halide: none.
+
+    References
+    ----------
+    DISC (EuroMLSys '21), §4 (shape constraints).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ... @graph_func
+    ... def main(x: Tensor[(n, 8), f32]):
+    ...     y = relu(x)
+    ...     return y
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> (relu,) = sch.legalize()
+    >>> kernel = sch.collapse_dims(relu)
+    >>> [str(b.shape) for b in sch.module.prim("relu").buffer_params]
+    ['(n_1,)', '(n_1,)']
     """
 
     function: FunctionRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the level and the plain form of the loops."""
+        """Check the level of the function, its loops and its calls."""
         wrong = list(prim_problem(state, self.function, 1))
         yield from wrong
         if wrong:
             return
         if nests(state.module.prim(self.function.function)) is None:
-            yield Problem(2, f"{self.function.function!r} is scheduled already", (self.function,))
+            message = (
+                f"{self.function.function!r} is already scheduled: a block is not in a perfect "
+                "nest with one serial loop per iteration variable"
+            )
+            yield Problem(2, message, (self.function,))
         yield from plain_calls_problem(state, self.function, 3)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Join pairs of dimensions until none is left, then adapt the callers."""
+        """Collapse pairs of dimensions to a fixed point, then adapt the callers."""
         old = state.module.prim(self.function.function)
         new, groups = collapse(old, UidSource(state.ordinal))
         if new is old:
             return Rewrite(state.module, (self.function,))
         new = _with_loose_symbols(new)
-        kernel = generalise(Kernel(new, new.scalar_params))
+        kernel = generalize(KernelCall(new, new.scalar_params))
         module = state.module.with_functions(kernel.function)
         for graph in state.module.graphs:
             callers = _Callers(module, graph, old, kernel, UidSource(state.ordinal))
@@ -104,8 +131,8 @@ class CollapseDims(Primitive):
         return Rewrite(module, (self.function,))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it where it would join something."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected function with dimensions to collapse."""
         found = state.module.functions.get(selection.function)
         if (
             isinstance(found, PrimFunc)
@@ -115,13 +142,11 @@ class CollapseDims(Primitive):
             yield cls(FunctionRef(selection.function))
 
 
-# ---------------------------------------------------------------- the plain form
-
-
 def nests(func: PrimFunc) -> list[Block] | None:
-    """Give the blocks of a function whose nests are all plain, else None.
+    """Return the blocks of a function if all its nests are plain, else None.
 
-    Plain: one loop per iteration variable in order, bound to it directly, no predicate.
+    A plain nest has one loop per iteration variable, in order; each binding is the loop variable
+    itself, and there is no predicate.
     """
     parts = func.body.body if isinstance(func.body, Seq) else (func.body,)
     blocks: list[Block] = []
@@ -137,9 +162,6 @@ def nests(func: PrimFunc) -> list[Block] | None:
             return None
         blocks.append(inner)
     return blocks
-
-
-# ---------------------------------------------------------------- which pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +181,7 @@ def _accesses(block: Block) -> Iterator[_Access]:
 
 
 class _Mentions(Rebuilder):
-    """Collects variables used other than as a whole index of an access."""
+    """Rebuilder that collects variables used other than as a plain index of an access."""
 
     def __init__(self) -> None:
         self.found: set[Var] = set()
@@ -189,8 +211,8 @@ def _pairs(block: Block) -> Iterator[tuple[IterVar, IterVar]]:
 
 
 def _together(access: _Access, left: IterVar, right: IterVar) -> list[int] | None:
-    """Dimensions where an access walks the pair side by side; None where it does otherwise."""
-    places: list[int] = []
+    """Return the dimensions that an access indexes by the pair; None if it uses it otherwise."""
+    dims: list[int] = []
     indices, shape = access.indices, access.buffer.shape
     for axis, index in enumerate(indices):
         if index == left.var:
@@ -198,22 +220,22 @@ def _together(access: _Access, left: IterVar, right: IterVar) -> list[int] | Non
             sized = follows and shape[axis] == left.extent and shape[axis + 1] == right.extent
             if not sized:
                 return None
-            places.append(axis)
+            dims.append(axis)
         elif index == right.var and (axis == 0 or indices[axis - 1] != left.var):
             return None
-    return places
+    return dims
 
 
 def _find(blocks: list[Block]) -> tuple[dict[Block, IterVar], set[tuple[Buffer, int]]] | None:
-    """Find pairs of iteration variables and of dimensions that can be joined all at once."""
+    """Return a consistent set of pairs of iteration variables and of dimensions to collapse."""
     candidates: list[tuple[Block, IterVar, IterVar, set[tuple[Buffer, int]]]] = []
     for block in blocks:
         for left, right in _pairs(block):
-            places: set[tuple[Buffer, int]] = set()
+            dims: set[tuple[Buffer, int]] = set()
             found = [(a, _together(a, left, right)) for a in _accesses(block)]
             if all(p is not None for _, p in found):
-                places.update((a.buffer, axis) for a, p in found for axis in p or ())
-                candidates.append((block, left, right, places))
+                dims.update((a.buffer, axis) for a, p in found for axis in p or ())
+                candidates.append((block, left, right, dims))
     accesses = [a for block in blocks for a in _accesses(block)]
     for _, _, _, seed in candidates:
         closed = _close(seed, candidates, accesses)
@@ -227,7 +249,7 @@ def _close(
     candidates: list[tuple[Block, IterVar, IterVar, set[tuple[Buffer, int]]]],
     accesses: list[_Access],
 ) -> tuple[dict[Block, IterVar], set[tuple[Buffer, int]]] | None:
-    """Grow a set of dimension pairs until every access to them is a pair, or give up."""
+    """Extend a set of dimension pairs until every access to them is a pair; None on failure."""
     wanted, chosen = set(seed), dict[Block, IterVar]()
     work = list(seed)
     while work:
@@ -236,8 +258,8 @@ def _close(
             pair = (access.indices[axis], access.indices[axis + 1])
             match = next(
                 (
-                    (left, places)
-                    for block, left, right, places in candidates
+                    (left, dims)
+                    for block, left, right, dims in candidates
                     if block is access.block and (left.var, right.var) == pair
                 ),
                 None,
@@ -250,19 +272,16 @@ def _close(
     return (chosen, wanted) if chosen else None
 
 
-# ---------------------------------------------------------------- joining
-
-
 class _Joiner(Rebuilder):
-    """Drops the second index of every joined pair; the first becomes the joined variable."""
+    """Rebuilder that replaces each pair of indices by the collapsed variable."""
 
     def __init__(
         self,
-        places: set[tuple[Buffer, int]],
+        dims: set[tuple[Buffer, int]],
         new: Mapping[Buffer, Buffer],
         joined: Mapping[Var, Var],
     ) -> None:
-        self._places = places
+        self._dims = dims
         self._new = new
         self._joined = joined
 
@@ -272,9 +291,9 @@ class _Joiner(Rebuilder):
     def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         out: list[Expr] = []
         for axis, index in enumerate(indices):
-            if (buffer, axis) in self._places:
+            if (buffer, axis) in self._dims:
                 out.append(self._joined[index] if isinstance(index, Var) else index)
-            elif (buffer, axis - 1) not in self._places:
+            elif (buffer, axis - 1) not in self._dims:
                 out.append(index)
         return tuple(out)
 
@@ -290,10 +309,10 @@ class _Joiner(Rebuilder):
         return super().statement(statement)
 
 
-def _join_shape(buffer: Buffer, places: set[tuple[Buffer, int]]) -> Buffer:
+def _join_shape(buffer: Buffer, dims: set[tuple[Buffer, int]]) -> Buffer:
     shape: list[Expr] = []
     for axis, dim in enumerate(buffer.shape):
-        if (buffer, axis - 1) in places:
+        if (buffer, axis - 1) in dims:
             shape[-1] = product((shape[-1], dim))
         else:
             shape.append(dim)
@@ -302,9 +321,9 @@ def _join_shape(buffer: Buffer, places: set[tuple[Buffer, int]]) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One round of joining: which dimensions, into which buffers."""
+    """One round of collapsing: the dimensions and the new buffers."""
 
-    places: set[tuple[Buffer, int]]
+    dims: set[tuple[Buffer, int]]
     new: Mapping[Buffer, Buffer]
     mint: UidSource
 
@@ -317,7 +336,7 @@ def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
         both = _joined_iter(left, iters[at + 1])
         joined[left.var] = both.var
         iters[at : at + 2] = [both]
-    joiner = _Joiner(round_.places, round_.new, joined)
+    joiner = _Joiner(round_.dims, round_.new, joined)
     body = joiner.statement(block.body)
     init = None if block.init is None else joiner.statement(block.init)
     reads, writes = access_regions(body)
@@ -327,7 +346,7 @@ def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
     for iter_var in reversed(iters):
         loop = iter_var.binding
         if not isinstance(loop, Var):
-            raise TypeError("a plain nest binds loop variables directly")
+            raise TypeError("the binding in a plain nest must be a loop variable")
         result = For(round_.mint(), loop, iter_var.extent, result, origins=block.origins)
     return result
 
@@ -337,35 +356,35 @@ def _joined_iter(left: IterVar, right: IterVar) -> IterVar:
     size = const_value(extent)
     upper = None if size is None else max(size - 1, 0)
     if not isinstance(left.binding, Var):
-        raise TypeError("a plain nest binds loop variables directly")
+        raise TypeError("the binding in a plain nest must be a loop variable")
     names = (left.binding.name, left.var.name)
     loop, inner = (var(n, lower=0, upper=upper) for n in names)
     return IterVar(inner, extent, left.kind, loop)
 
 
 def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[int]]]:
-    """Join dimensions until no pair is left.
+    """Collapse pairs of dimensions to a fixed point.
 
     Returns
     -------
     tuple of PrimFunc and dict
-        The function, unchanged where nothing joins; and for each buffer parameter, by position,
-        how many of its old dimensions make up each new one.
+        The function, unchanged if there is no pair to collapse; and for each buffer parameter, by
+        position, the number of old dimensions in each new one.
     """
     groups = {k: [1] * b.rank for k, b in enumerate(func.buffer_params)}
     blocks = nests(func)
     while blocks and (found := _find(blocks)) is not None:
-        chosen, places = found
+        chosen, dims = found
         new = {
-            b: _join_shape(b, places)
+            b: _join_shape(b, dims)
             for b in (*func.buffer_params, *func.buffers)
-            if any(p[0] is b for p in places)
+            if any(p[0] is b for p in dims)
         }
         for position, buffer in enumerate(func.buffer_params):
-            axes = sorted((a for b, a in places if b is buffer), reverse=True)
+            axes = sorted((a for b, a in dims if b is buffer), reverse=True)
             for axis in axes:
                 groups[position][axis : axis + 2] = [sum(groups[position][axis : axis + 2])]
-        round_ = _Round(places, new, mint)
+        round_ = _Round(dims, new, mint)
         body = seq(*(_join_block(b, chosen.get(b), round_) for b in blocks))
         params = tuple(
             BufferParam(new.get(p.buffer, p.buffer), p.access) if isinstance(p, BufferParam) else p
@@ -378,14 +397,11 @@ def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[
 
 
 def _with_loose_symbols(func: PrimFunc) -> PrimFunc:
-    """Make integer parameters of the symbols that no whole dimension determines any more."""
+    """Add integer parameters for the symbols that no dimension determines."""
     whole = {d for b in func.buffer_params for d in b.shape}
     loose = symbols_of(func) - whole - set(func.scalar_params)
     new = tuple(ScalarParam(v) for v in sorted(loose, key=lambda v: v.serial))
     return replace(func, params=(*func.params, *new)) if new else func
-
-
-# ---------------------------------------------------------------- callers
 
 
 def _grouped(shape: tuple[Expr, ...], sizes: list[int]) -> tuple[Expr, ...]:
@@ -403,10 +419,10 @@ def _joined_info(info: TensorInfo, sizes: list[int]) -> TensorInfo:
 
 
 class _Callers:
-    """Rewrites the calls of one kernel inside one graph."""
+    """Rewrite of the calls of one kernel in one graph."""
 
     def __init__(
-        self, module: Module, graph: GraphFunc, old: PrimFunc, kernel: Kernel, mint: UidSource
+        self, module: Module, graph: GraphFunc, old: PrimFunc, kernel: KernelCall, mint: UidSource
     ) -> None:
         self.module = module
         self._graph = graph
@@ -418,7 +434,7 @@ class _Callers:
         self.bindings: list[Binding] = []
 
     def _view(self, source: Operand, info: TensorInfo, sizes: list[int]) -> Operand:
-        """The same bytes under the joined shape."""
+        """Return a view of an operand with the collapsed shape."""
         joined = _joined_info(info, sizes)
         if joined is info:
             return source
@@ -462,7 +478,7 @@ class _Callers:
         self._unfold(binding, call, flat, outputs)
 
     def _positions(self) -> tuple[list[int], list[int]]:
-        """Where the arguments and the outputs of a call stand among the kernel's buffers."""
+        """Return the positions of inputs and of outputs among the buffer parameters."""
         access = [p.access for p in self._old.params if isinstance(p, BufferParam)]
         reads = [k for k, how in enumerate(access) if how != "out"]
         return reads, [k for k, how in enumerate(access) if how == "out"]
@@ -475,7 +491,7 @@ class _Callers:
     def _unfold(
         self, binding: Binding, call: CallTIR, flat: Value, joined: tuple[TensorInfo, ...]
     ) -> None:
-        """Give the results their shapes back."""
+        """Restore the shapes of the results by views."""
         if len(joined) == 1:
             back = Call("reshape", (flat, Dims(call.outputs[0].shape or ())))
             self.bindings.append(Binding(binding.value, back, binding.origins))
@@ -492,7 +508,7 @@ class _Callers:
         self.bindings.append(Binding(binding.value, MakeTuple(tuple(parts)), binding.origins))
 
     def adapted(self, groups: Mapping[int, list[int]]) -> Module:
-        """Rewrite all calls, and give the module."""
+        """Rewrite all calls, and return the module."""
         changed = False
         for binding in self._graph.bindings:
             right = binding.right

@@ -1,11 +1,10 @@
-"""Drop what no result depends on."""
+"""The ``dead_code`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.graph.memory import Launch, VersionSwitch
 from ....ir.graph.nodes import (
     Binding,
     CallDPSLibrary,
@@ -13,16 +12,19 @@ from ....ir.graph.nodes import (
     CallTIR,
     ConstantRef,
     GraphFunc,
+    LaunchKernel,
     MatchCast,
     Operand,
     Value,
+    VersionSwitch,
 )
 from ....ir.graph.visit import inner_bindings, operands_of, used_values
 from ....ir.loop.nodes import BufferParam, PrimFunc
 from ....ir.module import Module
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
-from ...refs import BindingRef, FunctionRef, Gone, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -30,19 +32,18 @@ from ._functions import MAIN, graph_problem
 @primitive(family="graph")
 @dataclass(frozen=True, slots=True)
 class DeadCode(Primitive):
-    """Drop bindings, functions and constants that no result depends on.
+    """Eliminate bindings, functions and constants that no result depends on.
 
     Before::
 
-        t = exp(x); y = add(x, x); return y
+        t = exp(x)
+        y = add(x, x)
+        return y
+
     After::
 
         y = add(x, x)
         return y
-
-    What has an effect stays: run-time checks, library calls, kernels that write a parameter.
-    Functions and constants are dropped where nothing that is reachable from ``function``, or from
-    another graph that nothing calls, mentions them.
 
     Parameters
     ----------
@@ -55,39 +56,67 @@ class DeadCode(Primitive):
 
     Notes
     -----
-    Cost: linear. Source: Relax §4 (dead code elimination).
+    Bindings with effects remain: run-time checks, library calls, and kernels that write a
+    parameter. Functions and constants are removed if they are unreachable from ``function`` and
+    from every other graph that is not called. Cost: linear in the size of the module.
+
+    Names elsewhere: TVM ``relax.transform.DeadCodeElimination``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4 (dead code elimination).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @graph_func
+    ... def main(x: Tensor[(32,), f32]):
+    ...     t = exp(x)
+    ...     y = relu(x)
+    ...     return y
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.dead_code()
+    >>> print(sch)
+    @graph_func
+    def main(x: Tensor[(32,), f32]):
+        y: Tensor[(32,), f32] = relu(x)
+        return y
     """
 
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the function's level and stage."""
+        """Check the level and the stage of the function."""
         yield from graph_problem(state, self.function, 1)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Keep what is needed, from the results backwards."""
+        """Keep the live bindings, found backward from the results."""
         graph = state.module.graph(self.function.function)
         live = {r for r in graph.results if isinstance(r, Value)}
         kept: list[Binding] = []
-        moved: dict[Ref, tuple[Ref, ...] | Gone] = {}
+        moved: dict[Handle, tuple[Handle, ...] | Removed] = {}
         for binding in reversed(graph.bindings):
             if binding.value in live or has_effect(state.module, binding):
                 kept.append(binding)
                 live.update(used_values((binding,)))
             else:
-                moved[BindingRef(graph.name, binding.value.uid)] = Gone("nothing used it")
+                moved[BindingRef(graph.name, binding.value.uid)] = Removed(
+                    "removed the unused binding"
+                )
         module = state.module.with_functions(replace(graph, bindings=tuple(reversed(kept))))
         return Rewrite(without_unreachable(module), moved=moved)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it for a selected graph."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected graph."""
         if isinstance(state.module.functions.get(selection.function), GraphFunc):
             yield cls(FunctionRef(selection.function))
 
 
 def has_effect(module: Module, binding: Binding) -> bool:
-    """Whether a binding does something besides giving its value."""
+    """Return whether a binding has an effect besides its value."""
     right = binding.right
     if isinstance(right, MatchCast | CallDPSLibrary | VersionSwitch):
         return True
@@ -103,12 +132,12 @@ def has_effect(module: Module, binding: Binding) -> bool:
 
 
 def _mentions(bindings: tuple[Binding, ...]) -> Iterator[str | Operand]:
-    """Iterate the functions (by name) and operands that bindings mention."""
+    """Yield the functions (by name) and operands that bindings use."""
     for binding in bindings:
         right = binding.right
-        if isinstance(right, CallTIR | CallGraph | Launch):
+        if isinstance(right, CallTIR | CallGraph | LaunchKernel):
             yield right.function
-        if isinstance(right, CallTIR | Launch):
+        if isinstance(right, CallTIR | LaunchKernel):
             yield from (v.function for v in right.versions)
         yield from operands_of(right)
         for inner in inner_bindings(right):
@@ -116,7 +145,7 @@ def _mentions(bindings: tuple[Binding, ...]) -> Iterator[str | Operand]:
 
 
 def without_unreachable(module: Module) -> Module:
-    """Drop functions that no uncalled graph reaches, and constants that nothing mentions."""
+    """Remove functions that are unreachable from uncalled graphs, and unused constants."""
     mentioned = {g.name: list(_mentions(g.bindings)) for g in module.graphs}
     called = {m for found in mentioned.values() for m in found if isinstance(m, str)}
     work = [g.name for g in module.graphs if g.name not in called]

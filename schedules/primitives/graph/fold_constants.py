@@ -1,4 +1,4 @@
-"""Compute now what depends on constants alone."""
+"""The ``fold_constants`` primitive."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from ....ir.graph.operators import get_operator
 from ....ir.graph.visit import map_operands, replace_values
 from ....ir.module import Constant, Module
 from ....ir.symbolic import Expr, const_value, product
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
-from ...refs import BindingRef, FunctionRef, Gone, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -36,24 +37,23 @@ from ._functions import MAIN, graph_problem
 @primitive(family="graph")
 @dataclass(frozen=True, slots=True)
 class FoldConstants(Primitive):
-    """Replace operators on constants by their results, where those are small.
+    """Fold operators on constants whose results are small.
 
     Before::
 
-        t = mul(scale, 0.5); y = add(x, t)      # scale: a constant
+        t = mul(scale, 0.5)
+        y = add(x, t)  # scale: a constant
+
     After::
 
         y = add(x, folded_1)  # a new constant
-
-    Larger results are left to ``lift_transforms``, which computes them when the program is
-    loaded.
 
     Parameters
     ----------
     function : FunctionRef
         The graph-level function.
     limit : int
-        Bytes that one result may have.
+        The maximum size of one result in bytes.
 
     Requires
     --------
@@ -61,18 +61,25 @@ class FoldConstants(Primitive):
 
     Notes
     -----
-    Cost: runs each folded operator once. Source: Relax §4 (constant folding).
+    ``lift_transforms`` handles larger results: it computes them when the program is loaded. Cost:
+    one evaluation of each folded operator.
+
+    Names elsewhere: TVM ``relax.transform.FoldConstant``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4 (constant folding).
     """
 
     function: FunctionRef = MAIN
     limit: int = 65536
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the function's level and stage."""
+        """Check the level and the stage of the function."""
         yield from graph_problem(state, self.function, 1)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Fold in program order, so that results feed further folding."""
+        """Fold in program order, so that folded results are operands of further folding."""
         graph = state.module.graph(self.function.function)
         fold = _Fold(state.module, self.limit)
         kept: list[Binding] = []
@@ -83,21 +90,21 @@ class FoldConstants(Primitive):
             kept.append(replace(binding, right=right))
         rebuilt = replace(graph, bindings=tuple(kept))
         rebuilt = replace_values(rebuilt, fold.values)
-        moved: dict[Ref, tuple[Ref, ...] | Gone] = {
-            BindingRef(graph.name, v.uid): Gone("folded into a constant") for v in fold.values
+        moved: dict[Handle, tuple[Handle, ...] | Removed] = {
+            BindingRef(graph.name, v.uid): Removed("folded it into a constant") for v in fold.values
         }
         return Rewrite(fold.module.with_functions(rebuilt), moved=moved)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it for a selected graph that calls operators."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected graph that calls operators."""
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc) and any(isinstance(b.right, Call) for b in found.bindings):
             yield cls(FunctionRef(selection.function))
 
 
 class _Fold:
-    """Runs operators on constants, and keeps what came out as constants of the module."""
+    """Evaluation of operators on constants, with the results as constants of the module."""
 
     def __init__(self, module: Module, limit: int) -> None:
         self.module = module
@@ -114,10 +121,10 @@ class _Fold:
             case Dims(dims=dims):
                 return tuple(const_value(d) for d in dims)
             case Value():
-                raise TypeError(f"{operand.name!r} is no constant")
+                raise TypeError(f"{operand.name!r} is not a constant")
 
     def try_fold(self, value: Value, call: Call) -> bool:
-        """Fold one call if everything about it is constant and its result is small."""
+        """Fold one call if its operands are constant and its result is small."""
         info = value.info
         constant = all(_is_constant(a) for a in call.args)
         attributes = dict(call.attributes)

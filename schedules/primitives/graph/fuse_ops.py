@@ -1,4 +1,4 @@
-"""Group calls of kernels that shall become one kernel."""
+"""The ``fuse_ops`` primitive."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from ....ir.graph.visit import map_operands, operands_of, users
 from ....ir.identity import UidSource, fresh_name
 from ....ir.module import Module
 from ....ir.symbolic import Expr, Var, as_expr, const_value, free_vars, product
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
-from ...refs import BindingRef, FunctionRef, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import MAIN, PRIMITIVE, graph_problem
 
@@ -35,38 +36,63 @@ from ._functions import MAIN, PRIMITIVE, graph_problem
 @primitive(family="graph", returns=tuple[FunctionRef, ...])
 @dataclass(frozen=True, slots=True)
 class FuseOps(Primitive):
-    """Group kernels whose intermediate results need not reach memory.
+    """Group kernel calls that become one kernel, so that intermediate tensors stay inside it.
 
     Before::
 
-        t = call_tir(matmul, (x, w)); y = call_tir(add, (t, bias))
+        t = call_tir(matmul, x, w)
+        y = call_tir(add, t, bias)
+
     After::
 
-        y = fused_matmul_add(x, w, bias)  # a graph of the two calls, marked `primitive`
+        y = call(fused_matmul_add, x, w, bias)  # a graph of the two calls, marked `primitive`
 
-    Without ``bindings`` the whole function is grouped by the kinds of its kernels, which are
-    derived from their loops: element-wise and injective chains; those after a matmul or
-    reduction, of the same shape as its result; those before a reduction. An intermediate with
-    several users stays out of a group unless all of them are in it. So do calls with versions.
+    Without ``bindings`` the whole function is grouped by the pattern kinds of its kernels, which
+    are derived from their loops: chains of elementwise, broadcast and injective kernels;
+    elementwise or broadcast epilogues of a matmul with the shape of its result; elementwise or
+    broadcast prologues of a reduction. An intermediate with several users joins a group only if all
+    users are in it. Calls with versions are not grouped.
 
     Parameters
     ----------
     function : FunctionRef
         The graph-level function.
     bindings : tuple of BindingRef
-        Calls to group into one; empty to group the whole function automatically.
+        The calls to form one group; empty to group the whole function automatically.
 
     Requires
     --------
     1. The function is a graph-level function in the dataflow stage.
-    2. Chosen bindings are calls of loop-level functions, two or more.
-    3. Results of all chosen bindings but the last are used by chosen bindings only.
-    4. No path leads from a chosen binding through another one back into the group.
-    5. No chosen call has versions: the group becomes one function, which cannot choose by a guard.
+    2. The chosen bindings are at least two calls of loop-level functions.
+    3. Only chosen bindings use the results of the chosen bindings other than the last.
+    4. No dependence path leaves the group and enters it again.
+    5. No chosen call has versions: a group becomes one function, which cannot choose by a guard.
 
     Notes
     -----
-    Cost: linear in the graph. Source: Relax §4.2 (FuseOps), DISC §4 (fusion).
+    The results are the handles of the new functions. Cost: linear in the size of the graph.
+
+    Names elsewhere: TVM ``relax.transform.FuseOps``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4.2 (FuseOps); DISC (EuroMLSys '21), §4 (fusion).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ... @graph_func
+    ... def main(x: Tensor[(n,), f32]):
+    ...     a = relu(x)
+    ...     b = relu(a)
+    ...     return b
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> _ = sch.legalize()
+    >>> [f.function for f in sch.fuse_ops()]
+    ['fused_relu_relu']
     """
 
     function: FunctionRef = MAIN
@@ -84,7 +110,11 @@ class FuseOps(Primitive):
         chosen = [b for b in graph.bindings if b.value.uid in wanted]
         calls = [b for b in chosen if isinstance(b.right, CallTIR)]
         if len(calls) < 2 or len(calls) < len(wanted):
-            yield Problem(2, f"{len(calls)} of {len(wanted)} bindings call kernels", self.bindings)
+            message = (
+                f"{len(calls)} of the {len(wanted)} chosen bindings call kernels; expected all, "
+                "and at least two"
+            )
+            yield Problem(2, message, self.bindings)
             return
         yield from _chosen_versions(graph, chosen)
         inside = {b.value for b in chosen}
@@ -92,13 +122,14 @@ class FuseOps(Primitive):
         for binding in chosen[:-1]:
             outside = [u.value.name for u in uses.get(binding.value, []) if u.value not in inside]
             if outside or binding.value in graph.results:
-                names = ", ".join(outside) or "the function's result"
+                names = ", ".join(outside) or "the result of the function"
                 where = (BindingRef(graph.name, binding.value.uid),)
-                yield Problem(3, f"{binding.value.name!r} is used by {names} too", where)
-        yield from _detours(graph, chosen)
+                message = f"{binding.value.name!r} is also used outside of the group, by {names}"
+                yield Problem(3, message, where)
+        yield from _reentering_paths(graph, chosen)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Move each group into a function of its own."""
+        """Move each group into a new function."""
         graph = state.module.graph(self.function.function)
         wanted = {r.uid for r in self.bindings}
         if wanted:
@@ -109,11 +140,11 @@ class FuseOps(Primitive):
         for group in groups:
             extraction.add(group)
         module = extraction.finish()
-        return Rewrite(module, tuple(FunctionRef(n) for n in extraction.made))
+        return Rewrite(module, tuple(FunctionRef(n) for n in extraction.names))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest automatic grouping of the selected graph."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the automatic grouping of the selected graph."""
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc):
             yield cls(FunctionRef(selection.function))
@@ -124,35 +155,33 @@ def _chosen_versions(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Pr
         if isinstance(binding.right, CallTIR) and binding.right.versions:
             names = ", ".join(v.function for v in binding.right.versions)
             where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
-            yield Problem(5, f"{binding.value.name!r} chooses among versions: {names}", where)
+            yield Problem(5, f"call {binding.value.name!r} has versions: {names}", where)
 
 
-def _detours(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
+def _reentering_paths(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
     inside = {b.value for b in chosen}
-    tainted: set[Value] = set()
+    dependent: set[Value] = set()
     for binding in graph.bindings:
         sources = {o for o in operands_of(binding.right) if isinstance(o, Value)}
         if binding.value in inside:
-            through = sources & tainted
+            through = sources & dependent
             if through:
                 names = ", ".join(sorted(v.name for v in through))
                 yield Problem(
                     4,
-                    f"{binding.value.name!r} depends on the group through {names}",
+                    f"{binding.value.name!r} depends on the group through {names}, which is not in "
+                    "the group",
                     (BindingRef(graph.name, binding.value.uid),),
                 )
-        elif sources & (inside | tainted):
-            tainted.add(binding.value)
-
-
-# ---------------------------------------------------------------- automatic grouping
+        elif sources & (inside | dependent):
+            dependent.add(binding.value)
 
 
 class Grouping:
-    """Decides which kernel calls of a function belong together."""
+    """Automatic grouping of the kernel calls of a function."""
 
     def __init__(self, module: Module, graph: GraphFunc) -> None:
-        """Look up the kind of every kernel."""
+        """Derive the pattern kind of every kernel."""
         self._graph = graph
         self._uses = users(graph)
         self._order = {b.value: k for k, b in enumerate(graph.bindings)}
@@ -173,7 +202,7 @@ class Grouping:
         return value
 
     def groups(self) -> list[list[Binding]]:
-        """Give the groups of two or more calls, members in program order."""
+        """Return the groups of at least two calls, each in program order."""
         for binding in reversed(self._graph.bindings):
             if binding.value in self._kinds:
                 self._try_join(binding)
@@ -184,7 +213,7 @@ class Grouping:
         return [group for group in members.values() if len(group) > 1]
 
     def _try_join(self, binding: Binding) -> None:
-        """Join a producer to the group of its users, if they are one and the kinds agree."""
+        """Join a producer to the group of its users, if it is one group of a compatible kind."""
         value = binding.value
         uses = self._uses.get(value, [])
         if not uses or value in self._graph.results:
@@ -204,7 +233,7 @@ class Grouping:
 def _joined(
     producer: PatternKind, consumer: PatternKind, value: Value, leader: Value
 ) -> PatternKind | None:
-    """The kind of a group after a producer joins it, or None where they stay apart."""
+    """Return the kind of a group after a producer joins it, or None if it cannot."""
     if producer <= PatternKind.INJECTIVE and consumer <= PatternKind.INJECTIVE:
         return max(producer, consumer)
     if producer in (PatternKind.OUT_FUSABLE, PatternKind.REDUCTION):
@@ -226,11 +255,8 @@ def _same_size(value: Value, leader: Value) -> bool:
     return _elements(value) is not None and _elements(value) == _elements(leader)
 
 
-# ---------------------------------------------------------------- extraction
-
-
 class _Extraction:
-    """Moves groups of bindings into functions marked `primitive`."""
+    """Extraction of groups of bindings into functions marked `primitive`."""
 
     def __init__(self, module: Module, graph: GraphFunc, mint: UidSource) -> None:
         self._module = module
@@ -240,17 +266,17 @@ class _Extraction:
         self._calls: dict[Value, Binding] = {}
         self._inside: set[Value] = set()
         self._taken = set(module.functions)
-        self.made: list[str] = []
+        self.names: list[str] = []
 
     def add(self, group: Sequence[Binding]) -> None:
-        """Make one group a function, called where its last member was."""
+        """Extract one group into a function, and call it at its last member."""
         last = group[-1]
         kernels = [b.right.function for b in group if isinstance(b.right, CallTIR)]
         name = fresh_name("fused_" + "_".join(_short(k) for k in kernels), self._taken)
         self._taken.add(name)
         function, args = self._function(name, group)
         self._functions.append(function)
-        self.made.append(name)
+        self.names.append(name)
         self._inside.update(b.value for b in group[:-1])
         origins = frozenset[str]().union(*(b.origins | {b.value.name} for b in group))
         self._calls[last.value] = replace(last, right=CallGraph(name, args), origins=origins)
@@ -294,7 +320,7 @@ class _Extraction:
         return Value(self._mint(), chosen, operand.info)
 
     def finish(self) -> Module:
-        """Rebuild the function around the calls of its groups."""
+        """Return the module with the calls of the groups."""
         bindings = tuple(
             self._calls.get(b.value, b) for b in self._graph.bindings if b.value not in self._inside
         )
@@ -303,7 +329,7 @@ class _Extraction:
 
 
 def _parameter_name(key: str) -> str:
-    """The last part of a constant's key, where that is a name: ``weight``, ``bias``."""
+    """Return the last part of a constant's key if it is a name (``weight``, ``bias``)."""
     last = key.rsplit(".", 1)[-1]
     is_name = last.isidentifier() and not iskeyword(last) and last.isalpha()
     return last if is_name else "w"
@@ -314,7 +340,7 @@ def _short(kernel: str) -> str:
 
 
 def _unbound_symbols(group: Sequence[Binding], infos: Sequence[Info]) -> tuple[Expr, ...]:
-    """Symbols that the group mentions but no parameter's shape determines."""
+    """Return the symbols that a group uses but no parameter shape determines."""
     dims = [d for i in infos if isinstance(i, TensorInfo) for d in i.shape or ()]
     bound = {d for d in dims if isinstance(d, Var)}
     mentioned: dict[Var, None] = {}

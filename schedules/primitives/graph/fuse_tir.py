@@ -1,11 +1,10 @@
-"""Turn each group of kernels into one loop-level function."""
+"""The ``fuse_tir`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ....ir.graph.memory import Launch
 from ....ir.graph.nodes import (
     Binding,
     Call,
@@ -13,6 +12,7 @@ from ....ir.graph.nodes import (
     CallTIR,
     Dims,
     GraphFunc,
+    LaunchKernel,
     Operand,
     ShapeInfo,
     TensorInfo,
@@ -25,11 +25,12 @@ from ....ir.loop.nodes import Buffer, BufferParam, Param, PrimFunc, ScalarParam,
 from ....ir.loop.visit import seq
 from ....ir.module import Module
 from ....ir.symbolic import Expr, Var
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle
 from ...inline import Renaming, inlined_body
-from ...kernels import Kernel, KernelTable, generalise
-from ...primitive import Primitive, Rewrite, primitive
+from ...kernels import KernelCall, KernelTable, generalize
 from ...problem import Problem
-from ...refs import BindingRef, FunctionRef, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import MAIN, PRIMITIVE, graph_problem
 from .legalize import Legalize
@@ -38,17 +39,15 @@ from .legalize import Legalize
 @primitive(family="graph", returns=tuple[FunctionRef, ...])
 @dataclass(frozen=True, slots=True)
 class FuseTir(Primitive):
-    """Join the loop-level functions of each group into one function.
+    """Fuse the loop-level functions of each group into one function.
 
     Before::
 
-        y = fused_matmul_add(x, w, bias)    # a graph marked `primitive`: two calls
+        y = call(fused_matmul_add, x, w, bias)  # a graph marked `primitive`: two calls
+
     After::
 
-        y = call_tir(fused_matmul_add, (x, w, bias))  # one function, both bodies
-
-    Bodies are joined as they are, schedules included; intermediates become buffers of the
-    function. Inlining them is a later step. Equal functions are added once.
+        y = call_tir(fused_matmul_add, x, w, bias)  # one function, both bodies
 
     Parameters
     ----------
@@ -58,18 +57,43 @@ class FuseTir(Primitive):
     Requires
     --------
     1. The function is a graph-level function in the dataflow stage.
-    2. Its groups hold calls of kernels only, on tensors that they are given or make.
-    3. No call in its groups has versions: one function cannot choose by a guard.
+    2. The groups contain only calls of kernels, whose arguments are parameters or values of the
+       group.
+    3. No call in the groups has versions: one function cannot choose by a guard.
 
     Notes
     -----
-    Cost: linear in the size of the kernels. Source: Relax §4.2 (FuseTensorIR).
+    Bodies keep their schedules, and intermediates become buffers of the function; inline them in a
+    later step. Structurally equal functions are added once. The results are the handles of the
+    fused functions. Cost: linear in the size of the kernels.
+
+    Names elsewhere: TVM ``relax.transform.FuseTIR``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4.2 (FuseTensorIR).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ... @graph_func
+    ... def main(x: Tensor[(n,), f32]):
+    ...     a = relu(x)
+    ...     b = relu(a)
+    ...     return b
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> _ = sch.legalize(), sch.fuse_ops()
+    >>> [f.function for f in sch.fuse_tir()]
+    ['fused_relu_relu']
     """
 
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the function's level and stage, and what its groups hold."""
+        """Check the level and the stage of the function, and the contents of its groups."""
         wrong = list(graph_problem(state, self.function, 1))
         yield from wrong
         if not wrong:
@@ -84,7 +108,7 @@ class FuseTir(Primitive):
         }
 
     def rewrite(self, state: State) -> Rewrite:
-        """Join group by group."""
+        """Fuse each group."""
         graph = state.module.graph(self.function.function)
         groups = self._groups(state.module)
         base = state.module.without(*groups)
@@ -104,8 +128,8 @@ class FuseTir(Primitive):
         return Rewrite(module, tuple(dict.fromkeys(fused)))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it where the selected graph calls groups."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected graph that calls groups."""
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc) and any(
             isinstance(b.right, CallGraph) and is_group(state.module, b.right.function)
@@ -115,13 +139,13 @@ class FuseTir(Primitive):
 
 
 def is_group(module: Module, name: str) -> bool:
-    """Whether a function is a group that waits to be joined."""
+    """Return whether a function is a group of ``fuse_ops``."""
     found = module.functions.get(name)
     return isinstance(found, GraphFunc) and PRIMITIVE in found.attributes
 
 
 def _contents(group: GraphFunc) -> Iterator[Problem]:
-    """Find fault with a group that cannot become one loop-level function."""
+    """Yield a problem for each binding of a group that cannot be fused."""
     known: set[Operand] = {p.value for p in group.params}
     for binding in group.bindings:
         right = binding.right
@@ -130,24 +154,28 @@ def _contents(group: GraphFunc) -> Iterator[Problem]:
         if not isinstance(right, CallTIR):
             needs = isinstance(right, Call) and not get_operator(right.op).is_view
             fixes = (Legalize(FunctionRef(group.name)),) if needs else ()
-            yield Problem(2, f"{name} calls no kernel", where, fixes=fixes)
+            yield Problem(2, f"{name} is not a call of a kernel", where, fixes=fixes)
         elif not known.issuperset(right.args):
-            yield Problem(2, f"{name} uses what the group is not given", where)
+            yield Problem(
+                2,
+                f"{name} uses a value that is neither a parameter nor a binding of the group",
+                where,
+            )
         elif right.versions:
             names = ", ".join(v.function for v in right.versions)
-            yield Problem(3, f"{name} chooses among versions: {names}", where)
+            yield Problem(3, f"{name} has versions: {names}", where)
         known.add(binding.value)
 
 
 def called_kernels(module: Module) -> set[str]:
-    """Give the names of all loop-level functions that graphs call, versions included."""
+    """Return the names of all loop-level functions that graphs call, including versions."""
     return {name for graph in module.graphs for name in _called(graph.bindings)}
 
 
 def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
     for binding in bindings:
         right = binding.right
-        if isinstance(right, CallTIR | Launch):
+        if isinstance(right, CallTIR | LaunchKernel):
             yield right.function
             yield from (v.function for v in right.versions)
         for inner in inner_bindings(right):
@@ -155,9 +183,9 @@ def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
 
 
 def without_unused(module: Module, before: Module) -> Module:
-    """Drop the loop-level functions that the graphs called before and call no longer."""
-    gone = called_kernels(before) - called_kernels(module)
-    return module.without(*gone)
+    """Remove the loop-level functions that graphs no longer call."""
+    unused = called_kernels(before) - called_kernels(module)
+    return module.without(*unused)
 
 
 def _joined_call(
@@ -165,15 +193,15 @@ def _joined_call(
 ) -> CallTIR:
     info = binding.value.info
     if not isinstance(info, TensorInfo):
-        raise TypeError(f"group {group.name!r} gives no tensor")
+        raise TypeError(f"the result of group {group.name!r} is not a tensor")
     join = _Join(state.module, group, UidSource(state.ordinal))
-    kernel = generalise(Kernel(join.function(), join.scalars))
+    kernel = generalize(KernelCall(join.function(), join.scalars))
     args = tuple(a for a in call.args if not isinstance(a, Dims))
     return CallTIR(table.add(kernel.function), args, (info,), kernel.scalars)
 
 
 class _Join:
-    """Joins the kernels that a group calls into one loop-level function."""
+    """Construction of one loop-level function from the kernels that a group calls."""
 
     def __init__(self, module: Module, group: GraphFunc, mint: UidSource) -> None:
         self._module = module
@@ -211,7 +239,7 @@ class _Join:
         return buffer
 
     def function(self) -> PrimFunc:
-        """Make the function."""
+        """Return the fused function."""
         self._declare_inputs()
         body = seq(*(self._body(b) for b in self._group.bindings))
         params = sorted(self._params, key=lambda p: isinstance(p, ScalarParam))

@@ -1,4 +1,4 @@
-"""Take a leading block out of a kernel, into a kernel of its own."""
+"""The ``hoist_block`` primitive."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from ....ir.loop.nodes import (
 from ....ir.loop.visit import loads, path_to, seq, stores, walk
 from ....ir.module import Module
 from ....ir.symbolic import substitute
-from ...kernels import Kernel, KernelTable, call_symbols, generalise
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import BlockRef, FunctionRef, Handle
+from ...kernels import KernelCall, KernelTable, call_symbols, generalize
 from ...problem import Problem
-from ...refs import BlockRef, FunctionRef, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import plain_calls_problem
 
@@ -31,79 +32,95 @@ from ._functions import plain_calls_problem
 @primitive(family="graph", returns=FunctionRef)
 @dataclass(frozen=True, slots=True)
 class HoistBlock(Primitive):
-    """Move a block that only rearranges or combines inputs out of a kernel.
+    """Hoist a block that only depends on inputs out of a kernel, into a new kernel.
 
     Before::
 
         matmul(x, w): for ...: packed[...] = w[...]
                       for ...: y[...] += x[...] * packed[...]
+
     After::
 
-        packed = call_tir(matmul_packed, (w,))
-        y = call_tir(matmul, (x, packed))
-
-    Where what it reads is a weight, ``lift_transforms`` then moves the call out of the program.
+        packed = call_tir(matmul_packed, w)
+        y = call_tir(matmul, x, packed)
 
     Parameters
     ----------
     block : BlockRef
-        The block.
+        The block to hoist.
 
     Requires
     --------
-    1. The block's loop nest stands directly in the function's body and holds no other block.
-    2. It writes one temporary, whole, that no other block writes.
-    3. It reads only inputs of the function.
-    4. All calls of it are plain: in the dataflow stage, outside of branches and of groups, without
-       versions.
+    1. The loop nest of the block is directly in the function body and contains no other block.
+    2. The nest writes exactly one buffer, a temporary that no other block writes.
+    3. The nest reads only inputs of the function.
+    4. All calls of the function are plain: in the dataflow stage, outside of branches and groups,
+       and without versions.
 
     Notes
     -----
-    Cost: one more kernel. Source: TensorIR §4 (layout rewriting), TVM's layout-rewrite split.
+    If the block depends on weights only, ``lift_transforms`` can then move the new call to load
+    time. The result is the handle of the new function. Cost: one more kernel.
+
+    Names elsewhere: TVM ``relax.transform.SplitLayoutRewritePreproc``; Halide: none.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §4 (layout rewriting).
     """
 
     block: BlockRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the place of the block, and what it reads and writes."""
+        """Check the position of the block, and the buffers that it reads and writes."""
         func = state.module.prim(self.block.function)
         block = state.block(self.block)
         nest = _nest_of(func, block)
         if nest is None:
-            yield Problem(1, f"{block.name!r} shares its outer loops", (self.block,))
+            message = f"block {block.name!r} is not in a top-level loop nest without other blocks"
+            yield Problem(1, message, (self.block,))
             return
         written = {s.buffer for s in stores(nest)}
         others = [p for p in _parts(func) if p is not nest]
         elsewhere = {s.buffer for p in others for s in stores(p)}
         if len(written) != 1 or written & elsewhere or not written <= set(func.buffers):
             names = ", ".join(sorted(b.name for b in written))
-            yield Problem(2, f"it writes {names}: not one temporary of its own", (self.block,))
+            message = (
+                f"the nest of block {block.name!r} writes {names}; expected exactly one temporary "
+                "that no other block writes"
+            )
+            yield Problem(2, message, (self.block,))
         read = {load.buffer for load in loads(nest)} - written
         wrong = sorted(b.name for b in read - _inputs(func))
         if wrong:
-            yield Problem(3, f"it reads {', '.join(wrong)}, no input", (self.block,))
+            names = ", ".join(wrong)
+            message = (
+                f"the nest of block {block.name!r} reads {names}; expected only inputs of the "
+                "function"
+            )
+            yield Problem(3, message, (self.block,))
         yield from plain_calls_problem(state, FunctionRef(func.name), 4)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Split the kernel in two, and call the new one before every call of the old."""
+        """Split the kernel in two, and call the new kernel before every call of the old one."""
         func = state.module.prim(self.block.function)
         nest = _nest_of(func, state.block(self.block))
         if nest is None:
-            raise TypeError("checked above")
+            raise TypeError("the block is not in a nest without other blocks")
         split = _Split(func, nest)
         table = KernelTable(state.module.without(func.name))
-        hoisted = generalise(Kernel(split.hoisted(), func.scalar_params))
+        hoisted = generalize(KernelCall(split.hoisted(), func.scalar_params))
         name = table.add(hoisted.function)
         module = table.module().with_functions(split.rest())
-        split.call = Kernel(replace(hoisted.function, name=name), hoisted.scalars)
+        split.call = KernelCall(replace(hoisted.function, name=name), hoisted.scalars)
         split.mint = UidSource(state.ordinal)
         for graph in module.graphs:
             module = split.adapt(module, graph)
         return Rewrite(module, (FunctionRef(name),))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it for a selected block that copies."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected block without an init."""
         if isinstance(selection, BlockRef) and state.block(selection).init is None:
             yield cls(selection)
 
@@ -125,12 +142,12 @@ def _inputs(func: PrimFunc) -> set[Buffer]:
 
 
 class _Split:
-    """A kernel cut into the hoisted block and the rest."""
+    """A kernel split into the hoisted block and the remaining blocks."""
 
     def __init__(self, func: PrimFunc, nest: Stmt) -> None:
         self._func = func
         self._nest = nest
-        self.call = Kernel(func, ())
+        self.call = KernelCall(func, ())
         self.mint = UidSource()
         self._target = next(s.buffer for s in stores(nest))
         self._read = [b for b in func.buffer_params if b in {x.buffer for x in loads(nest)}]
@@ -140,7 +157,7 @@ class _Split:
         self._kept = [b in used for b in func.buffer_params]
 
     def hoisted(self) -> PrimFunc:
-        """The new kernel: reads inputs, writes what was the temporary."""
+        """Return the new kernel, which reads inputs and writes the former temporary."""
         scalars = [p for p in self._func.params if isinstance(p, ScalarParam)]
         params: list[Param] = [BufferParam(b, "in") for b in self._read]
         params += [BufferParam(self._target, "out"), *scalars]
@@ -148,7 +165,7 @@ class _Split:
         return replace(self._func, name=name, params=tuple(params), body=self._nest, buffers=())
 
     def rest(self) -> PrimFunc:
-        """The old kernel: takes the temporary as an input, after those it still reads."""
+        """Return the old kernel, with the temporary as its last input."""
         buffers = [p for p in self._func.params if isinstance(p, BufferParam)]
         kept = [p for p, keep in zip(buffers, self._kept, strict=True) if keep]
         inputs = [p for p in kept if p.access != "out"]
@@ -159,7 +176,7 @@ class _Split:
         return replace(self._func, params=params, body=self._remaining, buffers=temporaries)
 
     def adapt(self, module: Module, graph: GraphFunc) -> Module:
-        """Call the new kernel before every call of the old one in a graph."""
+        """Return the module with calls of the new kernel before those of the old one in a graph."""
         taken = {b.value.name for b in graph.bindings} | {p.value.name for p in graph.params}
         bindings: list[Binding] = []
         for binding in graph.bindings:

@@ -1,17 +1,18 @@
-"""Lower operators to loop-level functions."""
+"""The ``legalize`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.graph.nodes import Binding, Branch, Call, CallTIR, GraphFunc, IfElse, Right
+from ....ir.graph.nodes import Binding, Branch, Call, CallTIR, GraphFunc, IfElse, Rhs
 from ....ir.graph.operators import get_operator, lower_call
 from ....ir.symbolic import Facts
-from ...kernels import Kernel, KernelTable, add_origins, generalise
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import FunctionRef, Handle
+from ...kernels import KernelCall, KernelTable, add_origins, generalize
 from ...problem import Problem
-from ...refs import FunctionRef, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -19,17 +20,15 @@ from ._functions import MAIN, graph_problem
 @primitive(family="graph", returns=tuple[FunctionRef, ...])
 @dataclass(frozen=True, slots=True)
 class Legalize(Primitive):
-    """Replace every operator of a function by a call of its loop-level definition.
+    """Lower every operator of a function to a call of a loop-level function.
 
     Before::
 
         y = matmul(x, w)
+
     After::
 
-        y = call_tir(matmul, (x, w), out=f32[n, 64])
-    with ``matmul`` a loop-level function of the module. Operators that only view the same bytes
-    under another shape stay: memory planning gives them no work to do. Equal definitions are
-    added once.
+        y: Tensor[(n, 64), f32] = call_tir(matmul, x, w)
 
     Parameters
     ----------
@@ -42,17 +41,39 @@ class Legalize(Primitive):
 
     Notes
     -----
-    Cost: none at run time. Source: Relax §4.6, "partial lowering".
+    Views remain operators until memory planning, which removes them. Structurally equal loop-level
+    functions are added once. The results are the handles of the new functions. Cost: linear in the
+    size of the graph.
+
+    Names elsewhere: TVM ``relax.transform.LegalizeOps``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4.6 (partial lowering).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @graph_func
+    ... def main(x: Tensor[(32,), f32]):
+    ...     t = exp(x)
+    ...     y = relu(x)
+    ...     return y
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> [f.function for f in sch.legalize()]
+    ['exp', 'relu']
     """
 
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the function's level and stage."""
+        """Check the level and the stage of the function."""
         yield from graph_problem(state, self.function, 1)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Lower call by call."""
+        """Lower each operator call."""
         graph = state.module.graph(self.function.function)
         table = KernelTable(state.module)
         known = set(state.module.functions)
@@ -62,8 +83,8 @@ class Legalize(Primitive):
         return Rewrite(module, tuple(FunctionRef(n) for n in made))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it where the selected graph still calls operators."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected graph with operators to lower."""
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc) and any(map(_needs_lowering, found.bindings)):
             yield cls(FunctionRef(selection.function))
@@ -78,7 +99,7 @@ def _legalized(binding: Binding, table: KernelTable, facts: Facts) -> Binding:
     return replace(binding, right=_lowered(binding, table, facts))
 
 
-def _lowered(binding: Binding, table: KernelTable, facts: Facts) -> Right:
+def _lowered(binding: Binding, table: KernelTable, facts: Facts) -> Rhs:
     right = binding.right
     if isinstance(right, IfElse):
         return replace(
@@ -90,7 +111,7 @@ def _lowered(binding: Binding, table: KernelTable, facts: Facts) -> Right:
         return right
     lowered = lower_call(right, binding.value.info, right.op, facts)
     origins = binding.origins | {binding.value.name}
-    kernel = generalise(Kernel(add_origins(lowered.function, origins), lowered.scalars))
+    kernel = generalize(KernelCall(add_origins(lowered.function, origins), lowered.scalars))
     name = table.add(kernel.function)
     return CallTIR(name, lowered.args, lowered.outputs, kernel.scalars)
 

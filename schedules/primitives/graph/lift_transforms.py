@@ -1,4 +1,4 @@
-"""Move work on weights alone out of the program's calls, to when it is loaded."""
+"""The ``lift_transforms`` primitive."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ from ....ir.graph.visit import map_bindings, operands_of, replace_values, used_v
 from ....ir.interpreter import run_graph
 from ....ir.module import Constant, Module
 from ....ir.symbolic import const_value
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
-from ...refs import BindingRef, FunctionRef, Gone, Ref
+from ...registry import primitive
 from ...state import State
 from ._functions import MAIN, graph_problem
 
 PREPARE = "prepare"
-"""The name of the function whose results are constants of the one it prepares for."""
+"""The name of the function that computes prepared constants at load time."""
 
 
 @primitive(family="graph", returns=FunctionRef)
 @dataclass(frozen=True, slots=True)
 class LiftTransforms(Primitive):
-    """Move bindings that depend on constants alone into the function ``prepare``.
+    """Move bindings that depend on constants only into the function ``prepare``.
 
     Before::
 
-        wt = permute_dims(w); y = matmul(x, wt)      # w: a weight
+        wt = permute_dims(w)
+        y = matmul(x, wt)  # w: a weight
+
     After::
 
         prepare: prepared.wt = permute_dims(w)  # runs once, at load
         main: y = matmul(x, prepared.wt)
-
-    All versions of a kernel share what was prepared.
 
     Parameters
     ----------
@@ -61,18 +62,25 @@ class LiftTransforms(Primitive):
 
     Notes
     -----
-    Cost: the lifted work at load, and memory for its results.
-    Source: Relax §4 (LiftTransformParams).
+    All versions of a kernel share the prepared constants. The result is the handle of ``prepare``,
+    or of ``function`` if no binding is moved. Cost: the moved computation at load time, and memory
+    for its results.
+
+    Names elsewhere: TVM ``relax.transform.LiftTransformParams``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4 (LiftTransformParams).
     """
 
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the function's level and stage."""
+        """Check the level and the stage of the function."""
         yield from graph_problem(state, self.function, 1)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Split the bindings in two, and pass what crosses as constants."""
+        """Split the bindings, and pass values used in both parts as constants."""
         graph = state.module.graph(self.function.function)
         lifted = liftable(graph)
         if not lifted:
@@ -87,28 +95,28 @@ class LiftTransforms(Primitive):
         before = old if isinstance(old, GraphFunc) else None
         prepare = _prepare(before, graph.name, tuple(lifted.values()), refs)
         module = _with_constants(module.with_functions(_trimmed(prepare, main)))
-        moved: dict[Ref, tuple[Ref, ...] | Gone] = {
+        moved: dict[Handle, tuple[Handle, ...] | Removed] = {
             BindingRef(graph.name, v.uid): (BindingRef(PREPARE, v.uid),) for v in lifted
         }
         return Rewrite(module, (FunctionRef(PREPARE),), moved)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it where there is something to move."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected graph with bindings to move."""
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc) and found.name != PREPARE and liftable(found):
             yield cls(FunctionRef(selection.function))
 
 
 def liftable(graph: GraphFunc) -> dict[Value, Binding]:
-    """Give the bindings that depend on constants alone, by their values, in order."""
+    """Return the bindings that depend on constants only, by value, in program order."""
     found: dict[Value, Binding] = {}
     for binding in graph.bindings:
         right = binding.right
         info = binding.value.info
         if not isinstance(right, Call | CallTIR) or not isinstance(info, TensorInfo):
             continue
-        # A function of no tensor may still compute with the symbols it is passed.
+        # A call without tensor operands may still depend on symbols.
         passed = right.scalars if isinstance(right, CallTIR) else ()
         dims = None if info.shape is None else (*info.shape, *passed)
         sized = dims is not None and all(const_value(d) is not None for d in dims)
@@ -129,7 +137,7 @@ def _known(operand: Operand, lifted: dict[Value, Binding]) -> bool:
 
 def _reference(value: Value, module: Module) -> ConstantRef:
     if not isinstance(value.info, TensorInfo):
-        raise TypeError(f"{value.name!r} is no tensor")
+        raise TypeError(f"{value.name!r} is not a tensor")
     key = f"prepared.{value.name}"
     while key in module.constants:
         key += "_"
@@ -142,7 +150,7 @@ def _prepare(
     lifted: Sequence[Binding],
     refs: dict[Value, ConstantRef],
 ) -> GraphFunc:
-    """Make the function that prepares, or extend it by more bindings."""
+    """Return the prepare function, extended by more bindings."""
     bindings: tuple[Binding, ...] = old.bindings if old else ()
     results: tuple[Operand, ...] = old.results if old else ()
     names: tuple[str, ...] = old.result_names if old else ()
@@ -162,7 +170,7 @@ def _prepare(
 
 
 def _trimmed(prepare: GraphFunc, main: GraphFunc) -> GraphFunc:
-    """Drop results that the prepared function does not use any more."""
+    """Remove results that the main function no longer uses."""
     used = {
         o.key for b in main.bindings for o in operands_of(b.right) if isinstance(o, ConstantRef)
     } | {r.key for r in main.results if isinstance(r, ConstantRef)}
@@ -200,7 +208,7 @@ def _with_constants(module: Module) -> Module:
     ):
         info = result.info if isinstance(result, Value) else None
         if not isinstance(info, TensorInfo):
-            raise TypeError(f"{key!r} is no tensor")
+            raise TypeError(f"{key!r} is not a tensor")
         sizes = tuple(const_value(d) or 0 for d in info.shape or ())
         constants[key] = Constant(
             sizes, info.dtype, lambda position=position: load(position), source=PREPARE

@@ -1,1 +1,1 @@
-"""Primitives that change where data lies."""
+"""Primitives that change the layout or the memory scope of buffers."""

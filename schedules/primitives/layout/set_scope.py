@@ -1,4 +1,4 @@
-"""Set scope: a temporary moves to another kind of memory."""
+"""The ``set_scope`` primitive."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.loop.visit import substitute_in
-from ...common import known_scope_problems, temporary_problems, tensorized_buffer_problems
+from ...apply import Primitive, Rewrite
+from ...checks import known_scope_problems, temporary_problems, tensorized_buffer_problems
 from ...edit import Edit
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BufferRef, Handle
 from ...problem import Problem
-from ...refs import BufferRef, Ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="layout", returns=None)
 @dataclass(frozen=True, slots=True)
 class SetScope(Primitive):
-    """Let a temporary live in another kind of memory.
+    """Set the memory scope of a temporary.
 
     Before::
 
@@ -32,30 +33,53 @@ class SetScope(Primitive):
     buffer : BufferRef
         The temporary.
     scope : str
-        ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
+        The new memory scope: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
 
     Requires
     --------
-    1. The buffer is a temporary: where a parameter lives is its caller's choice.
-    2. The scope is one that the target has.
-    3. No instruction works on the buffer: it was matched with the buffer where it is.
+    1. The buffer is a temporary: the caller chooses the memory of a parameter.
+    2. The memory scope exists.
+    3. No tensorized block accesses the buffer.
 
     Notes
     -----
-    Cost: linear in the size of the function. Source: TensorIR §3.1.
+    Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``set_scope``; Halide ``store_in``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.1.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     t = alloc((32,), f32)
+    ...     for i in range(32):
+    ...         t[i] = x[i] * 2.0
+    ...     for j in range(32):
+    ...         y[j] = t[j] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.set_scope("t", "local")
+    >>> sch.state.buffer(sch.get_buffer("t")).scope
+    'local'
     """
 
     buffer: BufferRef
     scope: str
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the buffer and the scope."""
+        """Check the buffer and the memory scope."""
         yield from temporary_problems(state, self.buffer, 1)
         yield from known_scope_problems(self.scope, 2)
         yield from tensorized_buffer_problems(state, self.buffer, 3)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Replace the buffer everywhere by one that differs in scope."""
+        """Replace the buffer by one with the new memory scope."""
         edit = Edit(state, self.buffer.function)
         old = state.buffer(self.buffer)
         new = replace(old, scope=self.scope)
@@ -64,8 +88,8 @@ class SetScope(Primitive):
         return edit.finish(body, buffers=buffers)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The other scopes of a selected temporary."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the other CPU memory scopes of a selected temporary."""
         if isinstance(selection, BufferRef):
             current = state.buffer(selection).scope
             yield from (cls(selection, s) for s in ("global", "local") if s != current)

@@ -1,4 +1,4 @@
-"""Storage align: rows of a shared or local buffer lie apart by a chosen remainder."""
+"""The ``storage_align`` primitive."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from dataclasses import dataclass, replace
 from ....ir.analysis import writes
 from ....ir.loop.nodes import Block
 from ....ir.loop.visit import replace_statement
-from ...common import temporary_problems
+from ...apply import Primitive, Rewrite
+from ...checks import temporary_problems
 from ...edit import Edit, with_attribute
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BufferRef, Handle
 from ...problem import Problem
-from ...refs import BufferRef, Ref
+from ...registry import primitive
 from ...state import State
 
 STORAGE_ALIGN = "storage_align"
-"""The annotation of the blocks that write the buffer; its value is (axis, factor, offset)."""
+"""The annotation of the blocks that write the buffer, with value ``(axis, factor, offset)``."""
 
 
 @primitive(family="layout", returns=None)
 @dataclass(frozen=True, slots=True)
 class StorageAlign(Primitive):
-    """Pad the rows of a temporary, so that accesses down a column fall into different banks.
+    """Pad the stride of one dimension of a temporary, for example to avoid bank conflicts.
 
     Before::
 
         with block("fetch"):
-            S[i, j] = A[i, j]  # S: 64 x 32, rows 32 elements apart
+            S[i, j] = A[i, j]  # S: 64 x 32, row stride 32 elements
 
     After (``axis=0, factor=32, offset=8``)::
 
         with block("fetch", storage_align=(0, 32, 8)):
-            S[i, j] = A[i, j]  # rows 40 elements apart
+            S[i, j] = A[i, j]  # row stride 40 elements
 
     Parameters
     ----------
@@ -40,20 +41,30 @@ class StorageAlign(Primitive):
         The temporary.
     axis : int
         The dimension whose stride is padded.
-    factor, offset : int
-        The stride becomes the next number of elements with this remainder.
+    factor : int
+        The modulus in elements. The new stride is the least number of elements that is at least the
+        old stride and equals ``offset`` modulo ``factor``.
+    offset : int
+        The remainder of the new stride in elements.
 
     Requires
     --------
     1. The buffer is a temporary.
     2. The axis is one of its dimensions, but not the last.
-    3. The factor is positive, and the offset at least 0 and less than the factor.
-    4. The buffer is written by blocks that write nothing else, and none of them says so already.
+    3. The factor is positive, and the offset is in [0, factor).
+    4. At least one block writes the buffer; every such block writes no other buffer and has no
+       ``storage_align`` annotation.
 
     Notes
     -----
-    Lowering lays the padded rows out once it knows how much of the buffer is live. Source: TVM's
-    ``storage_align``.
+    Lowering of GPU kernels applies the padding after it has shrunk the buffer to its live part. CPU
+    kernels ignore it. Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``storage_align``; Halide ``align_storage``.
+
+    References
+    ----------
+    TVM, ``tir.Schedule.storage_align``.
     """
 
     buffer: BufferRef
@@ -62,21 +73,22 @@ class StorageAlign(Primitive):
     offset: int
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check buffer, axis and numbers."""
+        """Check the buffer, the axis, the factor and the offset."""
         yield from temporary_problems(state, self.buffer, 1)
         rank = state.buffer(self.buffer).rank
         if not 0 <= self.axis < rank - 1:
             yield Problem(
                 2,
-                f"axis {self.axis} of {self.buffer.name!r} has no stride to pad; of its {rank} "
-                "dimensions all but the last have",
+                f"axis {self.axis} of {self.buffer.name!r} must be in [0, {rank - 1}): the buffer "
+                f"has {rank} dimensions, and the stride of the last one is not padded",
                 (self.buffer,),
                 {"axis": self.axis, "rank": rank},
             )
         if self.factor < 1 or not 0 <= self.offset < self.factor:
             yield Problem(
                 3,
-                f"no number has remainder {self.offset} by {self.factor}",
+                f"offset {self.offset} must be in [0, factor={self.factor}), and the factor must "
+                "be positive",
                 (self.buffer,),
                 {"factor": self.factor, "offset": self.offset},
             )
@@ -85,31 +97,31 @@ class StorageAlign(Primitive):
     def _writers(self, state: State) -> Iterator[Problem]:
         found = _writing(state, self.buffer)
         if not found:
-            yield Problem(4, f"nobody writes {self.buffer.name!r}", (self.buffer,))
+            yield Problem(4, f"no block writes buffer {self.buffer.name!r}", (self.buffer,))
         for block in found:
             others = {a.buffer.name for a in writes(block)} - {self.buffer.name}
             if others:
                 names = ", ".join(sorted(others))
-                message = f"block {block.name!r} writes {names} as well"
+                message = f"block {block.name!r} also writes {names}"
             elif STORAGE_ALIGN in dict(block.annotations):
-                message = f"block {block.name!r} aligns {self.buffer.name!r} already"
+                message = f"block {block.name!r} already has a {STORAGE_ALIGN} annotation"
             else:
                 continue
             yield Problem(4, message, (self.buffer,))
 
     def rewrite(self, state: State) -> Rewrite:
-        """Leave a note on the writing blocks."""
+        """Annotate the blocks that write the buffer."""
         edit = Edit(state, self.buffer.function)
         body = edit.tree.function.body
         value = (self.axis, self.factor, self.offset)
         for block in _writing(state, self.buffer):
-            notes = with_attribute(block.annotations, STORAGE_ALIGN, value=value)
-            body = replace_statement(body, block, replace(block, annotations=notes))
+            annotations = with_attribute(block.annotations, STORAGE_ALIGN, value=value)
+            body = replace_statement(body, block, replace(block, annotations=annotations))
         return edit.finish(body)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Eight elements more for a shared matrix, as 16-bit tiles want."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield a padding of eight elements for a selected shared matrix, for 16-bit tiles."""
         if isinstance(selection, BufferRef):
             buffer = state.buffer(selection)
             if buffer.scope == "shared" and buffer.rank >= 2:
@@ -118,4 +130,4 @@ class StorageAlign(Primitive):
 
 def _writing(state: State, ref: BufferRef) -> list[Block]:
     tree, buffer = state.tree(ref.function), state.buffer(ref)
-    return [b for b in tree.leaf_blocks() if writes(b, buffer)]
+    return [b for b in tree.outermost_blocks() if writes(b, buffer)]

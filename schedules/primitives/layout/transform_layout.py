@@ -1,19 +1,28 @@
-"""Transform layout: the elements of a temporary lie in another order."""
+"""The ``transform_layout`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Span, Tree, accesses, determined, span_of, with_regions, within_loop
+from ....ir.analysis import (
+    Interval,
+    Tree,
+    accesses,
+    injective_in,
+    interval_of,
+    with_regions,
+    within_loop,
+)
 from ....ir.loop.nodes import Block, Buffer, Element, IndexMap, Let, Load, Stmt, Store
 from ....ir.loop.visit import Rebuilder, replace_statement
 from ....ir.symbolic import Expr, Facts, Var, eq, is_proved, product, simplify, substitute
-from ...common import temporary_problems, tensorized_buffer_problems
+from ...apply import Primitive, Rewrite
+from ...checks import temporary_problems, tensorized_buffer_problems
 from ...edit import Edit
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BufferRef
 from ...problem import Problem
-from ...refs import BufferRef
+from ...registry import primitive
 from ...state import State
 from ...values import index_map_text
 
@@ -21,7 +30,7 @@ from ...values import index_map_text
 @primitive(family="layout", returns=None)
 @dataclass(frozen=True, slots=True)
 class TransformLayout(Primitive):
-    """Let the elements of a temporary lie in another order, or in more dimensions.
+    """Transform the layout of a temporary by a map of its indices.
 
     Before::
 
@@ -38,65 +47,94 @@ class TransformLayout(Primitive):
     buffer : BufferRef
         The temporary.
     index_map : IndexMap
-        Where an element goes: a function of the old indices that gives the new ones, or the text
-        of a lambda.
+        The new layout: a function from the old indices to the new ones, or the text of a lambda.
 
     Requires
     --------
     1. The buffer is a temporary with compact row-major strides.
-    2. The map takes as many indices as the buffer has dimensions, and gives at least one.
-    3. Different elements go to different places.
-    4. Every new index is bounded, and starts at 0.
-    5. No instruction works on the buffer: it was matched with the elements as they lie.
+    2. The map has as many inputs as the buffer has dimensions, and at least one output.
+    3. The map is injective.
+    4. Every new index is bounded and starts at 0.
+    5. No tensorized block accesses the buffer.
 
     Notes
     -----
-    A new dimension is as long as its index gets. Where the map does not fill the new buffer, as
-    with 100 columns in tiles of 32, the rest is padding that nobody reads; the decision ``padded``
-    says so. Cost: linear in the size of the function. Source: TensorIR §3.2.
+    The size of each new dimension is the extent of its index. If the image of the map does not fill
+    the new buffer, as for 100 columns in tiles of 32, the remaining elements are padding that is
+    never read; the decision ``padded`` records this. Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``transform_layout``; Halide ``reorder_storage`` (permutations only).
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     t = alloc((32,), f32)
+    ...     for i in range(32):
+    ...         t[i] = x[i] * 2.0
+    ...     for j in range(32):
+    ...         y[j] = t[j] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.transform_layout("t", lambda i: (i // 8, i % 8))
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        t = alloc((4, 8), f32)
+        for i in range(32):
+            t[i] = x[i] * 2.0
+        for j in range(32):
+            y[j] = t[j] + 1.0
     """
 
     buffer: BufferRef
     index_map: IndexMap
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the buffer and the map's arity."""
+        """Check the buffer and the arity of the map."""
         buffer = state.buffer(self.buffer)
         yield from temporary_problems(state, self.buffer, 1)
         if buffer.strides is not None or buffer.layout is not None:
-            yield Problem(1, f"{buffer.name!r} has strides or a layout already", (self.buffer,))
+            yield Problem(1, f"{buffer.name!r} already has strides or a layout", (self.buffer,))
         yield from tensorized_buffer_problems(state, self.buffer, 5)
         given, wanted = len(self.index_map.inputs), buffer.rank
         if given != wanted or not self.index_map.outputs:
             yield Problem(
                 2,
-                f"the map takes {given} indices and gives {len(self.index_map.outputs)}; "
-                f"{buffer.name!r} has {wanted} dimensions",
+                f"got an index map with {given} inputs and {len(self.index_map.outputs)} outputs; "
+                f"expected {wanted} inputs, one per dimension of {buffer.name!r}, and at least one "
+                "output",
                 (self.buffer,),
                 {"inputs": given, "rank": wanted},
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that the map is one to one and bounded."""
+        """Check that the map is injective and bounded."""
         tree, buffer = state.tree(self.buffer.function), state.buffer(self.buffer)
         ranges, facts = self._ranges(tree, buffer)
-        known = determined(self.index_map.outputs, ranges, facts)
+        known = injective_in(self.index_map.outputs, ranges, facts)
         lost = [v.name for v in self.index_map.inputs if v not in known]
         if lost:
             yield Problem(
                 3,
-                f"{index_map_text(self.index_map)} may send different elements to one place: "
-                f"{', '.join(lost)} cannot be told from the new indices",
+                f"{index_map_text(self.index_map)} is not injective in {', '.join(lost)}: two "
+                "elements may get the same indices",
                 (self.buffer,),
                 {"lost": ", ".join(lost)},
             )
         for number, output in enumerate(self.index_map.outputs):
-            span = span_of(output, ranges, facts)
+            span = interval_of(output, ranges, facts)
             if span is None or span.start != 0:
-                start = "unbounded" if span is None else f"from {span.start}"
+                start = "is unbounded" if span is None else f"starts at {span.start}"
                 yield Problem(
                     4,
-                    f"new index {number}, {output}, is {start}, not from 0",
+                    f"new index {number}, {output}, {start}; it must be bounded and start at 0",
                     (self.buffer,),
                     {"index": number},
                 )
@@ -109,15 +147,15 @@ class TransformLayout(Primitive):
         return ranges, facts
 
     def rewrite(self, state: State) -> Rewrite:
-        """Give the buffer its new shape and map every access."""
+        """Change the shape of the buffer, and map the indices of every access."""
         edit = Edit(state, self.buffer.function)
         tree, old = edit.tree, state.buffer(self.buffer)
         ranges, facts = self._ranges(tree, old)
-        spans = [span_of(o, ranges, facts) for o in self.index_map.outputs]
-        shape = tuple(s.extent for s in spans if isinstance(s, Span))
+        spans = [interval_of(o, ranges, facts) for o in self.index_map.outputs]
+        shape = tuple(s.extent for s in spans if isinstance(s, Interval))
         new = replace(old, shape=shape)
         body = tree.function.body
-        for block in tree.leaf_blocks():
+        for block in tree.outermost_blocks():
             if any(a.buffer is old for a in accesses(block)):
                 inside = tree.facts(block.body)
                 mapper = _Mapper(old, new, self.index_map, inside)
@@ -128,7 +166,7 @@ class TransformLayout(Primitive):
 
 
 class _Mapper(Rebuilder):
-    """Maps the indices of one buffer's accesses."""
+    """Rebuilder that maps the indices of all accesses to one buffer."""
 
     def __init__(self, old: Buffer, new: Buffer, index_map: IndexMap, facts: Facts) -> None:
         self._old, self._new, self._map, self._facts = old, new, index_map, facts

@@ -1,1 +1,1 @@
-"""Primitives that change how loops nest and count."""
+"""Primitives that transform loops."""

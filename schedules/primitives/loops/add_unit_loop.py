@@ -1,21 +1,22 @@
-"""Add a unit loop: a loop of one iteration around a loop or a block."""
+"""The ``add_unit_loop`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...common import node_at
+from ...apply import Primitive, Rewrite
+from ...checks import node_at
 from ...edit import Edit
-from ...primitive import Primitive, Rewrite, primitive
-from ...refs import BlockRef, LoopRef, Ref
+from ...handles import BlockRef, Handle, LoopRef
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="loops", returns=LoopRef)
 @dataclass(frozen=True, slots=True)
 class AddUnitLoop(Primitive):
-    """Put a loop of one iteration around a loop or a block.
+    """Add a loop of one iteration around a loop or a block.
 
     Before::
 
@@ -31,27 +32,51 @@ class AddUnitLoop(Primitive):
     Parameters
     ----------
     target : LoopRef or BlockRef
-        What the new loop goes around.
+        The statement that becomes the body of the new loop.
 
     Notes
     -----
-    It gives a block without loops, or a nest that is one loop short, a place for steps that want
-    a loop: where to compute another block, what to bind or to make parallel. It is always legal.
-    Cost: the path from the function's body to the target. Source: TensorIR §3.2.
+    The step is always legal. Use it where another step needs a loop that the nest does not have: as
+    the destination of a block, or to bind or parallelize. All handles persist. Cost: linear in the
+    depth of the target.
+
+    Names elsewhere: TVM ``add_unit_loop``; Halide: none.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         y[i] = x[i]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> outer = sch.add_unit_loop("i")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for unit in range(1):
+            for i in range(32):
+                y[i] = x[i]
     """
 
     target: LoopRef | BlockRef
 
     def rewrite(self, state: State) -> Rewrite:
-        """Wrap the statement; all handles persist."""
+        """Insert a unit loop around the target."""
         edit = Edit(state, self.target.function)
         inner = node_at(state, self.target)
         outer = edit.loop(edit.loop_var("unit", 1), 1, inner)
         return edit.finish(edit.replaced(inner, outer), results=(edit.loop_ref(outer),))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest a selected block that no loop is around."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected block outside of all loops."""
         if isinstance(selection, BlockRef):
             above = state.tree(selection.function).loops_above
             if not above(state.block(selection)):

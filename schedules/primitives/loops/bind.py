@@ -1,20 +1,21 @@
-"""Bind: the iterations of a loop become thread blocks or threads of a GPU."""
+"""The ``bind`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import OWN, conflicts, feeds_kind, is_reduction, reduction_update, writes
-from ....ir.gpu import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
+from ....ir.analysis import OWN, bound_kinds, conflicts, is_reduction, reduction_update, writes
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Expr, const_value, free_vars, to_text
-from ...common import kind_problems
+from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
+from ...apply import Primitive, Rewrite
+from ...checks import kind_problems
 from ...edit import Edit
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import Handle, LoopRef, block_ref, loop_ref
 from ...problem import Problem
-from ...refs import LoopRef, Ref, block_ref, loop_ref
+from ...registry import primitive
 from ...state import State
 from .split import tile_fixes
 
@@ -22,7 +23,7 @@ from .split import tile_fixes
 @primitive(family="loops", returns=None)
 @dataclass(frozen=True, slots=True)
 class Bind(Primitive):
-    """Let the iterations of a loop run as thread blocks or threads of a GPU, or as virtual ones.
+    """Bind a loop to GPU thread blocks, threads or virtual threads.
 
     Before::
 
@@ -37,41 +38,66 @@ class Bind(Primitive):
     Parameters
     ----------
     loop : LoopRef
-        The loop.
+        The loop to bind.
     thread : str
-        ``blockIdx.x``, ``.y``, ``.z``; ``threadIdx.x``, ``.y``, ``.z``; ``vthread``, alone or with
-        ``.x``, ``.y``, ``.z``.
+        The axis: ``blockIdx.x``, ``.y`` or ``.z``; ``threadIdx.x``, ``.y`` or ``.z``; ``vthread``,
+        optionally with ``.x``, ``.y`` or ``.z``.
 
     Requires
     --------
-    1. There is such an axis.
+    1. The axis exists.
     2. The loop is serial.
-    3. Loops bound to one axis of a function have one extent, and none is inside another.
-    4. The extent of a thread axis or a virtual one is a constant, that of a block axis a term over
-       the function's symbols, and neither is above the limit.
-    5. All threads of a block together are within the limit.
-    6. Around a loop of thread blocks there are only loops of thread blocks, and no loop around it
-       or inside it is parallel; none around it is vectorized or unrolled.
-    7. It feeds no ordered iteration. It feeds a reduction only if it is a thread axis and the
-       reduction is of the form ``C = C op value``: the threads then combine what each has.
-    8. Its iterations are independent: no two write one element of a buffer that outlives the
-       iteration, and none reads what another one writes.
+    3. All loops of a function that are bound to one axis have the same extent, and none of them is
+       inside another.
+    4. The extent of a thread axis or virtual axis is a constant; that of a block axis is a term
+       over the symbols of the function. A constant extent is within the limit of the axis.
+    5. The number of threads per thread block is within the limit of the target.
+    6. A loop of thread blocks is inside loops of thread blocks only. No loop around it or inside it
+       is parallel, and no loop around it is vectorized or unrolled.
+    7. The loop binds no ordered iteration variable. It may bind a reduction iteration variable only
+       on a thread axis, where the update has the form ``C = C op value``: the threads then combine
+       their partial results.
+    8. Its iterations are independent: no two of them write the same element of a buffer that
+       outlives the iteration, and none reads an element that another one writes.
 
     Notes
     -----
-    Virtual threads are iterations of one thread that run side by side, with the barriers in
-    common. Cost: quadratic in the number of blocks inside at worst. Source: TensorIR §3.2.
+    Virtual threads are iterations that one thread executes interleaved, with common barriers. Cost:
+    at worst quadratic in the number of blocks inside the loop.
+
+    Names elsewhere: TVM ``bind``; Halide ``gpu_blocks``, ``gpu_threads``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         y[i] = x[i]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.bind("i", "threadIdx.x")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i in thread(32, "threadIdx.x"):
+            y[i] = x[i]
     """
 
     loop: LoopRef
     thread: str
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check axis, kinds, extents and kinds of iterations."""
+        """Check axis, kinds and extents of loops, and kinds of iteration variables."""
         if self.thread not in TAGS:
             yield Problem(
                 1,
-                f"no thread axis {self.thread!r}; axes are {', '.join(TAGS)}",
+                f"no thread axis {self.thread!r}; thread axes are {', '.join(TAGS)}",
                 (self.loop,),
                 {"thread": self.thread},
             )
@@ -84,7 +110,7 @@ class Bind(Primitive):
         yield from self._iterations(state)
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that iterations are independent."""
+        """Check that the iterations are independent."""
         tree = state.tree(self.loop.function)
         loop = state.loop(self.loop)
         if const_value(loop.extent) == 1:
@@ -105,10 +131,10 @@ class Bind(Primitive):
         return edit.finish(edit.replaced(loop, replace(loop, kind="thread", thread=self.thread)))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop, on axes that are free, unless the target is a processor."""
-        processor = state.target is not None and not state.target.is_gpu
-        if processor or not isinstance(selection, LoopRef):
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the free axes for a selected serial loop, unless the target is a CPU."""
+        cpu = state.target is not None and not state.target.is_gpu
+        if cpu or not isinstance(selection, LoopRef):
             return
         if state.loop(selection).kind != "serial":
             return
@@ -118,8 +144,6 @@ class Bind(Primitive):
             if free is not None:
                 yield cls(selection, free)
 
-    # ------------------------------------------------------------ requirements
-
     def _same_axis(self, state: State) -> Iterator[Problem]:
         loop, tree = state.loop(self.loop), state.tree(self.loop.function)
         for other in _bound(state, self.loop.function):
@@ -128,20 +152,20 @@ class Bind(Primitive):
             where = (self.loop, loop_ref(self.loop.function, other))
             if tree.contains(loop, other) or tree.contains(other, loop):
                 message = (
-                    f"loops {loop.var.name!r} and {other.var.name!r}, one inside the other, "
-                    f"would both be {self.thread}"
+                    f"loops {loop.var.name!r} and {other.var.name!r} are nested, so they cannot "
+                    f"both be bound to {self.thread}"
                 )
                 yield Problem(3, message, where, {"thread": self.thread})
             elif not self.thread.startswith("vthread") and other.extent != loop.extent:
                 message = (
-                    f"{self.thread} is {to_text(other.extent)} for loop {other.var.name!r}, and "
-                    f"would be {to_text(loop.extent)} for loop {loop.var.name!r}"
+                    f"{self.thread} has extent {to_text(other.extent)} in loop {other.var.name!r}, "
+                    f"but would have extent {to_text(loop.extent)} in loop {loop.var.name!r}"
                 )
                 numbers = {"has": to_text(other.extent), "would be": to_text(loop.extent)}
                 yield Problem(3, message, where, numbers, fixes=self._fit(state, other.extent))
 
     def _fit(self, state: State, extent: Expr) -> tuple[Primitive, ...]:
-        """Cut a loop so that one part fits the axis."""
+        """Return splits that fit one part of the loop to the axis."""
         size = const_value(extent)
         own = const_value(state.loop(self.loop).extent)
         plain = state.loop(self.loop).kind == "serial" and not state.loop(self.loop).annotations
@@ -157,7 +181,8 @@ class Bind(Primitive):
         if size is None and self.thread not in BLOCK_AXES:
             yield Problem(
                 4,
-                f"extent {text} of loop {loop.var.name!r} is no constant, as {self.thread} needs",
+                f"extent {text} of loop {loop.var.name!r} is not a constant, which {self.thread} "
+                "requires",
                 (self.loop,),
                 {"extent": text},
                 fixes=self._tiles(state),
@@ -165,16 +190,16 @@ class Bind(Primitive):
         elif self.thread in BLOCK_AXES and self._local_extent(state, loop):
             yield Problem(
                 4,
-                f"extent {text} of loop {loop.var.name!r} depends on a loop around it, but is "
-                "needed before the launch",
+                f"extent {text} of loop {loop.var.name!r} depends on a loop around it, but the "
+                "grid size must be known at launch",
                 (self.loop,),
                 {"extent": text},
             )
         if size is not None and limit is not None and size > limit:
             yield Problem(
                 4,
-                f"extent {size} of loop {loop.var.name!r} is above {limit}, the most that "
-                f"{self.thread} may have",
+                f"extent {size} of loop {loop.var.name!r} is greater than {limit}, the limit of "
+                f"{self.thread}",
                 (self.loop,),
                 {"extent": size, "limit": limit},
                 fixes=self._tiles(state) if self.thread in THREAD_AXES else (),
@@ -203,7 +228,7 @@ class Bind(Primitive):
             parts = " * ".join(f"{axis} {size}" for axis, size in sizes.items())
             yield Problem(
                 5,
-                f"a block would have {parts} = {total} threads, more than {limit}",
+                f"a thread block would have {parts} = {total} threads; the limit is {limit}",
                 (self.loop,),
                 {"threads": total, "limit": limit},
             )
@@ -227,8 +252,8 @@ class Bind(Primitive):
             kind = other.thread or other.kind
             yield Problem(
                 6,
-                f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {kind}, and that "
-                f"does not go with {self.thread}",
+                f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {kind}, which is "
+                f"incompatible with {self.thread}",
                 (self.loop, loop_ref(self.loop.function, other)),
                 {"kind": kind},
             )
@@ -236,31 +261,37 @@ class Bind(Primitive):
     def _iterations(self, state: State) -> Iterator[Problem]:
         loop, tree = state.loop(self.loop), state.tree(self.loop.function)
         for block in tree.blocks_in(loop.body):
-            kinds = feeds_kind(loop, block)
+            kinds = bound_kinds(loop, block)
             where = (self.loop, block_ref(self.loop.function, block))
             if "ordered" in kinds:
-                reason = "feeds an ordered iteration"
+                reason = f"binds an ordered iteration variable of block {block.name!r}"
             elif "reduce" not in kinds:
                 continue
             elif self.thread not in THREAD_AXES:
-                reason = f"feeds a reduction, which {self.thread} cannot combine,"
+                reason = (
+                    f"binds a reduction of block {block.name!r}, but "
+                    f"{self.thread} cannot combine partial results"
+                )
             elif reduction_update(block) is None:
-                reason = "feeds a reduction that is no update C = C op value"
+                reason = (
+                    f"binds a reduction of block {block.name!r}, whose update does "
+                    "not have the form C = C op value"
+                )
             elif kinds != frozenset({"reduce"}):
-                reason = "feeds a reduction and something else"
+                reason = f"binds a reduction and another iteration variable of block {block.name!r}"
             else:
                 continue
-            message = f"loop {loop.var.name!r} {reason} of block {block.name!r}"
+            message = f"loop {loop.var.name!r} {reason}"
             yield Problem(7, message, where, {"kinds": ", ".join(sorted(kinds))})
 
     @staticmethod
     def _is_combined(loop: For, block: Block, buffer: str) -> bool:
-        """Whether iterations meet only in a result that the threads combine."""
-        if not is_reduction(block) or "reduce" not in feeds_kind(loop, block):
+        """Return whether a conflict is only in a reduction that the threads combine."""
+        if not is_reduction(block) or "reduce" not in bound_kinds(loop, block):
             return False
         return any(a.buffer.name == buffer for a in writes(block))
 
 
 def _bound(state: State, function: str) -> list[For]:
-    """Give the thread-bound loops of a function."""
+    """Return the thread-bound loops of a function."""
     return [x for x in state.tree(function).loops.values() if x.kind == "thread"]

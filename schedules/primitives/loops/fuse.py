@@ -1,4 +1,4 @@
-"""Fuse: nested loops become one."""
+"""The ``fuse`` primitive."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from ....ir.analysis import within_loop
 from ....ir.loop.nodes import For
 from ....ir.symbolic import Expr, Var, free_vars, product, to_text
-from ...common import same_function_problems, serial_problems
+from ...apply import Primitive, Rewrite
+from ...checks import same_function_problems, serial_problems
 from ...edit import Edit, rebind
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import Handle, LoopRef
 from ...problem import Problem
-from ...refs import LoopRef, Ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="loops", returns=LoopRef)
 @dataclass(frozen=True, slots=True)
 class Fuse(Primitive):
-    """Make one loop of loops that are directly inside each other.
+    """Fuse perfectly nested loops into one loop over the product of their extents.
 
     Before::
 
@@ -35,18 +36,42 @@ class Fuse(Primitive):
     Parameters
     ----------
     loops : tuple of LoopRef
-        The loops, outermost first.
+        The loops to fuse, outermost first.
 
     Requires
     --------
-    1. There are at least two loops, of one function.
-    2. Every loop is serial and carries no annotations.
-    3. Every loop but the first is the whole body of the one before it.
+    1. There are at least two different loops, all of one function.
+    2. Every loop is serial and has no annotations.
+    3. Every loop but the first is the whole body of the previous loop.
     4. No extent depends on the variable of another of the loops.
 
     Notes
     -----
-    Cost: linear in the size of the innermost body. Source: TensorIR §3.2.
+    Cost: linear in the size of the innermost body.
+
+    Names elsewhere: TVM ``fuse``; Halide ``fuse``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+    ...     for i in range(4):
+    ...         for j in range(8):
+    ...             y[i, j] = x[i, j]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> fused = sch.fuse(("i", "j"))
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+        for i_j in range(32):
+            y[i_j // 8, i_j % 8] = x[i_j // 8, i_j % 8]
     """
 
     loops: tuple[LoopRef, ...]
@@ -79,14 +104,14 @@ class Fuse(Primitive):
                 )
 
     def rewrite(self, state: State) -> Rewrite:
-        """Count through all loops with one variable, and take its digits."""
+        """Replace the loops by one loop, and their variables by quotients and remainders."""
         edit = Edit(state, self.loops[0].function)
         loops = [state.loop(ref) for ref in self.loops]
         extent = product(tuple(x.extent for x in loops))
         variable = edit.loop_var("_".join(x.var.name for x in loops), extent)
         fused = edit.loop(variable, extent, loops[-1].body, loops[0])
         facts = within_loop(edit.tree.facts(loops[0]), variable, extent)
-        body = rebind(loops[-1].body, _digits(variable, loops), facts)
+        body = rebind(loops[-1].body, _old_indices(variable, loops), facts)
         origins = frozenset(o for x in loops for o in x.origins)
         fused = replace(fused, body=body, origins=origins)
         result = edit.loop_ref(fused)
@@ -97,15 +122,15 @@ class Fuse(Primitive):
         )
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop with the one directly inside it."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the fusion of the selected loop with the loop directly inside it."""
         if isinstance(selection, LoopRef):
             inner = state.loop(selection).body
             if isinstance(inner, For):
                 yield cls((selection, LoopRef(selection.function, inner.uid, inner.var.name)))
 
 
-def _digits(variable: Var, loops: list[For]) -> dict[Var, Expr]:
+def _old_indices(variable: Var, loops: list[For]) -> dict[Var, Expr]:
     found: dict[Var, Expr] = {}
     rest: Expr = variable
     for loop in reversed(loops[1:]):

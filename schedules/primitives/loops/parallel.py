@@ -1,27 +1,28 @@
-"""Parallel: the iterations of a loop run on several threads."""
+"""The ``parallel`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...common import (
+from ...apply import Primitive, Rewrite
+from ...checks import (
     independence_problems,
     iteration_kind_problems,
     kind_problems,
     nesting_problems,
     with_kind,
 )
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import Handle, LoopRef
 from ...problem import Problem
-from ...refs import LoopRef, Ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="loops", returns=None)
 @dataclass(frozen=True, slots=True)
 class Parallel(Primitive):
-    """Let the iterations of a loop run at the same time, on several threads.
+    """Execute the iterations of a loop on several threads.
 
     Before::
 
@@ -36,26 +37,49 @@ class Parallel(Primitive):
     Parameters
     ----------
     loop : LoopRef
-        The loop.
+        The loop to parallelize.
 
     Requires
     --------
     1. The loop is serial.
-    2. No loop around it or inside it is parallel, and none around it is vectorized.
-    3. It feeds no reduction and no ordered iteration.
-    4. Its iterations are independent: no two write one element of a buffer that outlives the
-       iteration, and none reads what another one writes.
+    2. No loop around it or inside it is parallel, and no loop around it is vectorized.
+    3. It binds no reduction iteration variable and no ordered iteration variable.
+    4. Its iterations are independent: no two of them write the same element of a buffer that
+       outlives the iteration, and none reads an element that another one writes.
 
     Notes
     -----
-    Temporaries used only inside the loop, written before they are read, become private to a
-    thread. Cost: quadratic in the number of blocks inside at worst. Source: TensorIR §3.2.
+    Temporaries that are used only inside the loop, and written before they are read, become private
+    to each thread. Cost: at worst quadratic in the number of blocks inside the loop.
+
+    Names elsewhere: TVM ``parallel``; Halide ``parallel``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         y[i] = x[i]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.parallel("i")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i in parallel(32):
+            y[i] = x[i]
     """
 
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check kinds of loops and of iterations."""
+        """Check kinds of loops and of iteration variables."""
         yield from kind_problems(state, self.loop, 1)
         yield from nesting_problems(
             state, self.loop, 2, inside=("parallel",), around=("parallel", "vectorized")
@@ -63,7 +87,7 @@ class Parallel(Primitive):
         yield from iteration_kind_problems(state, self.loop, 3)
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that iterations are independent."""
+        """Check that the iterations are independent."""
         yield from independence_problems(state, self.loop, 4)
 
     def rewrite(self, state: State) -> Rewrite:
@@ -71,7 +95,7 @@ class Parallel(Primitive):
         return with_kind(state, self.loop, "parallel")
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected serial loop."""
         if isinstance(selection, LoopRef) and state.loop(selection).kind == "serial":
             yield cls(selection)

@@ -1,4 +1,4 @@
-"""Reorder: nested loops change places."""
+"""The ``reorder`` primitive."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from dataclasses import dataclass, replace
 
 from ....ir.analysis import (
     Tree,
+    bound_kinds,
     covered_inside,
-    feeds_kind,
     reads,
     reduction_update,
     writes,
-    writes_apart,
+    writes_disjoint,
 )
 from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.symbolic import free_vars, to_text
-from ...common import same_function_problems
+from ...apply import Primitive, Rewrite
+from ...checks import same_function_problems
 from ...edit import Edit
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import Handle, LoopRef, block_ref
 from ...problem import Problem
-from ...refs import LoopRef, Ref, block_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="loops", returns=None)
 @dataclass(frozen=True, slots=True)
 class Reorder(Primitive):
-    """Put loops that are nested in one chain into another order.
+    """Reorder loops of a perfect nest.
 
     Before::
 
@@ -44,30 +45,55 @@ class Reorder(Primitive):
     Parameters
     ----------
     loops : tuple of LoopRef
-        The loops in the order wanted, outermost first. They take the places that they hold
-        together; loops of the chain that are not named stay where they are.
+        The loops in the new order, outermost first. Loops of the nest that are not listed keep
+        their positions.
 
     Requires
     --------
-    1. There are at least two loops, of one function.
-    2. The loops are in one chain: from the outermost to the innermost, each loop is the whole
-       body of the one around it.
-    3. No extent depends on a loop that would come to be inside.
-    4. The loops feed no ordered iteration, and reductions below them combine by an operation
-       that commutes.
-    5. No two iterations of a loop that feeds spatial iterations write the same element, and what
-       a block reads of another block below the loops is written in the same iteration of all.
+    1. There are at least two different loops, all of one function.
+    2. The loops belong to one perfect nest: from the outermost to the innermost, each loop is the
+       whole body of the loop around it.
+    3. No extent depends on a loop that would become an inner loop.
+    4. The loops bind no ordered iteration variable, and the reductions inside them are commutative.
+    5. A loop that binds spatial iteration variables writes different elements in different
+       iterations, and a value read from another block inside the loops is written in the same
+       iteration.
 
     Notes
     -----
-    Reductions may be summed in another order: declared reductions allow that.
-    Cost: linear in the size of the nest. Source: TensorIR §3.2.
+    Reductions may be evaluated in another order, which declared reductions allow. Cost: linear in
+    the size of the nest.
+
+    Names elsewhere: TVM ``reorder``; Halide ``reorder`` (innermost loop first).
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+    ...     for i in range(4):
+    ...         for j in range(8):
+    ...             y[i, j] = x[i, j]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.reorder(("j", "i"))
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+        for j in range(8):
+            for i in range(4):
+                y[i, j] = x[i, j]
     """
 
     loops: tuple[LoopRef, ...]
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check nesting, extents and kinds of iterations."""
+        """Check nesting, extents and kinds of iteration variables."""
         found = tuple(same_function_problems(self.loops, 1))
         if found:
             yield from found
@@ -86,30 +112,31 @@ class Reorder(Primitive):
         for position, loop in enumerate(order):
             inside = {x.var for x in order[position:]} & free_vars(loop.extent)
             if inside:
-                names = ", ".join(sorted(v.name for v in inside))
+                names = ", ".join(sorted(repr(v.name) for v in inside))
                 yield Problem(
                     3,
                     f"extent {to_text(loop.extent)} of loop {loop.var.name!r} depends on {names}, "
-                    "which would not be around it any more",
+                    "which would become an inner loop",
                     (LoopRef(self.loops[0].function, loop.uid, loop.var.name),),
                     {"extent": to_text(loop.extent)},
                 )
 
     def _kinds(self, state: State, block: Block) -> Iterator[Problem]:
-        kinds = {k for ref in self.loops for k in feeds_kind(state.loop(ref), block)}
+        kinds = {k for ref in self.loops for k in bound_kinds(state.loop(ref), block)}
         where = (block_ref(self.loops[0].function, block),)
         if "ordered" in kinds:
-            yield Problem(4, f"the loops feed an ordered iteration of block {block.name!r}", where)
+            message = f"the loops bind an ordered iteration variable of block {block.name!r}"
+            yield Problem(4, message, where)
         elif "reduce" in kinds and reduction_update(block) is None:
             yield Problem(
                 4,
-                f"block {block.name!r} reduces, but its body is no update by an operation that "
-                "commutes",
+                f"block {block.name!r} is a reduction, but its body is not a commutative reduction "
+                "update",
                 where,
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that iterations do not depend on each other's order."""
+        """Check that the result does not depend on the order of the iterations."""
         tree = state.tree(self.loops[0].function)
         loops = [state.loop(ref) for ref in self.loops]
         innermost = max(loops, key=lambda x: tree.order[x])
@@ -129,10 +156,10 @@ class Reorder(Primitive):
     def _overlaps(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
         for ref in self.loops:
             loop = state.loop(ref)
-            if feeds_kind(loop, block) != frozenset({"spatial"}):
+            if bound_kinds(loop, block) != frozenset({"spatial"}):
                 continue
             for buffer in dict.fromkeys(a.buffer for a in writes(block)):
-                if not writes_apart(tree, loop, block, buffer):
+                if not writes_disjoint(tree, loop, block, buffer):
                     yield Problem(
                         5,
                         f"iterations of loop {loop.var.name!r} may write the same elements of "
@@ -146,7 +173,7 @@ class Reorder(Primitive):
         return [next(wanted) if x.uid in named else x for x in chain]
 
     def rewrite(self, state: State) -> Rewrite:
-        """Nest the same loops in the other order."""
+        """Nest the same loops in the new order."""
         edit = Edit(state, self.loops[0].function)
         chain = _chain(edit.tree, [state.loop(ref) for ref in self.loops])
         if isinstance(chain, Problem):
@@ -157,8 +184,8 @@ class Reorder(Primitive):
         return edit.finish(edit.replaced(chain[0], body))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop exchanged with the one directly inside it."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the interchange of the selected loop with the loop directly inside it."""
         if isinstance(selection, LoopRef):
             inner = state.loop(selection).body
             if isinstance(inner, For):
@@ -166,19 +193,19 @@ class Reorder(Primitive):
 
 
 def _chain(tree: Tree, loops: list[For]) -> list[For] | Problem:
-    """The loops from the outermost to the innermost of those given, if they are one chain."""
+    """Return the loops between the outermost and the innermost of some loops of one nest."""
     outermost = min(loops, key=lambda x: tree.order[x])
-    left, chain = set(loops), list[For]()
+    missing, chain = set(loops), list[For]()
     below: Stmt = outermost
-    while left and isinstance(below, For):
+    while missing and isinstance(below, For):
         chain.append(below)
-        left.discard(below)
+        missing.discard(below)
         below = below.body
-    if not left:
+    if not missing:
         return chain
-    missing = min(left, key=lambda x: tree.order[x])
+    first = min(missing, key=lambda x: tree.order[x])
     return Problem(
         2,
-        f"loop {missing.var.name!r} is not in one chain with loop {outermost.var.name!r}: the body "
-        f"of loop {chain[-1].var.name!r} is more than one loop",
+        f"loop {first.var.name!r} is not in a perfect nest with loop {outermost.var.name!r}: the "
+        f"body of loop {chain[-1].var.name!r} is not a single loop",
     )

@@ -1,4 +1,4 @@
-"""Split: one loop becomes several nested ones."""
+"""The ``split`` primitive."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from ....ir.symbolic import (
     prove,
     to_text,
 )
-from ...common import counterexample, serial_problems
+from ...apply import Primitive, Rewrite
+from ...checks import counterexample, serial_problems
 from ...edit import Edit, rebind
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import Handle, LoopRef
 from ...problem import Problem
-from ...refs import LoopRef, Ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="loops", returns=tuple[LoopRef, ...])
 @dataclass(frozen=True, slots=True)
 class Split(Primitive):
-    """Cut one loop into nested loops whose extents multiply to at least the old one.
+    """Split a loop into nested loops whose extents multiply to at least the old extent.
 
     Before::
 
@@ -51,44 +52,69 @@ class Split(Primitive):
     Parameters
     ----------
     loop : LoopRef
-        The loop to cut.
+        The loop to split.
     factors : tuple of SymInt or None
-        Extents of the new loops, outermost first. One may be None: it is derived, rounding up.
+        Extents of the new loops in iterations, outermost first. At most one factor may be None; it
+        is the old extent divided by the product of the other factors, rounded up.
 
     Requires
     --------
-    1. The loop is serial and carries no annotations.
+    1. The loop is serial and has no annotations.
     2. There are at least two factors, and at most one of them is None.
-    3. Every factor is a provably positive integer, and mentions function symbols only.
-    4. Where no factor is None, they provably multiply to at least the extent of the loop.
+    3. Every factor is a provably positive integer over the symbols of the function.
+    4. If no factor is None, their product is provably at least the extent of the loop.
 
     Notes
     -----
-    Blocks below get the predicate that the old variable stays below its extent, unless the
-    factors provably multiply to exactly the extent; the decision ``guard`` says which.
-    Cost: linear in the size of the loop's body. Source: TensorIR §3.2.
+    The blocks in the body get the predicate that the old loop variable is less than its extent,
+    unless the factors provably multiply to exactly the extent. The decision ``guard`` records the
+    choice: ``"predicate"`` or ``"none"``. Cost: linear in the size of the loop body.
+
+    Names elsewhere: TVM ``split``; Halide ``split``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         y[i] = x[i]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> outer, inner = sch.split("i", factors=(None, 8))
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i_0 in range(4):
+            for i_1 in range(8):
+                y[i_0 * 8 + i_1] = x[i_0 * 8 + i_1]
     """
 
     loop: LoopRef
     factors: tuple[SymInt | None, ...]
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check kinds and arity."""
+        """Check the loop and the number of factors."""
         yield from serial_problems(state, self.loop, 1)
         derived = sum(f is None for f in self.factors)
         if len(self.factors) < 2 or derived > 1:
             yield Problem(
                 2,
-                f"{len(self.factors)} factors of which {derived} are None; there have to be at "
-                "least two, and at most one None",
+                f"got {len(self.factors)} factors, {derived} of them None; expected at least two "
+                "factors, at most one of them None",
                 (self.loop,),
                 {"factors": len(self.factors), "derived": derived},
                 fixes=tuple(_tiles(state, self.loop)),
             )
             return
-        yield from self._foreign(state)
+        yield from self._factor_problems(state)
 
-    def _foreign(self, state: State) -> Iterator[Problem]:
+    def _factor_problems(self, state: State) -> Iterator[Problem]:
         symbols = state.tree(self.loop.function).symbols()
         for factor in self.factors:
             if factor is None:
@@ -98,7 +124,11 @@ class Split(Primitive):
             if size is not None and size <= 0:
                 yield self._not_positive(state, term, None)
             elif not free_vars(term) <= symbols:
-                yield Problem(3, f"factor {to_text(term)} mentions a loop variable", (self.loop,))
+                yield Problem(
+                    3,
+                    f"factor {to_text(term)} is not a term over the symbols of the function",
+                    (self.loop,),
+                )
 
     def _not_positive(self, state: State, term: Expr, found: dict[str, int] | None) -> Problem:
         return Problem(
@@ -111,7 +141,7 @@ class Split(Primitive):
         )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that factors are positive and cover the loop."""
+        """Check that the factors are positive and cover the extent."""
         facts = state.tree(self.loop.function).facts(state.loop(self.loop))
         positive = True
         for factor in self.factors:
@@ -135,7 +165,7 @@ class Split(Primitive):
         relation = "is less than" if isinstance(verdict, Refuted) else "may be less than"
         yield Problem(
             4,
-            f"the factors multiply to {to_text(total)}, which {relation} the extent "
+            f"the product of the factors is {to_text(total)}, which {relation} the extent "
             f"{to_text(loop.extent)} of loop {loop.var.name!r}",
             (self.loop,),
             {"product": to_text(total), "extent": to_text(loop.extent)},
@@ -144,7 +174,7 @@ class Split(Primitive):
         )
 
     def rewrite(self, state: State) -> Rewrite:
-        """Nest the new loops and put their combination in the old variable's place."""
+        """Replace the loop by nested loops, and its variable by a term over theirs."""
         edit = Edit(state, self.loop.function)
         loop = state.loop(self.loop)
         outside = edit.tree.facts(loop)
@@ -177,14 +207,14 @@ class Split(Primitive):
         return tuple(derived if f is None else as_expr(f) for f in self.factors)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Tiles by powers of two that are not larger than the loop."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield splits by powers of two that divide the extent, or by all if it is symbolic."""
         if isinstance(selection, LoopRef):
             yield from _tiles(state, selection)
 
 
 def tile_fixes(ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
-    """Splits whose inner loop has a constant extent, as fixes of other steps."""
+    """Return splits with an inner loop of a constant extent, as fixes of other steps."""
     return tuple(Split(ref, (None, size)) for size in sizes)
 
 

@@ -1,14 +1,15 @@
-"""Unroll: the iterations of a loop are written out."""
+"""The ``unroll`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...common import constant_extent_problems, kind_problems, with_kind
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...checks import constant_extent_problems, kind_problems, with_kind
+from ...handles import Handle, LoopRef
 from ...problem import Problem
-from ...refs import LoopRef, Ref
+from ...registry import primitive
 from ...state import State
 from .split import tile_fixes
 
@@ -16,7 +17,7 @@ from .split import tile_fixes
 @primitive(family="loops", returns=None)
 @dataclass(frozen=True, slots=True)
 class Unroll(Primitive):
-    """Write out the iterations of a short loop one after the other.
+    """Mark a short loop to be unrolled.
 
     Before::
 
@@ -31,22 +32,45 @@ class Unroll(Primitive):
     Parameters
     ----------
     loop : LoopRef
-        The loop.
+        The loop to unroll.
 
     Requires
     --------
     1. The loop is serial.
-    2. Its extent is a constant of at most 256.
+    2. Its extent is a constant of at most 256 iterations.
 
     Notes
     -----
-    Lowering writes the iterations out; until then the loop keeps its form. Source: TensorIR §3.2.
+    Lowering replicates the body once per iteration; the scheduled program keeps the loop.
+
+    Names elsewhere: TVM ``unroll``; Halide ``unroll``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         y[i] = x[i]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.unroll("i")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i in unrolled(32):
+            y[i] = x[i]
     """
 
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check kind and extent."""
+        """Check the kind and the extent of the loop."""
         yield from kind_problems(state, self.loop, 1)
         fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(state, self.loop, 2, limit=256, fixes=fixes)
@@ -56,7 +80,7 @@ class Unroll(Primitive):
         return with_kind(state, self.loop, "unrolled")
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected serial loop."""
         if isinstance(selection, LoopRef) and state.loop(selection).kind == "serial":
             yield cls(selection)

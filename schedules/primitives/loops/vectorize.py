@@ -1,25 +1,26 @@
-"""Vectorize: the iterations of a loop become lanes of a vector."""
+"""The ``vectorize`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import feeds_kind
+from ....ir.analysis import bound_kinds
 from ....ir.loop.nodes import Block
 from ....ir.symbolic import free_vars, to_text
-from ...common import (
+from ...apply import Primitive, Rewrite, check
+from ...checks import (
+    binds_reduction,
     constant_extent_problems,
-    feeds_reduction,
     independence_problems,
     kind_problems,
     lane_reduction_problems,
     nesting_problems,
     with_kind,
 )
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import Handle, LoopRef, block_ref, loop_ref
 from ...problem import Problem
-from ...refs import LoopRef, Ref, block_ref, loop_ref
+from ...registry import primitive
 from ...state import State
 from ..reduction.decompose_reduction import DecomposeReduction
 from .split import tile_fixes
@@ -28,7 +29,7 @@ from .split import tile_fixes
 @primitive(family="loops", returns=None)
 @dataclass(frozen=True, slots=True)
 class Vectorize(Primitive):
-    """Compute all iterations of a short loop at once, as lanes of a vector.
+    """Execute the iterations of a short loop as lanes of a vector.
 
     Before::
 
@@ -43,62 +44,85 @@ class Vectorize(Primitive):
     Parameters
     ----------
     loop : LoopRef
-        The loop.
+        The loop to vectorize.
 
     Requires
     --------
     1. The loop is serial.
-    2. No loop around it or inside it is vectorized, and none inside it is parallel.
-    3. Its extent is a constant of at most 1024.
-    4. It feeds no ordered iteration. Where it feeds a reduction, nothing but that reduction is
-       inside it, in the form ``C = C op value`` with its initialisation decomposed: the lanes
-       keep partial results, which are combined after the loop.
+    2. No loop around it or inside it is vectorized, and no loop inside it is parallel.
+    3. Its extent is a constant of at most 1024 iterations.
+    4. It binds no ordered iteration variable. If it binds a reduction iteration variable, it
+       contains only that reduction, whose update has the form ``C = C op value`` and whose init is
+       decomposed.
     5. No extent inside it depends on its variable.
-    6. Its iterations are independent: no two write one element, and none reads what another one
-       writes.
+    6. Its iterations are independent: no two of them write the same element, and none reads an
+       element that another one writes.
 
     Notes
     -----
-    Lanes of a reduction keep partial results that are combined at its end: declared reductions may
-    be summed in any order.
-    Cost: quadratic in the number of blocks inside at worst. Source: TensorIR §3.2.
+    In a reduction, each lane keeps a partial result, and the partial results are combined after the
+    loop: declared reductions may be evaluated in any order. Cost: at worst quadratic in the number
+    of blocks inside the loop.
+
+    Names elsewhere: TVM ``vectorize``; Halide ``vectorize``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         y[i] = x[i]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.vectorize("i")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i in vectorized(32):
+            y[i] = x[i]
     """
 
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check kinds, extents and kinds of iterations."""
+        """Check kinds and extents of loops and kinds of iteration variables."""
         yield from kind_problems(state, self.loop, 1)
         yield from nesting_problems(
             state, self.loop, 2, inside=("parallel", "vectorized"), around=("vectorized",)
         )
         fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(state, self.loop, 3, limit=1024, fixes=fixes)
-        yield from lane_reduction_problems(state, self.loop, 4, lambda b: self._start(state, b))
+        yield from lane_reduction_problems(state, self.loop, 4, lambda b: self._decompose(state, b))
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
         for inner in tree.loops.values():
             if loop.var in free_vars(inner.extent):
                 yield Problem(
                     5,
                     f"extent {to_text(inner.extent)} of loop {inner.var.name!r} depends on "
-                    f"{loop.var.name!r}, so lanes would run it differently often",
+                    f"{loop.var.name!r}, so its number of iterations would differ between lanes",
                     (LoopRef(self.loop.function, inner.uid, inner.var.name),),
                     {"extent": to_text(inner.extent)},
                 )
 
-    def _start(self, state: State, block: Block) -> tuple[Primitive, ...]:
-        """The step that takes the initialisation out of the loop's reduction, where one does."""
+    def _decompose(self, state: State, block: Block) -> tuple[Primitive, ...]:
+        """Return the step that decomposes the reduction of the loop, if it is legal."""
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
         above = tree.loops_above(block)
-        first = next(x for x in above if "reduce" in feeds_kind(x, block))
+        first = next(x for x in above if "reduce" in bound_kinds(x, block))
         name = self.loop.function
         step = DecomposeReduction(block_ref(name, block), loop_ref(name, first))
         alone = len(tree.blocks_in(loop.body)) == 1
-        return (step,) if alone and not state.check(step) else ()
+        return (step,) if alone and not check(state, step) else ()
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that iterations are independent."""
-        if not feeds_reduction(state, self.loop):
+        """Check that the iterations are independent."""
+        if not binds_reduction(state, self.loop):
             yield from independence_problems(state, self.loop, 6, lanes=True)
 
     def rewrite(self, state: State) -> Rewrite:
@@ -106,7 +130,7 @@ class Vectorize(Primitive):
         return with_kind(state, self.loop, "vectorized")
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected serial loop."""
         if isinstance(selection, LoopRef) and state.loop(selection).kind == "serial":
             yield cls(selection)

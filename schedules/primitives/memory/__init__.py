@@ -1,1 +1,1 @@
-"""Steps on storage: planning where tensors live."""
+"""Primitives that plan memory."""

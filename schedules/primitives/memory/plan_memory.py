@@ -1,4 +1,4 @@
-"""Decide where every intermediate tensor lives."""
+"""The ``plan_memory`` primitive."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ....ir.graph.nodes import Binding, Call, GraphFunc
 from ....ir.graph.operators import get_operator
 from ....ir.graph.plan import plan_memory
-from ...primitive import Primitive, Rewrite, primitive
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
-from ...refs import BindingRef, FunctionRef, Ref
+from ...registry import primitive
 from ...state import State
 from ..graph._functions import MAIN, graph_problem
 
@@ -18,18 +19,20 @@ from ..graph._functions import MAIN, graph_problem
 @primitive(family="memory", returns=FunctionRef)
 @dataclass(frozen=True, slots=True)
 class PlanMemory(Primitive):
-    """Order a graph, give its tensors storage, and reuse storage whose content is dead.
+    """Allocate storage for all intermediate tensors, and reuse it once their live ranges end.
 
     Before::
 
-        t = call_tir(f, (x,), out=f32[n, 64]); y = call_tir(g, (t,), out=f32[n, 64])
+        t: Tensor[(n, 64), f32] = call_tir(f, x)
+        y: Tensor[(n, 64), f32] = call_tir(g, t)
+
     After::
 
-        s = alloc_storage(256 * n)
-        t = tensor(s, 0, f32[n, 64])
-        launch(f, (x, t))
+        t_storage = alloc_storage(n * 256)  # bytes
+        t = view(t_storage, 0, Tensor[(n, 64), f32])
+        run_f = launch(f, x, t)
         ...
-        kill(s)
+        kill(t_storage)
 
     Parameters
     ----------
@@ -39,17 +42,40 @@ class PlanMemory(Primitive):
     Requires
     --------
     1. The function is a graph-level function in the dataflow stage.
-    2. Every operator that does work is lowered.
+    2. All operators except views are lowered.
 
     Notes
     -----
-    Cost: near linear in the number of tensors. Source: Relax §4.3 (dynamic memory planning).
+    The function moves to the memory stage. Cost: near linear in the number of tensors.
+
+    Names elsewhere: TVM ``relax.transform.StaticPlanBlockMemory``; Halide: none.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4.3 (dynamic memory planning).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ... @graph_func
+    ... def main(x: Tensor[(n,), f32]):
+    ...     a = relu(x)
+    ...     b = relu(a)
+    ...     return b
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> _ = sch.legalize()
+    >>> _ = sch.plan_memory()
+    >>> sch.module.graph("main").stage
+    'memory'
     """
 
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the stage, and that only views are left as operators."""
+        """Check the stage, and that all operators except views are lowered."""
         wrong = list(graph_problem(state, self.function, 1))
         yield from wrong
         if wrong:
@@ -58,23 +84,25 @@ class PlanMemory(Primitive):
         for binding in filter(does_work, graph.bindings):
             name = binding.right.op if isinstance(binding.right, Call) else ""
             where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
-            yield Problem(2, f"{binding.value.name!r} still calls the operator {name}", where)
+            yield Problem(
+                2, f"{binding.value.name!r} calls operator {name}, which is not lowered", where
+            )
 
     def rewrite(self, state: State) -> Rewrite:
-        """Plan, and move the function to the memory stage."""
+        """Plan the memory, and move the function to the memory stage."""
         graph = state.module.graph(self.function.function)
         planned = plan_memory(state.module, graph)
         return Rewrite(state.module.with_functions(planned), (self.function,))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Suggest it for a selected graph that is ready."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected function in the dataflow stage."""
         found = state.module.functions.get(selection.function)
         if isinstance(found, GraphFunc) and found.stage == "dataflow":
             yield cls(FunctionRef(selection.function))
 
 
 def does_work(binding: Binding) -> bool:
-    """Whether a binding calls an operator that is more than a view."""
+    """Return whether a binding calls an operator that is more than a view."""
     right = binding.right
     return isinstance(right, Call) and not get_operator(right.op).is_view

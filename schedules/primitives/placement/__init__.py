@@ -1,1 +1,1 @@
-"""Primitives that move blocks, or dissolve them into others."""
+"""Primitives that move or inline blocks."""

@@ -1,4 +1,4 @@
-"""Compute at: a producer moves into a loop of its consumers."""
+"""The ``compute_at`` primitive."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import Span, Tree, reads, region_at, within_dimension, writes
+from ....ir.analysis import Interval, Tree, reads, region_at, within_dimension, writes
 from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
 from ....ir.symbolic import FloorDiv, Var
+from ...apply import Primitive, Rewrite, check
 from ...edit import Edit
-from ...moving import between_problems, movable_problems, told_apart_problems, vector_problems
-from ...nests import ONE, before, loops_gone, nest, whole, without
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...loop_nests import ONE, before, loops_removed, nest, whole, without
+from ...motion_checks import (
+    dependence_problems,
+    injective_write_problems,
+    movable_problems,
+    vector_problems,
+)
 from ...problem import Problem
-from ...refs import BlockRef, LoopRef, Ref, loop_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="placement", returns=None)
 @dataclass(frozen=True, slots=True)
 class ComputeAt(Primitive):
-    """Compute a producer inside a loop of its consumers, as much as one iteration needs.
+    """Move a producer into a loop of its consumers, computing the region that one iteration reads.
 
     Before::
 
@@ -44,32 +50,68 @@ class ComputeAt(Primitive):
     block : BlockRef
         The producer.
     loop : LoopRef
-        The loop into which it goes, before its first consumer there.
+        The destination loop. The producer is inserted before its first consumer in the loop body.
 
     Requires
     --------
     1. The loop is not around the block.
-    2. The block writes one element of one temporary in an iteration, which nobody else writes; it
-       has no ordered iterations, its predicate only keeps its iterations inside their extents, and
-       a reduction has its initialisation.
-    3. Different spatial iterations write different elements.
+    2. The block can move: it stores one element of one temporary per iteration, and no other block
+       writes that temporary; it has no ordered iteration variables; its predicate only keeps the
+       iteration variables within their extents; a reduction has its init.
+    3. The write indices of the block are injective in its spatial iteration variables.
     4. All blocks that read the temporary are in the loop.
-    5. The block comes before the loop, and what it reads is not written after it up to the end of
-       the loop.
+    5. The block precedes the loop, and no block between it and the end of the loop writes its
+       inputs.
     6. Neither the loop nor a loop around it is vectorized.
 
     Notes
     -----
-    The box to compute is bounded over the loops inside the given one: where those have constant
-    extents, so has the box. The block gets new loops. Cost: linear in the size of the function.
-    Source: TensorIR §3.2.
+    The region to compute is the bounding box of the elements that one iteration of the destination
+    loop reads. Its extents are constant if the extents of the loops inside the destination are. The
+    block gets new loops. Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``compute_at``; Halide ``compute_at``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     t = alloc((32,), f32)
+    ...     for i in range(32):
+    ...         with block("t"):
+    ...             vi = spatial(i)
+    ...             t[vi] = x[vi] * 2.0
+    ...     for j in range(32):
+    ...         with block("y"):
+    ...             vj = spatial(j)
+    ...             y[vj] = t[vj] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.compute_at("t", "j")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        t = alloc((32,), f32)
+        for j in range(32):
+            with block("t"):
+                vi = spatial(j)
+                t[vi] = x[vi] * 2.0
+            with block("y"):
+                vj = spatial(j)
+                y[vj] = t[vj] + 1.0
     """
 
     block: BlockRef
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, its consumers and what lies between."""
+        """Check the block, its consumers and the blocks between them."""
         tree, block, loop = (
             state.tree(self.block.function),
             state.block(self.block),
@@ -78,7 +120,7 @@ class ComputeAt(Primitive):
         where = (self.block, self.loop)
         if tree.contains(loop, block):
             yield Problem(
-                1, f"loop {loop.var.name!r} is around block {block.name!r} already", where
+                1, f"loop {loop.var.name!r} is already around block {block.name!r}", where
             )
             return
         found = tuple(movable_problems(state, self.block, 2))
@@ -86,27 +128,29 @@ class ComputeAt(Primitive):
             yield from found
             return
         buffer = writes(block)[0].buffer
-        readers = [b for b in tree.leaf_blocks() if reads(b, buffer)]
+        readers = [b for b in tree.outermost_blocks() if reads(b, buffer)]
         outside = [b for b in readers if not tree.contains(loop, b)]
         if outside or not readers:
-            names = ", ".join(b.name for b in outside) or "nobody"
+            names = ", ".join(repr(b.name) for b in outside)
             yield Problem(
                 4,
-                f"{buffer.name!r} is read by {names}, not in loop {loop.var.name!r}",
+                f"no block reads {buffer.name!r}"
+                if not readers
+                else f"{buffer.name!r} is read by {names} outside of loop {loop.var.name!r}",
                 where,
-                {"readers": names},
-                fixes=tuple(self._places(state, readers)),
+                {"readers": ", ".join(b.name for b in outside)},
+                fixes=tuple(self._destinations(state, readers)),
             )
             return
-        yield from between_problems(state, self.block, 5, loop, later=True)
+        yield from dependence_problems(state, self.block, 5, loop, later=True)
         yield from vector_problems(state, self.loop, 6)
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that iterations can be told from what they write."""
-        yield from told_apart_problems(state, self.block, 3)
+        """Check that the write indices are injective."""
+        yield from injective_write_problems(state, self.block, 3)
 
-    def _places(self, state: State, readers: list[Block]) -> Iterator[ComputeAt]:
-        """The innermost legal loop that is around all consumers."""
+    def _destinations(self, state: State, readers: list[Block]) -> Iterator[ComputeAt]:
+        """Yield the step at the innermost legal loop around all consumers."""
         if not readers:
             return
         tree, block = state.tree(self.block.function), state.block(self.block)
@@ -114,11 +158,11 @@ class ComputeAt(Primitive):
             x for x in tree.loops_above(readers[0]) if all(tree.contains(x, b) for b in readers)
         ]
         free = [x for x in reversed(around) if not tree.contains(x, block)]
-        places = (ComputeAt(self.block, loop_ref(self.block.function, x)) for x in free)
-        yield from itertools.islice((p for p in places if not state.check(p)), 1)
+        steps = (ComputeAt(self.block, loop_ref(self.block.function, x)) for x in free)
+        yield from itertools.islice((s for s in steps if not check(state, s)), 1)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Rebuild the block's loops at the place, and take the old ones away."""
+        """Insert the block under new loops at the destination, and remove the old loops."""
         edit = Edit(state, self.block.function)
         tree, block, loop = edit.tree, state.block(self.block), state.loop(self.loop)
         buffer = writes(block)[0].buffer
@@ -127,25 +171,25 @@ class ComputeAt(Primitive):
         body = before(tree.function.body, _anchor(tree, loop, buffer), moved)
         kept = without(body, block)
         if kept is None:
-            raise TypeError(f"nothing is left of {self.block.function!r}")
-        gone = edit.gone(loops_gone(tree, kept), f"moved block {block.name!r} away")
-        return edit.finish(kept, moved=gone)
+            raise TypeError(f"the body of {self.block.function!r} is empty")
+        removed = edit.removed(loops_removed(tree, kept), f"moved block {block.name!r} out of it")
+        return edit.finish(kept, moved=removed)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The loops of the first consumer of the selected block."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the loops around the first consumer of the selected block."""
         if not isinstance(selection, BlockRef):
             return
         tree, block = state.tree(selection.function), state.block(selection)
         for buffer in dict.fromkeys(a.buffer for a in writes(block)):
-            readers = [b for b in tree.leaf_blocks() if b is not block and reads(b, buffer)]
+            readers = [b for b in tree.outermost_blocks() if b is not block and reads(b, buffer)]
             for loop in tree.loops_above(readers[0]) if readers else ():
                 if not tree.contains(loop, block):
                     yield cls(selection, loop_ref(selection.function, loop))
 
 
-def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, Span]:
-    """The interval of every iteration variable that one iteration of the loop needs."""
+def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, Interval]:
+    """Return the interval of each iteration variable that one iteration of the loop needs."""
     facts = tree.facts(loop.body)
     found = tuple(a for b in tree.blocks_in(loop) for a in reads(b, buffer))
     box = region_at(tree, loop, found, facts)
@@ -161,13 +205,13 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, Sp
                 pass
             case _:
                 continue
-        wider = Span(span.start * size, span.extent * size, span.filled)
+        wider = Interval(span.start * size, span.extent * size, span.exhaustive)
         spans[variable] = within_dimension(wider, extents[variable], facts)
     return spans
 
 
 def _anchor(tree: Tree, loop: For, buffer: Buffer) -> Stmt:
-    """The first statement of a loop's body that reads a buffer."""
+    """Return the first statement of a loop body that reads a buffer."""
     parts = loop.body.body if isinstance(loop.body, Seq) else (loop.body,)
     reading = (p for p in parts if any(reads(b, buffer) for b in tree.blocks_in(p)))
     return next(reading)

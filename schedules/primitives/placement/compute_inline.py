@@ -1,4 +1,4 @@
-"""Compute inline: a producer dissolves into its consumers."""
+"""The ``compute_inline`` primitive."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from ....ir.loop.visit import (
     with_children,
 )
 from ....ir.symbolic import Expr, Var, eq, is_proved, to_text
-from ...common import tensorized_problems
+from ...apply import Primitive, Rewrite
+from ...checks import tensorized_problems
 from ...edit import Edit
-from ...moving import movable_problems, plain_store_problems
-from ...nests import loops_gone, without
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, BufferRef, Handle, Removed, block_ref
+from ...loop_nests import loops_removed, without
+from ...motion_checks import movable_problems, plain_store_problems
 from ...problem import Problem
-from ...refs import BlockRef, BufferRef, Gone, Ref, block_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="placement", returns=None)
 @dataclass(frozen=True, slots=True)
 class ComputeInline(Primitive):
-    """Compute a producer's value wherever it is read, and drop the block and its buffer.
+    """Inline a producer into its consumers, and remove its block and buffer.
 
     Before::
 
@@ -57,31 +58,63 @@ class ComputeInline(Primitive):
 
     Requires
     --------
-    1. The block has spatial iterations only, and no initialisation.
-    2. It writes one element of one temporary in an iteration, which nobody else writes, and its
-       predicate only keeps its iterations inside their extents.
-    3. The indices it writes at are distinct iteration variables, every one occurs, and they run
-       through the whole buffer.
-    4. Some block reads the temporary, and all reads are loads of elements after it.
-    5. What the block reads is not written again before its last consumer is done.
-    6. No instruction does the work of a consumer: it was matched with the loads it has.
+    1. The block has spatial iteration variables only, and no init.
+    2. The block stores one element of one temporary per iteration, no other block writes that
+       temporary, and its predicate only keeps the iteration variables within their extents.
+    3. The write indices are distinct iteration variables, include all of them, and cover the whole
+       buffer.
+    4. At least one block reads the temporary, and every such block follows the producer.
+    5. No block writes the inputs of the producer between the producer and its last consumer.
+    6. No consumer is tensorized.
 
     Notes
     -----
-    Cost: linear in the size of the consumers. Source: TensorIR §3.2.
+    The value is computed once per read. Cost: linear in the size of the consumers.
+
+    Names elsewhere: TVM ``compute_inline``; Halide ``compute_inline``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     t = alloc((32,), f32)
+    ...     for i in range(32):
+    ...         with block("t"):
+    ...             vi = spatial(i)
+    ...             t[vi] = x[vi] * 2.0
+    ...     for j in range(32):
+    ...         with block("y"):
+    ...             vj = spatial(j)
+    ...             y[vj] = t[vj] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.compute_inline("t")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for j in range(32):
+            with block("y"):
+                vj = spatial(j)
+                y[vj] = x[vj] * 2.0 + 1.0
     """
 
     block: BlockRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, its consumers and what lies between."""
+        """Check the block, its consumers and the blocks between them."""
         block = state.block(self.block)
         if block.init is not None or any(v.kind != "spatial" for v in block.iters):
             kinds = ", ".join(dict.fromkeys(v.kind for v in block.iters))
             yield Problem(
                 1,
-                f"block {block.name!r} has iterations of kind {kinds}; a value read many times "
-                "would be reduced many times",
+                f"block {block.name!r} has an init or an iteration variable that is not spatial "
+                f"(kinds: {kinds})",
                 (self.block,),
                 {"kinds": kinds},
             )
@@ -97,26 +130,27 @@ class ComputeInline(Primitive):
 
     def _consumers(self, state: State, block: Block, buffer: Buffer) -> Iterator[Problem]:
         tree = state.tree(self.block.function)
-        readers = [b for b in tree.leaf_blocks() if reads(b, buffer)]
+        readers = [b for b in tree.outermost_blocks() if reads(b, buffer)]
         early = [b for b in readers if tree.order[b] < tree.order[block]]
         if not readers or early:
-            names = ", ".join(b.name for b in early) or "nobody"
-            relation = "before it is written" if early else ""
-            yield Problem(
-                4, f"{buffer.name!r} is read by {names} {relation}".rstrip(), (self.block,)
-            )
+            names = ", ".join(repr(b.name) for b in early)
+            message = f"{buffer.name!r} is read by {names} before it is written"
+            if not readers:
+                message = f"no block reads {buffer.name!r}"
+            yield Problem(4, message, (self.block,))
             return
         for reader in readers:
             yield from tensorized_problems(state, block_ref(self.block.function, reader), 6)
         last = max(tree.order[b] for b in readers)
         inputs = read_buffers(block)
-        for other in tree.leaf_blocks():
+        for other in tree.outermost_blocks():
             between = tree.order[block] < tree.order[other] <= last
             again = other in _repeated(tree, block, readers) and other is not block
             for changed in written_buffers(other) & inputs if between or again else ():
                 yield Problem(
                     5,
-                    f"block {other.name!r} writes {changed.name!r} before {buffer.name!r} is read",
+                    f"block {other.name!r} writes input {changed.name!r} of the producer before "
+                    f"{buffer.name!r} is read",
                     (self.block, block_ref(self.block.function, other)),
                     {"buffer": changed.name},
                 )
@@ -131,44 +165,43 @@ class ComputeInline(Primitive):
             if not is_proved(eq(extent, size), tree.function.facts):
                 yield Problem(
                     3,
-                    f"iteration {to_text(index)} runs to {to_text(extent)}, but "
-                    f"{store.buffer.name!r} "
-                    f"has {to_text(size)} elements there",
+                    f"iteration variable {to_text(index)} has extent {to_text(extent)}, but it "
+                    f"indexes a dimension of {store.buffer.name!r} of size {to_text(size)}",
                     (self.block,),
                     {"extent": to_text(extent), "size": to_text(size)},
                 )
 
     def rewrite(self, state: State) -> Rewrite:
-        """Put the value in the place of every load, then drop the block and the buffer."""
+        """Replace every load by the value, then remove the block and the buffer."""
         edit = Edit(state, self.block.function)
         tree, block = edit.tree, state.block(self.block)
         access = writes(block)[0]
         if not isinstance(block.body, Store):
-            raise TypeError(f"block {block.name!r} is no single store")
+            raise TypeError(f"the body of block {block.name!r} is not a single store")
         inliner = _Inliner(access.buffer, access.indices, block.body.value)
 
         def change(statement: Stmt) -> Stmt:
             if isinstance(statement, Block):
-                concerned = reads(statement, access.buffer)
-                return _inlined(statement, inliner, block.origins) if concerned else statement
+                is_reader = reads(statement, access.buffer)
+                return _inlined(statement, inliner, block.origins) if is_reader else statement
             return with_children(statement, tuple(change(c) for c in children(statement)))
 
         kept = without(tree.function.body, block)
         if kept is None:
-            raise TypeError(f"nothing is left of {edit.name!r}")
+            raise TypeError(f"the body of {edit.name!r} is empty")
         body = change(kept)
-        reason = f"dissolved block {block.name!r}"
-        moved = edit.gone(loops_gone(tree, body), reason)
+        reason = f"inlined block {block.name!r}"
+        moved = edit.removed(loops_removed(tree, body), reason)
         moved |= {
-            self.block: Gone("dissolved it into its consumers"),
-            edit.buffer_ref(access.buffer): Gone(reason),
+            self.block: Removed("inlined it into its consumers"),
+            edit.buffer_ref(access.buffer): Removed(reason),
         }
         buffers = tuple(b for b in tree.function.buffers if b is not access.buffer)
         return edit.finish(body, moved=moved, buffers=buffers)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected block, or the block that makes the selected temporary."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for the selected block, or the writer of the selected temporary."""
         if isinstance(selection, BlockRef):
             yield cls(selection)
         elif isinstance(selection, BufferRef):
@@ -178,13 +211,13 @@ class ComputeInline(Primitive):
 
 
 def _repeated(tree: Tree, block: Block, readers: list[Block]) -> set[Block]:
-    """The blocks in the loops around a producer and all its readers: those run again."""
+    """Return the blocks in the loops around a producer and all its readers: they run again."""
     shared = tree.common((block, *readers))
     return set(tree.blocks_in(shared)) if tree.loops_above(shared) else set()
 
 
 class _Inliner(Rebuilder):
-    """Puts an element in the place of the loads of a buffer."""
+    """Rebuilder that replaces the loads of a buffer by an element."""
 
     def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], value: Element) -> None:
         self._buffer, self._indices, self._value = buffer, indices, value

@@ -1,4 +1,4 @@
-"""Reverse compute at: a consumer moves into a loop of its producers."""
+"""The ``reverse_compute_at`` primitive."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from dataclasses import dataclass
 
 from ....ir.analysis import (
     Access,
-    Span,
+    Interval,
     Tree,
     covers,
     finished_inside,
+    interval_of,
     reads,
-    span_of,
     within_dimension,
     writes,
     written_at,
 )
 from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
 from ....ir.symbolic import Expr, Facts, Var, free_vars, substitute, to_text, var
+from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...moving import (
-    between_problems,
+from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...loop_nests import after, loops_between, loops_removed, nest, whole, without
+from ...motion_checks import (
+    dependence_problems,
+    injective_write_problems,
     movable_problems,
     parallel_problems,
-    told_apart_problems,
     vector_problems,
 )
-from ...nests import after, loops_between, loops_gone, nest, whole, without
-from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
-from ...refs import BlockRef, LoopRef, Ref, loop_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="placement", returns=None)
 @dataclass(frozen=True, slots=True)
 class ReverseComputeAt(Primitive):
-    """Compute a consumer inside a loop of its producers, as far as one iteration has made them.
+    """Move a consumer into a loop of its producers, computing the region that one iteration writes.
 
     Before::
 
@@ -60,121 +61,161 @@ class ReverseComputeAt(Primitive):
     block : BlockRef
         The consumer.
     loop : LoopRef
-        The loop into which it goes, after its last producer there.
+        The destination loop. The consumer is inserted after its last producer in the loop body.
 
     Requires
     --------
     1. The loop is not around the block.
-    2. The block writes one element of one buffer in an iteration, which nobody else writes; it has
-       no ordered iterations, its predicate only keeps its iterations inside their extents, and a
-       reduction has its initialisation.
-    3. A block in the loop writes what the block reads.
-    4. The block comes after the loop; from the loop on, nobody else touches what it writes, and
-       nobody outside of the loop writes what it reads.
-    5. Every iteration variable of the block is an index, alone, of what it reads from the loop.
-    6. One iteration of the loop finishes all it writes of what the block reads, without holes,
-       and all iterations together write all of it; a reduction gets all it sums in one iteration.
-    7. Neither the loop nor a loop around it is vectorized, and iterations of parallel loops
-       around it would not write the same elements.
-    8. Different spatial iterations of the block write different elements.
+    2. The block can move: it stores one element of one buffer per iteration, and no other block
+       writes that buffer; it has no ordered iteration variables; its predicate only keeps the
+       iteration variables within their extents; a reduction has its init.
+    3. A block in the loop writes a buffer that the block reads.
+    4. The block follows the loop; from the loop to the block, no other block accesses its output,
+       and no block outside of the loop writes its inputs.
+    5. Every iteration variable of the block is by itself an index of a buffer that it reads from
+       the loop.
+    6. One iteration of the loop completely writes a box of every buffer that the block reads from
+       it, and the boxes of all iterations cover the domain of the block. A reduction gets all of
+       its terms in one iteration.
+    7. Neither the loop nor a loop around it is vectorized, and the moved block does not write the
+       same elements in different iterations of a parallel loop.
+    8. The write indices of the block are injective in its spatial iteration variables.
 
     Notes
     -----
-    The block gets new loops, of the box that one iteration of the loop writes.
-    Cost: linear in the size of the function. Source: TensorIR §3.2.
+    The block gets new loops over the box that one iteration of the destination loop writes. Cost:
+    linear in the size of the function.
+
+    Names elsewhere: TVM ``reverse_compute_at``; Halide: none (schedule the producer with
+    ``compute_at``).
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     t = alloc((32,), f32)
+    ...     for i in range(32):
+    ...         with block("t"):
+    ...             vi = spatial(i)
+    ...             t[vi] = x[vi] * 2.0
+    ...     for j in range(32):
+    ...         with block("y"):
+    ...             vj = spatial(j)
+    ...             y[vj] = t[vj] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.reverse_compute_at("y", "i")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        t = alloc((32,), f32)
+        for i in range(32):
+            with block("t"):
+                vi = spatial(i)
+                t[vi] = x[vi] * 2.0
+            with block("y"):
+                vj = spatial(i)
+                y[vj] = t[vj] + 1.0
     """
 
     block: BlockRef
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, its producers and what lies between."""
+        """Check the block, its producers and the blocks between them."""
         tree, block = state.tree(self.block.function), state.block(self.block)
         loop, where = state.loop(self.loop), (self.block, self.loop)
         if tree.contains(loop, block):
             yield Problem(
-                1, f"loop {loop.var.name!r} is around block {block.name!r} already", where
+                1, f"loop {loop.var.name!r} is already around block {block.name!r}", where
             )
             return
         found = tuple(movable_problems(state, self.block, 2, temporary=False))
         if found:
             yield from found
             return
-        made = _made_inside(tree, block, loop)
+        made = _loads_from(tree, block, loop)
         if not made:
             read = ", ".join(dict.fromkeys(a.buffer.name for a in reads(block))) or "nothing"
             yield Problem(
                 3,
-                f"no block in loop {loop.var.name!r} writes what block "
-                f"{block.name!r} reads ({read})",
+                f"no block in loop {loop.var.name!r} writes a buffer that block {block.name!r} "
+                f"reads ({read})",
                 where,
                 {"reads": read},
             )
             return
-        yield from between_problems(state, self.block, 4, loop, later=False)
+        yield from dependence_problems(state, self.block, 4, loop, later=False)
         yield from vector_problems(state, self.loop, 7)
         alone = {i for a in made for i in a.indices if isinstance(i, Var)}
         rest = [v.var.name for v in block.iters if v.var not in alone and v.extent != 1]
         if rest:
             yield Problem(
                 5,
-                f"iterations {', '.join(rest)} of block {block.name!r} are no index alone of what "
-                f"it reads from loop {loop.var.name!r}",
+                f"iteration variables {', '.join(rest)} of block {block.name!r} are not plain "
+                f"indices of a buffer that it reads from loop {loop.var.name!r}",
                 where,
                 {"iterations": ", ".join(rest)},
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that an iteration has what the block will read, and that nothing is left out."""
-        yield from told_apart_problems(state, self.block, 8)
+        """Check that an iteration provides the inputs of the block, and that all iterations run."""
+        yield from injective_write_problems(state, self.block, 8)
         tree, block, loop = self._parts(state)
         spans = _domain(tree, block, loop)
         where = (self.block, self.loop)
-        for access in _made_inside(tree, block, loop):
-            message = _unmet(tree, block, loop, access, spans)
+        for access in _loads_from(tree, block, loop):
+            message = _missing_input(tree, block, loop, access, spans)
             if message is not None:
                 yield Problem(6, message, where, {"buffer": access.buffer.name})
                 return
-        left_out = tuple(self._left_out(tree, block, loop, spans))
-        yield from left_out or parallel_problems(state, self, self.loop, 7)
+        dropped = tuple(self._dropped_iterations(tree, block, loop, spans))
+        yield from dropped or parallel_problems(state, self, self.loop, 7)
 
-    def _left_out(
-        self, tree: Tree, block: Block, loop: For, spans: dict[Var, Span]
+    def _dropped_iterations(
+        self, tree: Tree, block: Block, loop: For, spans: dict[Var, Interval]
     ) -> Iterator[Problem]:
-        """Iterations of the block that it would not run any more."""
+        """Check that the moved block would still run all of its iterations."""
         shared = tree.common((block, loop))
         facts = tree.facts(shared)
         inner = {x.var: x.extent for x in loops_between(tree, shared, loop)}
         own = {x.var: x.extent for x in loops_between(tree, shared, block)}
-        yield from self._together(block, loop, spans, inner)
+        yield from self._dependent_pairs(block, loop, spans, inner)
         for item in block.iters:
-            all_of_it = _over(spans[item.var], inner, facts)
-            before = span_of(item.binding, own, facts)
+            full = _over(spans[item.var], inner, facts)
+            before = interval_of(item.binding, own, facts)
             needed = within_dimension(before, item.extent, facts)
             if item.kind == "reduce":
-                all_of_it = spans[item.var]
-            if all_of_it is None or not covers(all_of_it, needed, facts):
+                full = spans[item.var]
+            if full is None or not covers(full, needed, facts):
                 yield Problem(
                     6,
-                    f"iteration {item.var.name} of block {block.name!r} runs through "
-                    f"[{to_text(needed.start)}, {to_text(needed.stop)}), which loop "
-                    f"{loop.var.name!r} does not provably "
-                    + ("give in one iteration" if item.kind == "reduce" else "cover"),
+                    f"iteration variable {item.var.name!r} of block {block.name!r} has the range "
+                    f"[{to_text(needed.start)}, {to_text(needed.stop)}), which "
+                    + ("one iteration of " if item.kind == "reduce" else "")
+                    + f"loop {loop.var.name!r} does not provably cover",
                     (self.block, self.loop),
                     {"iteration": item.var.name},
                 )
 
-    def _together(
-        self, block: Block, loop: For, spans: dict[Var, Span], inner: dict[Var, Expr]
+    def _dependent_pairs(
+        self, block: Block, loop: For, spans: dict[Var, Interval], inner: dict[Var, Expr]
     ) -> Iterator[Problem]:
-        """Two iteration variables that follow one loop meet only in some of their pairs."""
+        """Check that no two iteration variables depend on one loop: some pairs would not run."""
         for moving in inner:
             names = [v.name for v, span in spans.items() if moving in free_vars(span.start)]
             if len(names) > 1:
                 yield Problem(
                     6,
-                    f"iterations {', '.join(names)} of block {block.name!r} would both follow loop "
-                    f"{moving.name!r}, so not all of their pairs would run in {loop.var.name!r}",
+                    f"iteration variables {', '.join(names)} of block {block.name!r} would both "
+                    f"depend on loop {moving.name!r}, so not all of their combinations would run "
+                    f"in loop {loop.var.name!r}",
                     (self.block, self.loop),
                     {"iterations": ", ".join(names)},
                 )
@@ -183,20 +224,20 @@ class ReverseComputeAt(Primitive):
         return state.tree(self.block.function), state.block(self.block), state.loop(self.loop)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Rebuild the block's loops at the place, and take the old ones away."""
+        """Insert the block under new loops at the destination, and remove the old loops."""
         edit = Edit(state, self.block.function)
         tree, block, loop = self._parts(state)
         moved = nest(edit, block, _domain(tree, block, loop), tree.facts(loop.body))
         body = after(tree.function.body, _anchor(tree, block, loop), moved)
         kept = without(body, block)
         if kept is None:
-            raise TypeError(f"nothing is left of {self.block.function!r}")
-        gone = edit.gone(loops_gone(tree, kept), f"moved block {block.name!r} away")
-        return edit.finish(kept, moved=gone)
+            raise TypeError(f"the body of {self.block.function!r} is empty")
+        removed = edit.removed(loops_removed(tree, kept), f"moved block {block.name!r} out of it")
+        return edit.finish(kept, moved=removed)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The loops of the last producer of the selected block."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the loops around the last producer of the selected block."""
         if not isinstance(selection, BlockRef):
             return
         tree, block = state.tree(selection.function), state.block(selection)
@@ -207,8 +248,8 @@ class ReverseComputeAt(Primitive):
                         yield cls(selection, loop_ref(selection.function, loop))
 
 
-def _made_inside(tree: Tree, block: Block, loop: For) -> list[Access]:
-    """The loads of a block from buffers that are written in a loop."""
+def _loads_from(tree: Tree, block: Block, loop: For) -> list[Access]:
+    """Return the loads of a block from buffers that are written in a loop."""
     made: set[Buffer] = {w.buffer for b in tree.blocks_in(loop) for w in writes(b)}
     return [a for a in reads(block) if a.buffer in made]
 
@@ -217,18 +258,18 @@ def _producers(tree: Tree, loop: For, buffer: Buffer) -> list[Block]:
     return [b for b in tree.blocks_in(loop) if writes(b, buffer)]
 
 
-def _written(tree: Tree, loop: For, buffer: Buffer) -> tuple[Span, ...] | None:
-    """The box that one iteration of a loop writes completely, by the first writer that does."""
+def _written(tree: Tree, loop: For, buffer: Buffer) -> tuple[Interval, ...] | None:
+    """Return the box that the first suitable writer fills in one iteration of a loop."""
     boxes = (written_at(tree, loop, b, buffer) for b in _producers(tree, loop, buffer))
     return next((box for box in boxes if box is not None), None)
 
 
-def _domain(tree: Tree, block: Block, loop: For) -> dict[Var, Span]:
-    """The interval of every iteration variable for which an iteration of the loop has the data."""
-    spans: dict[Var, Span] = {}
+def _domain(tree: Tree, block: Block, loop: For) -> dict[Var, Interval]:
+    """Return the interval of each iteration variable that one iteration of the loop provides."""
+    spans: dict[Var, Interval] = {}
     facts = tree.facts(loop.body)
     extents = {v.var: v.extent for v in block.iters}
-    for access in _made_inside(tree, block, loop):
+    for access in _loads_from(tree, block, loop):
         box = _written(tree, loop, access.buffer)
         for index, span in zip(access.indices, box or (), strict=bool(box)):
             if isinstance(index, Var) and index in extents:
@@ -236,43 +277,46 @@ def _domain(tree: Tree, block: Block, loop: For) -> dict[Var, Span]:
     return whole(block) | spans
 
 
-def _unmet(
-    tree: Tree, block: Block, loop: For, access: Access, spans: dict[Var, Span]
+def _missing_input(
+    tree: Tree, block: Block, loop: For, access: Access, spans: dict[Var, Interval]
 ) -> str | None:
-    """Say why an iteration of a loop does not have what a load of the block needs."""
+    """Return why one iteration of a loop does not provide the elements that a load reads."""
     name = access.buffer.name
     unfinished = [
         b.name for b in _producers(tree, loop, access.buffer) if not finished_inside(tree, loop, b)
     ]
     if unfinished:
-        return f"block {unfinished[0]!r} has not finished {name!r} in one iteration"
+        return (
+            f"one iteration of loop {loop.var.name!r} does not complete the reduction of block "
+            f"{unfinished[0]!r}, which writes {name!r}"
+        )
     box = _written(tree, loop, access.buffer)
     if box is None:
-        return f"one iteration of loop {loop.var.name!r} writes {name!r} with holes"
+        return f"one iteration of loop {loop.var.name!r} does not write a full box of {name!r}"
     facts = tree.facts(loop.body)
     ranges = {v.var: spans[v.var].extent for v in block.iters} | dict(access.inner)
     shift: dict[Var, Expr] = {v.var: v.var + spans[v.var].start for v in block.iters}
-    for index, given, size in zip(access.indices, box, access.buffer.shape, strict=True):
-        needed = span_of(substitute(index, shift), ranges, facts)
-        if needed is None or not covers(given, needed, facts, size):
+    for index, written, size in zip(access.indices, box, access.buffer.shape, strict=True):
+        needed = interval_of(substitute(index, shift), ranges, facts)
+        if needed is None or not covers(written, needed, facts, size):
             return (
-                f"index {to_text(index)} of {name!r} leaves what one iteration of loop "
-                f"{loop.var.name!r} has written"
+                f"index {to_text(index)} of {name!r} may be outside of the box that one iteration "
+                f"of loop {loop.var.name!r} writes"
             )
     return None
 
 
-def _over(span: Span, loops: dict[Var, Expr], facts: Facts) -> Span | None:
-    """The interval that an interval sweeps while loops run."""
+def _over(span: Interval, loops: dict[Var, Expr], facts: Facts) -> Interval | None:
+    """Return the union of an interval over all iterations of some loops."""
     if not free_vars(span.extent).isdisjoint(loops):
         return None
     within = var("within", lower=0)
-    return span_of(span.start + within, loops | {within: span.extent}, facts)
+    return interval_of(span.start + within, loops | {within: span.extent}, facts)
 
 
 def _anchor(tree: Tree, block: Block, loop: For) -> Stmt:
-    """The last statement of a loop's body that writes what the block reads."""
-    made = {a.buffer for a in _made_inside(tree, block, loop)}
+    """Return the last statement of a loop body that writes a buffer that the block reads."""
+    made = {a.buffer for a in _loads_from(tree, block, loop)}
     parts = loop.body.body if isinstance(loop.body, Seq) else (loop.body,)
     writing = [
         p for p in parts if any(w.buffer in made for b in tree.blocks_in(p) for w in writes(b))

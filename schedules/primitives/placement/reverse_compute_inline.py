@@ -1,4 +1,4 @@
-"""Reverse compute inline: a consumer dissolves into its producer."""
+"""The ``reverse_compute_inline`` primitive."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from ....ir.analysis import Tree, is_plain, reads, with_regions, writes
 from ....ir.loop.nodes import Block, Buffer, Element, Load, Store
 from ....ir.loop.visit import Rebuilder, replace_statement, substitute_in_element
 from ....ir.symbolic import Expr, Var, eq, is_proved, substitute, to_text
+from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...moving import between_problems, movable_problems, told_apart_problems
-from ...nests import ZERO, loops_gone, without
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, Handle, Removed, block_ref
+from ...loop_nests import ZERO, loops_removed, without
+from ...motion_checks import dependence_problems, injective_write_problems, movable_problems
 from ...problem import Problem
-from ...refs import BlockRef, Gone, Ref, block_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="placement", returns=None)
 @dataclass(frozen=True, slots=True)
 class ReverseComputeInline(Primitive):
-    """Apply a consumer to its producer's value at once, and drop the consumer and the temporary.
+    """Inline a consumer into its producer, and remove the consumer and the temporary.
 
     Before::
 
@@ -42,29 +43,65 @@ class ReverseComputeInline(Primitive):
 
     Requires
     --------
-    1. The block has spatial iterations only, no initialisation, writes one element of one buffer in
-       an iteration, which nobody else writes, and its predicate only keeps its iterations inside
-       their extents.
-    2. It reads exactly one temporary that one other block writes, and no other block reads that.
-    3. That producer has spatial iterations only, no initialisation, and writes one element in an
-       iteration, at distinct iteration variables that run through the whole temporary.
-    4. The indices that the block reads the temporary at are its iteration variables, each once, and
-       these run through the whole temporary.
-    5. Nobody between producer and block touches what the block writes, or writes what it reads.
-    6. Different iterations of the block write different elements.
+    1. The block has spatial iteration variables only, and no init; it stores one element of one
+       buffer per iteration, no other block writes that buffer, and its predicate only keeps the
+       iteration variables within their extents.
+    2. The block reads exactly one temporary that one other block writes and no other block reads.
+    3. That producer has spatial iteration variables only, and no init; it stores one element per
+       iteration, at distinct iteration variables that cover the whole temporary.
+    4. The block reads the temporary at its iteration variables, each once, and they cover the whole
+       temporary.
+    5. Between the producer and the block, no other block accesses the output of the block or writes
+       its inputs.
+    6. The write indices of the block are injective in its iteration variables.
 
     Notes
     -----
-    Cost: linear in the size of the function. Source: TensorIR §3.2.
+    Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``reverse_compute_inline``; Halide: none.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     t = alloc((32,), f32)
+    ...     for i in range(32):
+    ...         with block("t"):
+    ...             vi = spatial(i)
+    ...             t[vi] = x[vi] * 2.0
+    ...     for j in range(32):
+    ...         with block("y"):
+    ...             vj = spatial(j)
+    ...             y[vj] = t[vj] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.reverse_compute_inline("y")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i in range(32):
+            with block("t"):
+                vi = spatial(i)
+                y[vi] = x[vi] * 2.0 + 1.0
     """
 
     block: BlockRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, its producer and what lies between."""
+        """Check the block, its producer and the blocks between them."""
         tree, block = state.tree(self.block.function), state.block(self.block)
         if block.init is not None or any(v.kind != "spatial" for v in block.iters):
-            yield Problem(1, f"block {block.name!r} has iterations that reduce", (self.block,))
+            message = (
+                f"block {block.name!r} has an init or an iteration variable that is not spatial"
+            )
+            yield Problem(1, message, (self.block,))
             return
         found = tuple(movable_problems(state, self.block, 1, temporary=False))
         if found:
@@ -75,8 +112,8 @@ class ReverseComputeInline(Primitive):
             names = ", ".join(buffer.name for buffer, _ in pairs) or "none"
             yield Problem(
                 2,
-                f"block {block.name!r} reads {len(pairs)} temporaries of "
-                f"its own ({names}), not one",
+                f"block {block.name!r} is the only reader of {len(pairs)} temporaries with one "
+                f"writer ({names}); expected exactly one",
                 (self.block,),
                 {"temporaries": names},
             )
@@ -84,7 +121,7 @@ class ReverseComputeInline(Primitive):
         buffer, producer = pairs[0]
         yield from self._producer(producer, buffer)
         yield from self._indices(block, buffer)
-        yield from between_problems(state, self.block, 5, producer, later=False)
+        yield from dependence_problems(state, self.block, 5, producer, later=False)
 
     def _producer(self, producer: Block, buffer: Buffer) -> Iterator[Problem]:
         found = writes(producer)
@@ -95,30 +132,29 @@ class ReverseComputeInline(Primitive):
         if not (spatial and plain and every):
             yield Problem(
                 3,
-                f"producer {producer.name!r} does not write one element of {buffer.name!r} in each "
-                "of its iterations, once",
+                f"producer {producer.name!r} does not store exactly one element of {buffer.name!r} "
+                "per iteration, at distinct spatial iteration variables",
                 (block_ref(self.block.function, producer),),
             )
 
     def _indices(self, block: Block, buffer: Buffer) -> Iterator[Problem]:
-        places = {a.indices for a in reads(block, buffer)}
-        indices = next(iter(places))
+        found = {a.indices for a in reads(block, buffer)}
+        indices = next(iter(found))
         variables = [i for i in indices if isinstance(i, Var)]
         moving = {v.var for v in block.iters if v.extent != 1}
-        if len(places) > 1 or len(set(variables)) < buffer.rank or not moving <= set(variables):
-            shown = " and ".join(f"({', '.join(map(str, p))})" for p in places)
+        if len(found) > 1 or len(set(variables)) < buffer.rank or not moving <= set(variables):
+            shown = " and ".join(f"({', '.join(map(str, p))})" for p in found)
             yield Problem(
                 4,
-                f"block {block.name!r} reads {buffer.name!r} at {shown}, "
-                "which is not its iteration "
+                f"block {block.name!r} reads {buffer.name!r} at {shown}; expected its iteration "
                 "variables, each once",
                 (self.block,),
                 {"indices": shown},
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that the block reads the whole temporary, and writes nothing twice."""
-        yield from told_apart_problems(state, self.block, 6)
+        """Check that the block reads the whole temporary, and writes each element once."""
+        yield from injective_write_problems(state, self.block, 6)
         tree, block = state.tree(self.block.function), state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
         for number, user, indices in (
@@ -131,34 +167,34 @@ class ReverseComputeInline(Primitive):
                 if not is_proved(eq(extent, size), tree.function.facts):
                     yield Problem(
                         number,
-                        f"iteration {to_text(index)} of block {user.name!r} runs to "
-                        f"{to_text(extent)}, but {buffer.name!r} has "
-                        f"{to_text(size)} elements there",
+                        f"iteration variable {to_text(index)} of block {user.name!r} has extent "
+                        f"{to_text(extent)}, but it indexes a dimension of {buffer.name!r} of size "
+                        f"{to_text(size)}",
                         (block_ref(self.block.function, user),),
                         {"extent": to_text(extent), "size": to_text(size)},
                     )
 
     def rewrite(self, state: State) -> Rewrite:
-        """Store the consumer's value in the producer, then drop the consumer and the buffer."""
+        """Store the value of the consumer in the producer, then remove consumer and temporary."""
         edit = Edit(state, self.block.function)
         tree, block = edit.tree, state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
         joined = with_regions(_joined(producer, block, buffer))
         kept = without(replace_statement(tree.function.body, producer, joined), block)
         if kept is None:
-            raise TypeError(f"nothing is left of {edit.name!r}")
-        reason = f"dissolved block {block.name!r}"
-        moved = edit.gone(loops_gone(tree, kept), reason)
+            raise TypeError(f"the body of {edit.name!r} is empty")
+        reason = f"inlined block {block.name!r}"
+        moved = edit.removed(loops_removed(tree, kept), reason)
         moved |= {
-            self.block: Gone(f"dissolved it into block {producer.name!r}"),
-            edit.buffer_ref(buffer): Gone(reason),
+            self.block: Removed(f"inlined it into block {producer.name!r}"),
+            edit.buffer_ref(buffer): Removed(reason),
         }
         buffers = tuple(b for b in tree.function.buffers if b is not buffer)
         return edit.finish(kept, moved=moved, buffers=buffers)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected block, where it reads what another block makes."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected block that reads a temporary of another block."""
         if isinstance(selection, BlockRef):
             tree = state.tree(selection.function)
             if _sources(tree, state.block(selection)):
@@ -166,18 +202,18 @@ class ReverseComputeInline(Primitive):
 
 
 def _sources(tree: Tree, block: Block) -> list[tuple[Buffer, Block]]:
-    """The temporaries that a block reads, nobody else reads and one block writes."""
+    """Return the temporaries that only this block reads, each with its only writer."""
     found: list[tuple[Buffer, Block]] = []
     for buffer in dict.fromkeys(a.buffer for a in reads(block)):
         writers = tree.writers(buffer)
-        others = [b for b in tree.leaf_blocks() if b is not block and reads(b, buffer)]
+        others = [b for b in tree.outermost_blocks() if b is not block and reads(b, buffer)]
         if buffer in tree.function.buffers and len(writers) == 1 and not others:
             found.append((buffer, writers[0]))
     return found
 
 
 class _Joiner(Rebuilder):
-    """Puts a value in the place of the loads of a buffer."""
+    """Rebuilder that replaces the loads of a buffer by a value."""
 
     def __init__(self, buffer: Buffer, value: Element) -> None:
         self._buffer, self._value = buffer, value
@@ -187,15 +223,15 @@ class _Joiner(Rebuilder):
 
 
 def _joined(producer: Block, block: Block, buffer: Buffer) -> Block:
-    """The producer that stores what the consumer would."""
+    """Return the producer with the store of the consumer."""
     inner, outer = producer.body, block.body
     if not isinstance(inner, Store) or not isinstance(outer, Store):
-        raise TypeError(f"blocks {producer.name!r} and {block.name!r} are no single stores")
+        raise TypeError(f"blocks {producer.name!r} and {block.name!r} are not single stores")
     read = reads(block, buffer)[0].indices
     at: dict[Var, Expr] = {
-        mine: theirs
-        for mine, theirs in zip(read, inner.indices, strict=True)
-        if isinstance(mine, Var)
+        read_index: written
+        for read_index, written in zip(read, inner.indices, strict=True)
+        if isinstance(read_index, Var)
     }
     at |= {v.var: ZERO for v in block.iters if v.var not in at}
     value = _Joiner(buffer, inner.value).element(substitute_in_element(outer.value, at))

@@ -1,1 +1,1 @@
-"""Primitives that take reductions apart."""
+"""Primitives that transform reductions."""

@@ -1,27 +1,28 @@
-"""Decompose reduction: the initialisation of a reduction gets a block and loops of its own."""
+"""The ``decompose_reduction`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, feeds_kind, is_plain, with_regions
+from ....ir.analysis import Tree, bound_kinds, is_plain, with_regions
 from ....ir.loop.decompose import Namer, Start, split_off
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import path_to, replace_statement
+from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...moving import told_apart_problems
-from ...nests import before
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...loop_nests import before
+from ...motion_checks import injective_write_problems
 from ...problem import Problem
-from ...refs import BlockRef, LoopRef, Ref, loop_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="reduction", returns=BlockRef)
 @dataclass(frozen=True, slots=True)
 class DecomposeReduction(Primitive):
-    """Initialise the results of a reduction in a block of their own, right before a loop.
+    """Decompose a reduction into a block that initializes the result before a loop, and an update.
 
     Before::
 
@@ -43,99 +44,134 @@ class DecomposeReduction(Primitive):
     block : BlockRef
         The reduction block. It keeps its handle and becomes the update.
     loop : LoopRef
-        The loop before which the results are initialised.
+        The loop before which the new block is inserted.
 
     Requires
     --------
-    1. The block is a reduction with an initialisation.
+    1. The block is a reduction with an init.
     2. The loop is around the block.
-    3. No loop outside of the given one feeds a reduction iteration of the block.
-    4. Loops inside the given one that feed spatial iterations have extents that depend on no loop
-       that feeds none, and no value read from memory is between.
-    5. Different spatial iterations of the block write different elements.
+    3. No loop outside of the given loop binds a reduction iteration variable of the block.
+    4. The extent of a loop inside the given loop that binds spatial iteration variables does not
+       depend on a loop that binds none, and no value is read from memory between them.
+    5. The write indices of the block are injective in its spatial iteration variables.
 
     Notes
     -----
-    Loops inside the given one that feed spatial iterations are repeated around the new block,
-    with their kinds. Gives the initialising block. Source: TensorIR §3.2.
+    The loops inside the given loop that bind spatial iteration variables are duplicated around the
+    new block, with their kinds. The result is the handle of the initializing block. Cost: linear in
+    the size of the loop body.
+
+    Names elsewhere: TVM ``decompose_reduction``; Halide: none (pure and update definitions are
+    scheduled separately with ``update``).
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):
+    ...     for i in range(4):
+    ...         for k in range(8):
+    ...             with block("y"):
+    ...                 vi, vk = spatial(i), reduce(k)
+    ...                 with init(): y[vi] = 0.0
+    ...                 y[vi] += x[vi, vk]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> init = sch.decompose_reduction("y", "k")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):
+        for i in range(4):
+            with block("y_init"):
+                vi_init = spatial(i)
+                y[vi_init] = 0.0
+            for k in range(8):
+                with block("y"):
+                    vi, vk = spatial(i), reduce(k)
+                    y[vi] += x[vi, vk]
     """
 
     block: BlockRef
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, and what the loops feed."""
+        """Check the block, and the iteration variables that the loops bind."""
         block, loop = state.block(self.block), state.loop(self.loop)
         tree = state.tree(self.block.function)
         if block.init is None or all(v.kind != "reduce" for v in block.iters):
-            yield Problem(
-                1, f"block {block.name!r} is no reduction with an initialisation", (self.block,)
-            )
+            yield Problem(1, f"block {block.name!r} is not a reduction with an init", (self.block,))
             return
         above = tree.loops_above(block)
         if loop not in above:
             names = ", ".join(x.var.name for x in above) or "none"
             yield Problem(
                 2,
-                f"loop {loop.var.name!r} is not around block {block.name!r}; its loops are {names}",
+                f"loop {loop.var.name!r} is not around block {block.name!r}; the loops around it "
+                f"are {names}",
                 (self.block, self.loop),
-                fixes=tuple(self._places(tree, block)),
+                fixes=tuple(self._legal_steps(tree, block)),
             )
             return
-        outside = [x for x in above[: above.index(loop)] if "reduce" in feeds_kind(x, block)]
+        outside = [x for x in above[: above.index(loop)] if "reduce" in bound_kinds(x, block)]
         if outside:
             names = ", ".join(x.var.name for x in outside)
             yield Problem(
                 3,
-                f"loop {names} outside of {loop.var.name!r} feeds a reduction iteration, so the "
-                "results would be initialised more than once",
+                f"loops outside of {loop.var.name!r} bind reduction iteration variables of block "
+                f"{block.name!r} ({names}), so the result would be initialized more than once",
                 (self.block, self.loop),
                 {"loops": names},
-                fixes=tuple(self._places(tree, block)),
+                fixes=tuple(self._legal_steps(tree, block)),
             )
-        if self._start(Edit(state, self.block.function), block, loop) is None:
+        if self._init_nest(Edit(state, self.block.function), block, loop) is None:
             yield Problem(
                 4,
-                f"what is between loop {loop.var.name!r} and block {block.name!r} cannot be "
-                "repeated for the spatial iterations alone",
+                f"the spatial loops between loop {loop.var.name!r} and block {block.name!r} cannot "
+                "be duplicated without the other statements: an extent or a condition depends on "
+                "another loop, or a value is read from memory",
                 (self.block, self.loop),
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that no result is initialised while another iteration still adds to it."""
-        yield from told_apart_problems(state, self.block, 5)
+        """Check that no element is initialized after an update."""
+        yield from injective_write_problems(state, self.block, 5)
 
-    def _places(self, tree: Tree, block: Block) -> Iterator[DecomposeReduction]:
-        """The innermost loop before which initialising is right."""
+    def _legal_steps(self, tree: Tree, block: Block) -> Iterator[DecomposeReduction]:
+        """Yield the step at the innermost legal loop."""
         above = tree.loops_above(block)
-        first = next((x for x in above if "reduce" in feeds_kind(x, block)), None)
+        first = next((x for x in above if "reduce" in bound_kinds(x, block)), None)
         if first is not None:
             yield replace(self, loop=loop_ref(self.block.function, first))
 
     def rewrite(self, state: State) -> Rewrite:
-        """Put the initialisation before the loop, under copies of the spatial loops."""
+        """Insert the init before the loop, under copies of the spatial loops."""
         edit = Edit(state, self.block.function)
         block, loop = state.block(self.block), state.loop(self.loop)
-        start = self._start(edit, block, loop)
+        start = self._init_nest(edit, block, loop)
         if start is None:
-            raise TypeError(f"the initialisation of {block.name!r} cannot be split off")
+            raise TypeError(f"the init of {block.name!r} cannot be decomposed")
         new = before(edit.tree.function.body, loop, start.nest)
         return edit.finish(
             replace_statement(new, block, replace(block, init=None)),
             results=(edit.block_ref(start.block),),
         )
 
-    def _start(self, edit: Edit, block: Block, loop: For) -> Start | None:
+    def _init_nest(self, edit: Edit, block: Block, loop: For) -> Start | None:
         path = path_to(loop, block)[:-1]
         start = split_off(block, path, Namer(edit.mint, edit.fresh))
         if start is None or is_plain(start.block):
             return start
-        widened = with_regions(start.block)  # Its body has loops of its own.
+        widened = with_regions(start.block)  # The regions cover the loops of the init.
         return Start(replace_statement(start.nest, start.block, widened), widened)
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected reduction block at each loop around it."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for the selected reduction block at each loop around it."""
         if isinstance(selection, BlockRef):
             tree, block = state.tree(selection.function), state.block(selection)
             if block.init is not None:

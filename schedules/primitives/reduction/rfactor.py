@@ -1,4 +1,4 @@
-"""Rfactor: a reduction loop becomes a spatial one of partial results."""
+"""The ``rfactor`` primitive."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 from ....ir.analysis import (
-    Span,
+    Interval,
     Tree,
     accesses,
-    conjuncts,
-    determined,
-    feeds_kind,
+    bound_kinds,
+    injective_in,
     reduction_update,
     with_regions,
     within_loops,
@@ -32,19 +31,20 @@ from ....ir.loop.nodes import (
     Where,
 )
 from ....ir.loop.visit import replace_statement, substitute_in, substitute_in_element
-from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, free_vars, substitute
+from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, conjuncts, free_vars, substitute
+from ...apply import Primitive, Rewrite, check
 from ...edit import Edit
-from ...nests import after, buffer_span, nest, outermost_without, whole
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...loop_nests import after, buffer_span, nest, outermost_without, whole
 from ...problem import Problem
-from ...refs import BlockRef, LoopRef, Ref, loop_ref
+from ...registry import primitive
 from ...state import State
 
 
 @primitive(family="reduction", returns=BlockRef)
 @dataclass(frozen=True, slots=True)
 class Rfactor(Primitive):
-    """Let each iteration of a reduction loop keep a partial result, and combine those after.
+    """Factor a reduction into partial results per iteration of a loop, and a block combining them.
 
     Before::
 
@@ -72,32 +72,71 @@ class Rfactor(Primitive):
     Parameters
     ----------
     block : BlockRef
-        The reduction block. It keeps its handle and makes the partial results.
+        The reduction block. It keeps its handle and computes the partial results.
     loop : LoopRef
         The reduction loop that becomes spatial.
 
     Requires
     --------
-    1. The block is a reduction with an initialisation, and its update ``C = C op value`` combines
-       by an operation that commutes; it is the only one to write C.
-    2. The loop is around the block and feeds reduction iterations only; no other loop feeds both
-       kinds.
-    3. C is indexed by the spatial iteration variables, each once; the iterations of the block are
-       told apart by its loops, and fill the box of C that they touch.
+    1. The block is a reduction with an init, its update ``C = C op value`` is commutative, and no
+       other block writes C.
+    2. The loop is around the block and binds reduction iteration variables only, and no other loop
+       binds both spatial and reduction iteration variables.
+    3. C is indexed by the spatial iteration variables, each once; the iteration variables are
+       injective in the loops around the block; and the block writes every element of the bounding
+       box of its writes.
     4. The extent of the loop does not depend on another loop.
 
     Notes
     -----
-    The reduction is summed in another order; what a guard cuts off contributes the neutral element.
-    Gives the block that combines the partial results,
-    which has loops of its own. Source: TensorIR §3.2.
+    The reduction is evaluated in another order, which declared reductions allow. Iterations that a
+    predicate excludes contribute the identity. The result is the handle of the combining block,
+    which gets new loops. Cost: linear in the size of the function.
+
+    Names elsewhere: TVM ``rfactor``; Halide ``rfactor``.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2; "Parallel Associative Reductions in Halide" (CGO '17).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):
+    ...     for i in range(4):
+    ...         for k in range(8):
+    ...             with block("y"):
+    ...                 vi, vk = spatial(i), reduce(k)
+    ...                 with init(): y[vi] = 0.0
+    ...                 y[vi] += x[vi, vk]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> combine = sch.rfactor("y", "k")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):
+        y_rf = alloc((4, 8), f32)
+        for i in range(4):
+            for k in range(8):
+                with block("y"):
+                    vi, vk_1 = spatial(i), spatial(k)
+                    with init(): y_rf[vi, vk_1] = 0.0
+                    y_rf[vi, vk_1] += x[vi, vk_1]
+        for i_all in range(4):
+            for part in range(8):
+                with block("y_combine"):
+                    vi_all, vpart = spatial(i_all), reduce(part)
+                    with init(): y[vi_all] = 0.0
+                    y[vi_all] += y_rf[vi_all, vpart]
     """
 
     block: BlockRef
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, and what the loop feeds."""
+        """Check the block, and the iteration variables that the loop binds."""
         tree, block = state.tree(self.block.function), state.block(self.block)
         loop, where = state.loop(self.loop), (self.block, self.loop)
         update = reduction_update(block)
@@ -105,22 +144,23 @@ class Rfactor(Primitive):
         if not simple or update is None or update[1].op not in get_args(Combiner):
             yield Problem(
                 1,
-                f"block {block.name!r} is no reduction C = C op value with its initialisation",
+                f"block {block.name!r} is not a reduction with an init and an update of the form "
+                "C = C op value",
                 (self.block,),
             )
             return
         buffer = update[0].buffer
         if len(tree.writers(buffer)) > 1:
-            yield Problem(1, f"{buffer.name!r} is written by other blocks too", (self.block,))
+            yield Problem(1, f"other blocks also write {buffer.name!r}", (self.block,))
         above = tree.loops_above(block)
-        mixed = any(feeds_kind(x, block) == frozenset({"reduce", "spatial"}) for x in above)
-        if loop not in above or mixed or feeds_kind(loop, block) != frozenset({"reduce"}):
+        mixed = any(bound_kinds(x, block) == frozenset({"reduce", "spatial"}) for x in above)
+        if loop not in above or mixed or bound_kinds(loop, block) != frozenset({"reduce"}):
             yield Problem(
                 2,
-                f"loop {loop.var.name!r} does not feed reduction iterations of block "
-                f"{block.name!r} alone",
+                f"loop {loop.var.name!r} must be around block {block.name!r} and bind reduction "
+                "iteration variables only",
                 where,
-                fixes=() if mixed else tuple(self._places(state, tree, block)),
+                fixes=() if mixed else tuple(self._legal_steps(state, tree, block)),
             )
             return
         spatial = {v.var for v in block.iters if v.kind == "spatial"}
@@ -128,52 +168,56 @@ class Rfactor(Primitive):
         if {i for i in indices if isinstance(i, Var)} != spatial or len(indices) != len(spatial):
             yield Problem(
                 3,
-                f"{buffer.name!r} is indexed by ({', '.join(map(str, indices))}), not by the "
+                f"{buffer.name!r} is indexed by ({', '.join(map(str, indices))}); expected the "
                 "spatial iteration variables, each once",
                 (self.block,),
             )
         if not free_vars(loop.extent).isdisjoint({x.var for x in above}):
             yield Problem(
-                4, f"extent {loop.extent} of loop {loop.var.name!r} depends on a loop", where
+                4, f"extent {loop.extent} of loop {loop.var.name!r} depends on another loop", where
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that no iteration of the block runs twice."""
+        """Check that every instance of the block runs once."""
         tree, block = state.tree(self.block.function), state.block(self.block)
         loops = tree.loops_above(block)
         ranges = {x.var: x.extent for x in loops}
         facts = within_loops(tree.function.facts, loops)
-        known = determined((v.binding for v in block.iters), ranges, facts)
+        known = injective_in((v.binding for v in block.iters), ranges, facts)
         lost = [x.var.name for x in loops if x.var not in known]
         if lost:
             yield Problem(
                 3,
-                f"loops {', '.join(lost)} cannot be told from the iterations of block "
-                f"{block.name!r}, which may run twice",
+                f"the iteration variables of block {block.name!r} are not injective in the loops "
+                f"{', '.join(lost)}, so an instance may run more than once",
                 (self.block,),
                 {"loops": ", ".join(lost)},
             )
         update = reduction_update(block)
         box = () if update is None else _box(tree, block, update[0].buffer)
-        if not all(span.filled for span in box):
+        if not all(span.exhaustive for span in box):
             yield Problem(
-                3, f"block {block.name!r} leaves holes in the box it touches", (self.block,)
+                3,
+                f"block {block.name!r} does not provably write every element of the bounding box "
+                "of its writes",
+                (self.block,),
             )
 
-    def _places(self, state: State, tree: Tree, block: Block) -> Iterator[Rfactor]:
+    def _legal_steps(self, state: State, tree: Tree, block: Block) -> Iterator[Rfactor]:
+        """Yield the step at each legal loop."""
         for loop in tree.loops_above(block):
-            if feeds_kind(loop, block) == frozenset({"reduce"}):
+            if bound_kinds(loop, block) == frozenset({"reduce"}):
                 other = replace(self, loop=loop_ref(self.block.function, loop))
-                if not state.check(other):
+                if not check(state, other):
                     yield other
 
     def rewrite(self, state: State) -> Rewrite:
-        """Give the update a dimension for the loop, and combine over it afterwards."""
+        """Add a dimension for the loop to the result, and insert a block that reduces it."""
         edit = Edit(state, self.block.function)
         tree, block, loop = edit.tree, state.block(self.block), state.loop(self.loop)
         update = reduction_update(block)
         if update is None:
-            raise TypeError(f"block {block.name!r} is no reduction")
+            raise TypeError(f"block {block.name!r} is not a reduction")
         buffer = update[0].buffer
         shape = (*buffer.shape, loop.extent)
         partial = edit.buffer(f"{buffer.name}_rf", shape, buffer.dtype, "global")
@@ -190,29 +234,29 @@ class Rfactor(Primitive):
         )
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected reduction block at each of its reduction loops."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for the selected reduction block at each of its reduction loops."""
         if isinstance(selection, BlockRef):
             tree, block = state.tree(selection.function), state.block(selection)
             for loop in tree.loops_above(block):
-                if feeds_kind(loop, block) == frozenset({"reduce"}):
+                if bound_kinds(loop, block) == frozenset({"reduce"}):
                     yield cls(selection, loop_ref(selection.function, loop))
 
 
 def _site(tree: Tree, block: Block, buffer: Buffer) -> Stmt:
-    """The outermost statement around a block in which nobody else uses its result."""
-    blocks = (b for b in tree.leaf_blocks() if b is not block)
+    """Return the outermost statement around a block without other users of its result."""
+    blocks = (b for b in tree.outermost_blocks() if b is not block)
     others = [b for b in blocks if any(a.buffer is buffer for a in accesses(b))]
     return outermost_without(tree, block, others)
 
 
-def _box(tree: Tree, block: Block, buffer: Buffer) -> tuple[Span, ...]:
+def _box(tree: Tree, block: Block, buffer: Buffer) -> tuple[Interval, ...]:
     return buffer_span(tree, _site(tree, block, buffer), (block,), buffer)
 
 
 def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
-    """The block that keeps a partial result for each iteration of the loop."""
-    reducing = [x for x in edit.tree.loops_above(block) if "reduce" in feeds_kind(x, block)]
+    """Return the block that computes a partial result per iteration of the loop."""
+    reducing = [x for x in edit.tree.loops_above(block) if "reduce" in bound_kinds(x, block)]
     fresh = {x.var: edit.loop_var(f"v{x.var.name}", x.extent) for x in reducing}
     iters = [v for v in block.iters if v.kind == "spatial"]
     for outer in reducing:
@@ -229,13 +273,13 @@ def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
 
 
 def _partial_update(
-    block: Block, partial: Buffer, place: Var, old: Mapping[Var, Expr], guard: Bool
+    block: Block, partial: Buffer, position: Var, old: Mapping[Var, Expr], guard: Bool
 ) -> Store:
     update = reduction_update(block)
     if update is None:
-        raise TypeError(f"block {block.name!r} is no reduction")
+        raise TypeError(f"block {block.name!r} is not a reduction")
     store, value = update
-    indices = (*store.indices, place)
+    indices = (*store.indices, position)
     new = substitute_in_element(value.right, old)
     if guard != TRUE:
         new = Where(Condition(guard), new, _neutral(block))
@@ -245,15 +289,15 @@ def _partial_update(
 def _neutral(block: Block) -> Number:
     update = reduction_update(block)
     if update is None:
-        raise TypeError(f"block {block.name!r} is no reduction")
+        raise TypeError(f"block {block.name!r} is not a reduction")
     return identity_of(cast("Combiner", update[1].op), update[0].buffer.dtype)
 
 
 def _combining(edit: Edit, block: Block, partial: Buffer, extent: Expr) -> Block:
-    """The block that combines the partial results, with the initialisation of the old one."""
+    """Return the block that combines the partial results, with the init of the old one."""
     update = reduction_update(block)
     if update is None or block.init is None:
-        raise TypeError(f"block {block.name!r} is no reduction")
+        raise TypeError(f"block {block.name!r} is not a reduction")
     store, value = update
     extents = {v.var: v.extent for v in block.iters}
     renamed: dict[Var, Expr] = {}

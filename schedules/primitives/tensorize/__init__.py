@@ -1,1 +1,1 @@
-"""Primitives that put tensor instructions in the place of loops."""
+"""Primitives that map loop nests to tensor intrinsics."""

@@ -1,23 +1,23 @@
-"""The loops below a place, with their block, as a block of their own."""
+"""Conversion of a perfect nest around a block into one block."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, conjuncts, with_regions
+from ....ir.analysis import Tree, with_regions
 from ....ir.loop.decompose import Namer, split_off
 from ....ir.loop.nodes import Block, For, IterKind, IterVar, Let, Stmt
-from ....ir.symbolic import Expr, SymInt, Var, all_of, free_vars, substitute
+from ....ir.symbolic import Expr, SymInt, Var, all_of, conjuncts, free_vars, substitute
 from ...edit import Edit
+from ...handles import LoopRef, block_ref
 from ...problem import Problem
-from ...refs import LoopRef, block_ref
 from ...state import State
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Loops, each the whole body of the one around it, and the block that is the last one's."""
+    """A perfect nest of loops and the block that is its body."""
 
     loops: tuple[For, ...]
     block: Block
@@ -29,7 +29,7 @@ class Chain:
 
 
 def chain_below(loop: For) -> Chain | Stmt:
-    """Give the loops from one down to a block, or what is there that is neither."""
+    """Return the perfect nest of a loop, or the first statement that is not a loop or block."""
     loops: list[For] = []
     below: Stmt = loop
     while isinstance(below, For):
@@ -39,9 +39,10 @@ def chain_below(loop: For) -> Chain | Stmt:
 
 
 def outside(tree: Tree, chain: Chain) -> dict[Var, Expr] | Let:
-    """Give the variables around a chain that its block depends on, with their extents.
+    """Return the outer variables that the block of a chain depends on, with their extents.
 
-    A value read from memory in between has no extent from 0: it is given instead.
+    Return the ``Let`` instead if the block depends on a value read from memory, which has no
+    range that starts at 0.
     """
     used = frozenset[Var]().union(
         *(free_vars(v.binding) | free_vars(v.extent) for v in chain.block.iters),
@@ -63,12 +64,12 @@ def outside(tree: Tree, chain: Chain) -> dict[Var, Expr] | Let:
 
 
 def kind_of_variable(chain: Chain, variable: Var) -> frozenset[IterKind]:
-    """Give the kinds of the iterations that a variable around the chain feeds."""
+    """Return the kinds of the iteration variables that an outer variable binds."""
     return frozenset(v.kind for v in chain.block.iters if variable in free_vars(v.binding))
 
 
 def chain_problems(state: State, ref: LoopRef, nest: int, kinds: int) -> Iterator[Problem]:
-    """Yield what keeps the loops from one on from being a block of their own.
+    """Yield a problem if the loops below a loop cannot become one block.
 
     ``nest`` and ``kinds`` are the numbers of the two requirements.
     """
@@ -78,8 +79,8 @@ def chain_problems(state: State, ref: LoopRef, nest: int, kinds: int) -> Iterato
         names = [b.name for b in tree.blocks_in(loop)]
         yield Problem(
             nest,
-            f"the loops from {loop.var.name!r} on are no single nest around one block: there are "
-            f"{len(names)} blocks ({', '.join(names) or 'none'})",
+            f"the loops below {loop.var.name!r} are not a perfect nest around a single block; "
+            f"blocks inside: {', '.join(names) or 'none'}",
             (ref,),
             {"blocks": len(names)},
         )
@@ -97,32 +98,32 @@ def chain_problems(state: State, ref: LoopRef, nest: int, kinds: int) -> Iterato
         if len(fed) > 1:
             yield Problem(
                 kinds,
-                f"{variable.name!r}, around the loops, feeds {' and '.join(sorted(fed))} "
-                f"iterations of block {chain.block.name!r}; one of a block is of one kind",
+                f"outer variable {variable.name!r} binds {' and '.join(sorted(fed))} iteration "
+                f"variables of block {chain.block.name!r}; expected one kind",
                 (ref, block_ref(ref.function, chain.block)),
                 {"kinds": ", ".join(sorted(fed))},
             )
 
 
 def blockized(edit: Edit, chain: Chain) -> Block:
-    """Make the block whose body the loops of a chain are.
+    """Return the block whose body is the loops of a chain.
 
-    Its iteration variables are the variables around that the block inside depends on. What of the
-    predicate mentions no loop of the chain guards the new block; the rest stays inside.
+    Its iteration variables are the outer variables that the inner block depends on. The terms of
+    the predicate without loop variables of the chain move to the new block.
     """
     around = outside(edit.tree, chain)
     if isinstance(around, Let):
         raise TypeError(f"{around.var.name!r} is read from memory")
     own = {v: edit.loop_var(f"v{v.name}", extent) for v, extent in around.items()}
     iters = tuple(
-        IterVar(own[v], extent, _single(kind_of_variable(chain, v)), v)
+        IterVar(own[v], extent, _only_kind(kind_of_variable(chain, v)), v)
         for v, extent in around.items()
     )
     parts = conjuncts(chain.block.predicate)
     hoisted = [p for p in parts if free_vars(p).isdisjoint(chain.variables)]
     kept = all_of(*(p for p in parts if p not in hoisted))
     inner = _renamed(replace(chain.block, predicate=kept), own)
-    init, inner = _start(edit, chain, inner, iters)
+    init, inner = _moved_init(edit, chain, inner, iters)
     body: Stmt = inner
     for loop in reversed(chain.loops):
         body = replace(loop, extent=substitute(loop.extent, own), body=body)
@@ -140,7 +141,7 @@ def blockized(edit: Edit, chain: Chain) -> Block:
     return with_regions(outer)
 
 
-def _single(kinds: frozenset[IterKind]) -> IterKind:
+def _only_kind(kinds: frozenset[IterKind]) -> IterKind:
     kind: IterKind
     for kind in kinds:
         return kind
@@ -155,20 +156,20 @@ def _renamed(block: Block, names: Mapping[Var, SymInt]) -> Block:
     return replace(block, iters=iters, predicate=substitute(block.predicate, names))
 
 
-def _start(
+def _moved_init(
     edit: Edit, chain: Chain, inner: Block, iters: tuple[IterVar, ...]
 ) -> tuple[Stmt | None, Block]:
-    """Move the initialisation out where the reduction goes on around the new block."""
+    """Move the init to the new block if that block has reduction iteration variables."""
     if inner.init is None or all(v.kind != "reduce" for v in iters):
         return None, inner
     start = split_off(inner, chain.loops, Namer(edit.mint, edit.fresh))
     if start is None:
-        raise TypeError(f"the initialisation of {inner.name!r} cannot be split off")
+        raise TypeError(f"the init of {inner.name!r} cannot be decomposed")
     return start.nest, replace(inner, init=None)
 
 
-def start_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
-    """Yield a problem where the block's initialisation cannot be moved out of the loops."""
+def init_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if the init of the block cannot be moved out of the loops."""
     chain = chain_below(state.loop(ref))
     if not isinstance(chain, Chain) or chain.block.init is None:
         return
@@ -176,7 +177,7 @@ def start_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Pro
     if split_off(chain.block, chain.loops, Namer(edit.mint, edit.fresh)) is None:
         yield Problem(
             requirement,
-            f"the initialisation of block {chain.block.name!r} cannot be repeated for the spatial "
-            f"loops from {state.loop(ref).var.name!r} on alone",
+            f"the init of block {chain.block.name!r} cannot be duplicated for only the spatial "
+            f"loops below {state.loop(ref).var.name!r}: an extent depends on another of the loops",
             (ref, block_ref(ref.function, chain.block)),
         )

@@ -1,4 +1,4 @@
-"""The place that an instruction is tried at: its nest, and everything that differs."""
+"""Comparison of a loop nest with an intrinsic."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from dataclasses import dataclass
 from ....ir.analysis import Tree
 from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.symbolic import free_vars
-from ....ir.target import provides
+from ....target.target import provides
+from ...handles import BlockRef, BufferRef, Handle, LoopRef, loop_ref
 from ...intrinsics.contract import Intrinsic
 from ...intrinsics.difference import Difference
 from ...intrinsics.match import Unified, overlap, pattern_of, unify
-from ...intrinsics.nest import Nest, Stray, nest_of
-from ...refs import BlockRef, BufferRef, LoopRef, Ref, block_ref, loop_ref
+from ...intrinsics.nest import ImperfectNest, Nest, nest_of
 from ...state import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
-    """A loop, or a block around loops, compared with an instruction.
+class TensorizeSite:
+    """The comparison of a loop, or a block around loops, with an intrinsic.
 
     Parameters
     ----------
     state : State
         The program.
     where : LoopRef or BlockRef
-        The place.
+        The loop or block.
     intrinsic : Intrinsic
-        The instruction.
-    unified : Unified or Stray
-        The comparison; a stray where there is no nest to compare.
+        The intrinsic.
+    unified : Unified or ImperfectNest
+        The comparison; an ``ImperfectNest`` if there is no nest to compare.
     differences : tuple of Difference
-        All that differs, the target included.
+        All differences, including those of the target.
     """
 
     state: State
     where: LoopRef | BlockRef
     intrinsic: Intrinsic
-    unified: Unified | Stray
+    unified: Unified | ImperfectNest
     differences: tuple[Difference, ...]
 
     @property
     def tree(self) -> Tree:
-        """The function's index."""
+        """The index of the function."""
         return self.state.tree(self.where.function)
 
     @property
     def nest(self) -> Nest | None:
-        """The nest of the program, where there is one."""
-        return None if isinstance(self.unified, Stray) else self.unified.program
+        """The nest of the program, or None."""
+        return None if isinstance(self.unified, ImperfectNest) else self.unified.program
 
     @property
     def block(self) -> Block | None:
-        """The innermost block of the nest, the one that computes."""
+        """The innermost block of the nest, or None."""
         nest = self.nest
         return nest.blocks[-1] if nest is not None and nest.blocks else None
 
-    def refs(self, difference: Difference) -> tuple[Ref, ...]:
-        """Give the handles of what a difference is about; the place where it is nothing."""
+    def refs(self, difference: Difference) -> tuple[Handle, ...]:
+        """Return the handles of the subject of a difference; by default the compared node."""
         name = self.where.function
         match difference.subject:
             case For() as loop:
@@ -73,42 +73,42 @@ class Site:
                 return tuple(loop_ref(name, x) for x in loops if x.var in free_vars(guard))
 
 
-def site_of(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> Site:
-    """Compare a place of a program with an instruction, once a state.
+def site_of(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> TensorizeSite:
+    """Return the comparison of a loop or block with an intrinsic, memoized per state.
 
-    Suggestions, checks and fixes all ask, and fixes ask about every instruction.
+    Suggestions, checks and fixes all use it, and fixes compare with every intrinsic.
     """
-    key = (Site, where, intrinsic.name)
+    key = (TensorizeSite, where, intrinsic.name)
     known = state.memo.get(key)
-    if not isinstance(known, Site):
+    if not isinstance(known, TensorizeSite):
         known = state.memo[key] = _compared(state, where, intrinsic)
     return known
 
 
-def _compared(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> Site:
+def _compared(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> TensorizeSite:
     tree = state.tree(where.function)
     start: Stmt = state.loop(where) if isinstance(where, LoopRef) else _body(state.block(where))
     found = nest_of(start, tree.facts(start))
-    if isinstance(found, Stray):
-        stray = Difference("access", found.reason, "", found.reason)
-        return Site(state, where, intrinsic, found, (stray,))
+    if isinstance(found, ImperfectNest):
+        difference = Difference("access", found.reason, "", found.reason)
+        return TensorizeSite(state, where, intrinsic, found, (difference,))
     unified = unify(found, intrinsic)
     differences = (
         *unified.differences,
-        *_start_differences(state, where, unified, intrinsic),
+        *_init_differences(state, where, unified, intrinsic),
         *_block_differences(unified),
         *_thread_differences(state, where, intrinsic),
         *_target_differences(state, intrinsic),
     )
-    return Site(state, where, intrinsic, unified, differences)
+    return TensorizeSite(state, where, intrinsic, unified, differences)
 
 
 def _body(block: Block) -> Stmt:
-    """What a block around loops holds; a block without loops is looked at itself."""
+    """Return the loops or block inside a block, or the block itself if it has none."""
     return block.body if isinstance(block.body, For | Block) else block
 
 
-def _start_differences(
+def _init_differences(
     state: State, where: LoopRef | BlockRef, unified: Unified, intrinsic: Intrinsic
 ) -> Iterator[Difference]:
     around = (state.block(where),) if isinstance(where, BlockRef) else ()
@@ -118,15 +118,14 @@ def _start_differences(
                 "reduction",
                 "with init(): ...",
                 "",
-                f"block {block.name!r} holds its initialisation, and {intrinsic.name} only adds "
-                "to what is there",
+                f"block {block.name!r} has an init, but {intrinsic.name} only updates its output",
             )
 
 
 def _block_differences(unified: Unified) -> Iterator[Difference]:
     names = ", ".join(b.name for b in unified.program.blocks)
     if len(unified.program.blocks) != 1:
-        message = f"the loops hold {names or 'no block'}, not one block of one store"
+        message = f"the loops contain {names or 'no block'}; expected one block with one store"
         yield Difference("access", names, "", message)
     for variable in overlap(unified):
         loop = next(x for x in unified.loops if x.var is variable)
@@ -146,15 +145,15 @@ def _thread_differences(
     if intrinsic.scope == "thread":
         return
     tree = state.tree(where.function)
-    place = state.loop(where) if isinstance(where, LoopRef) else state.block(where)
-    for loop in (place, *tree.ancestors(place)):
+    start = state.loop(where) if isinstance(where, LoopRef) else state.block(where)
+    for loop in (start, *tree.ancestors(start)):
         if isinstance(loop, For) and loop.thread == "threadIdx.x":
             yield Difference(
                 "scope",
                 f"for {loop.var.name} in thread(..., 'threadIdx.x')",
                 intrinsic.scope,
-                f"loop {loop.var.name!r} around is bound to threadIdx.x, and the {intrinsic.scope} "
-                f"that performs {intrinsic.name} takes that axis itself",
+                f"loop {loop.var.name!r} is bound to threadIdx.x, the axis that {intrinsic.name} "
+                f"uses for the threads of its {intrinsic.scope}",
                 loop,
             )
 
@@ -163,23 +162,16 @@ def _target_differences(state: State, intrinsic: Intrinsic) -> Iterator[Differen
     target = state.target
     if target is None:
         return
-    lacking = [need for need in intrinsic.needs if provides(target, need) is False]
-    if lacking:
+    missing = [need for need in intrinsic.needs if provides(target, need) is False]
+    if missing:
         yield Difference(
             "target",
             str(target),
             f"needs {', '.join(intrinsic.needs)}",
-            f"{target} has no {', '.join(lacking)}, which {intrinsic.name} needs",
+            f"{intrinsic.name} needs {', '.join(missing)}, which {target} does not have",
         )
 
 
-def names_of(site: Site) -> tuple[Ref, ...]:
-    """Give the handles of the blocks in the nest."""
-    nest = site.nest
-    blocks = () if nest is None else nest.blocks
-    return tuple(block_ref(site.where.function, b) for b in blocks)
-
-
 def pattern_loops(intrinsic: Intrinsic) -> tuple[For, ...]:
-    """Give the loops of an instruction's semantics, outermost first."""
+    """Return the loops of the semantics of an intrinsic, outermost first."""
     return pattern_of(intrinsic).loops

@@ -1,22 +1,23 @@
-"""Blockize: a nest of loops with its block becomes one block."""
+"""The ``blockize`` primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, Handle, LoopRef
 from ...problem import Problem
-from ...refs import BlockRef, LoopRef, Ref
+from ...registry import primitive
 from ...state import State
-from ._blocks import Chain, blockized, chain_below, chain_problems, start_problems
+from ._blocks import Chain, blockized, chain_below, chain_problems, init_problems
 
 
 @primitive(family="tensorize", returns=BlockRef)
 @dataclass(frozen=True, slots=True)
 class Blockize(Primitive):
-    """Make one block of a nest of loops and the block inside, a unit to all steps around it.
+    """Convert a perfect nest around a block into one block.
 
     Before::
 
@@ -43,39 +44,68 @@ class Blockize(Primitive):
 
     Requires
     --------
-    1. From the loop on there is a single nest of loops around one block.
-    2. What is around the loop and the block depends on feeds iterations of one kind each, and is
+    1. The loop is the outermost loop of a perfect nest around a single block.
+    2. Every outer variable that the block depends on binds iteration variables of one kind, and is
        not read from memory.
-    3. The initialisation of a reduction can be repeated for the spatial loops of the nest alone.
+    3. The init of a reduction can be duplicated for the spatial loops of the nest alone.
 
     Notes
     -----
-    The new block has one iteration variable for each variable around that the inner block depends
-    on. Of the inner block's predicate, what mentions no loop of the nest guards the new block, and
-    the rest stays where it is. Where a loop around feeds a reduction, the initialisation becomes
-    that of the new block. Gives the new block. Cost: linear in the size of the nest.
-    Source: TensorIR §3.2.
+    The new block has one iteration variable per outer variable that the inner block depends on.
+    Terms of the predicate that use no loop of the nest move to the new block. If an outer loop
+    binds reduction iteration variables, the init moves to the new block. Later steps treat the new
+    block as a unit. The result is its handle. Cost: linear in the size of the nest.
+
+    Names elsewhere: TVM ``blockize``; Halide: none.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §3.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    ...     for i in range(32):
+    ...         with block("y"):
+    ...             vi = spatial(i)
+    ...             y[vi] = x[vi]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> outer = sch.blockize("i")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        with block("y_o"):
+            reads(x[0:32])
+            writes(y[0:32])
+            for i in range(32):
+                with block("y"):
+                    vi = spatial(i)
+                    y[vi] = x[vi]
     """
 
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the nest and what is around it."""
+        """Check the nest and its outer variables."""
         found = tuple(chain_problems(state, self.loop, 1, 2))
-        yield from found or start_problems(state, self.loop, 3)
+        yield from found or init_problems(state, self.loop, 3)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Put the nest into a new block."""
+        """Replace the nest by a new block."""
         edit = Edit(state, self.loop.function)
         loop = state.loop(self.loop)
         chain = chain_below(loop)
         if not isinstance(chain, Chain):
-            raise TypeError(f"loop {loop.var.name!r} holds more than one block")
+            raise TypeError(f"loop {loop.var.name!r} contains more than one block")
         block = blockized(edit, chain)
         return edit.finish(edit.replaced(loop, block), results=(edit.block_ref(block),))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The selected loop, where it holds one nest."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected loop of a perfect nest."""
         if isinstance(selection, LoopRef) and isinstance(chain_below(state.loop(selection)), Chain):
             yield cls(selection)

@@ -1,4 +1,4 @@
-"""A place of a program and an instruction, side by side."""
+"""Line-by-line comparison of a loop nest and an intrinsic."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from collections.abc import Iterator
 from ....ir.loop.nodes import Buffer, For
 from ....ir.script import buffer_text, store_text
 from ....ir.symbolic import Var, to_text
+from ...apply import Primitive
+from ...handles import BlockRef, LoopRef
 from ...intrinsics.contract import Intrinsic
 from ...intrinsics.difference import Difference, Kind
 from ...intrinsics.match import Unified, pattern_of
 from ...intrinsics.mismatch import Match, Mismatch, Row
-from ...intrinsics.nest import Nest, Stray
+from ...intrinsics.nest import ImperfectNest, Nest
 from ...intrinsics.registry import get_intrinsic
-from ...primitive import Primitive
-from ...refs import BlockRef, LoopRef
 from ...state import State
-from ._site import Site, site_of
+from ._site import TensorizeSite, site_of
 
 
 def explain_match(
     state: State, where: LoopRef | BlockRef, intrinsic: str, *, fixes: bool = True
 ) -> Match:
-    """Compare a place of a program with an instruction, line by line.
+    """Compare a loop or block with an intrinsic, line by line.
 
     Parameters
     ----------
     state : State
         The program.
     where : LoopRef or BlockRef
-        The loop, or the block around loops, that the instruction should do.
+        The loop, or the block around loops, to tensorize.
     intrinsic : str
-        The name of the instruction.
+        The name of the intrinsic.
     fixes : bool
-        Whether to look for steps that mend what differs.
+        Whether to search for steps that remove the differences.
 
     Raises
     ------
     UnknownIntrinsicError
-        If there is no such instruction.
+        If there is no intrinsic of that name.
     """
-    from .fixes import fixes_of  # fixes are steps, and tensorize is one of them
+    from .fixes import fixes_of  # avoids an import cycle: fixes include tensorize steps
 
     site = site_of(state, where, get_intrinsic(intrinsic))
     found = tuple(
@@ -50,8 +50,10 @@ def explain_match(
     return Match(site.intrinsic.name, site.intrinsic.summary, rows, found)
 
 
-def mismatch_of(site: Site, difference: Difference, fixes: tuple[Primitive, ...] = ()) -> Mismatch:
-    """Give a difference with its handles and fixes."""
+def mismatch_of(
+    site: TensorizeSite, difference: Difference, fixes: tuple[Primitive, ...] = ()
+) -> Mismatch:
+    """Return a difference with its handles and fixes."""
     return Mismatch(
         difference.kind,
         difference.program,
@@ -63,15 +65,12 @@ def mismatch_of(site: Site, difference: Difference, fixes: tuple[Primitive, ...]
     )
 
 
-# ---------------------------------------------------------------- rows
-
-
 class _Marks:
-    """Which mismatches a line is about."""
+    """Assignment of mismatches to rows: each is shown once."""
 
     def __init__(self, differences: tuple[Difference, ...]) -> None:
         self._differences = differences
-        self._told: set[int] = set()
+        self._shown: set[int] = set()
 
     def take(
         self,
@@ -80,23 +79,23 @@ class _Marks:
         kinds: tuple[Kind, ...] = (),
         partner: int | None = None,
     ) -> tuple[int, ...]:
-        """Give the positions of mismatches of a subject, or of some kinds, not given before."""
+        """Return the positions of mismatches, not yet shown, of a subject or of some kinds."""
         found: list[int] = []
         for number, difference in enumerate(self._differences):
-            if number in self._told or (kinds and difference.kind not in kinds):
+            if number in self._shown or (kinds and difference.kind not in kinds):
                 continue
             about = subject is None or difference.subject is subject
             absent = difference.subject is None and difference.partner == partner
             if about if partner is None else about or absent:
                 found.append(number)
-        self._told.update(found)
+        self._shown.update(found)
         return tuple(found)
 
 
-def _rows(site: Site) -> Iterator[Row]:
+def _rows(site: TensorizeSite) -> Iterator[Row]:
     marks = _Marks(site.differences)
     pattern = pattern_of(site.intrinsic)
-    if isinstance(site.unified, Stray):
+    if isinstance(site.unified, ImperfectNest):
         yield Row(site.unified.reason, "")
         yield from (Row("", _loop_line(x)) for x in pattern.loops)
         yield Row("", _indent(len(pattern.loops)) + store_text(pattern.store))
@@ -109,7 +108,7 @@ def _rows(site: Site) -> Iterator[Row]:
     yield Row(target, f"needs {needs}" if needs else "", marks.take(kinds=("target",)))
     rest = marks.take()
     if rest:
-        yield Row("", f"performed by a {site.intrinsic.scope}", rest)
+        yield Row("", f"executed by a {site.intrinsic.scope}", rest)
 
 
 def _loop_line(loop: For) -> str:
@@ -171,7 +170,7 @@ def _buffer_for(unified: Unified, number: int, known: Buffer | None) -> Buffer |
 
 
 def _pattern_buffer(buffer: Buffer) -> str:
-    """Write a buffer of the semantics; a stride that may be anything is a question mark."""
+    """Return the text of a buffer of the semantics; an arbitrary stride is a question mark."""
     if buffer.strides is None:
         return buffer_text(buffer)
     shown = ", ".join("?" if isinstance(s, Var) else to_text(s) for s in buffer.strides)

@@ -1,6 +1,6 @@
-"""Steps that mend what keeps an instruction from doing a part of a program.
+"""Steps that remove a mismatch between a loop nest and an intrinsic.
 
-A fix is offered only where it was tried: it is legal, and after it the difference is gone.
+Every fix is tested before it is suggested: it is legal, and it removes the mismatch.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ....ir.analysis import feeds_kind, reads, writes
+from ....ir.analysis import bound_kinds, reads, writes
 from ....ir.loop.nodes import Buffer, For, IndexMap, Load
 from ....ir.loop.visit import walk_element
 from ....ir.symbolic import Bool, Expr, Var, const_value, free_vars, var
+from ...apply import Primitive, apply, check
+from ...handles import BlockRef, BufferRef, FunctionRef, LoopRef, block_ref, loop_ref
 from ...intrinsics.difference import Difference, Kind
 from ...intrinsics.match import Unified
-from ...intrinsics.nest import Nest, Stray, compact_strides
+from ...intrinsics.nest import ImperfectNest, Nest, compact_strides
 from ...intrinsics.registry import intrinsics_for
-from ...primitive import Primitive
-from ...refs import BlockRef, BufferRef, FunctionRef, LoopRef, block_ref, loop_ref
 from ...state import State
 from ..caching.cache_read import CacheRead
 from ..caching.cache_write import CacheWrite
@@ -27,30 +27,30 @@ from ..layout.transform_layout import TransformLayout
 from ..loops.reorder import Reorder
 from ..loops.split import Split
 from ..reduction.decompose_reduction import DecomposeReduction
-from ..specialise.assume import Assume
-from ._site import Site, site_of
+from ..specialize.assume import Assume
+from ._site import TensorizeSite, site_of
 
 if TYPE_CHECKING:
     from .tensorize import Tensorize
 
 _WRONG = ("access", "dtype", "target")
-"""Kinds that no change of loops mends: another instruction is what is wanted, if one fits."""
+"""Kinds that no loop transformation removes: another intrinsic may match."""
 
 MOST_FIXES = 3
-"""Offers for one difference; the first are the plainest."""
+"""The maximum number of fixes per difference; simpler ones come first."""
 
 
-def fixes_of(site: Site, difference: Difference) -> tuple[Primitive, ...]:
-    """Give the steps that are legal and remove a difference."""
+def fixes_of(site: TensorizeSite, difference: Difference) -> tuple[Primitive, ...]:
+    """Return the steps that are legal and remove a difference."""
     found: list[Primitive] = []
-    for step in dict.fromkeys(_candidates(site, difference)):
-        if len(found) < MOST_FIXES and mends(site, difference, step):
+    for step in dict.fromkeys(_suggestions(site, difference)):
+        if len(found) < MOST_FIXES and removes(site, difference, step):
             found.append(step)
     return tuple(found)
 
 
-def mends(site: Site, difference: Difference, step: Primitive) -> bool:
-    """Whether a step is legal, and removes a difference."""
+def removes(site: TensorizeSite, difference: Difference, step: Primitive) -> bool:
+    """Return whether a step is legal, and removes a difference."""
     if isinstance(step, _tensorize()):
         return not any(step.structural(site.state)) and not step.site(site.state).differences
     after = _after(site.state, step)
@@ -60,42 +60,42 @@ def mends(site: Site, difference: Difference, step: Primitive) -> bool:
     if not where or not isinstance(where[0], LoopRef | BlockRef):
         return False
     left = site_of(after, where[0], site.intrinsic)
-    if isinstance(left.unified, Stray):
+    if isinstance(left.unified, ImperfectNest):
         return False
-    if _count(left, difference) >= _count(site, difference):
+    if _occurrences(left, difference) >= _occurrences(site, difference):
         return False
-    return _told(left, difference) < _told(site, difference)
+    return _same_messages(left, difference) < _same_messages(site, difference)
 
 
 def _after(state: State, step: Primitive) -> State | None:
-    """Give the program after a step; None where it is not legal. One step mends many things."""
+    """Return the state after a step, or None if it is illegal; memoized per state."""
     key = ("after", step)
     if key not in state.memo:
-        state.memo[key] = None if state.check(step) else state.apply(step).state
+        state.memo[key] = None if check(state, step) else apply(state, step).state
     after = state.memo[key]
     return after if isinstance(after, State) else None
 
 
 def _tensorize() -> type[Tensorize]:
-    """Give the step itself, which offers these fixes."""
+    """Return the ``tensorize`` step, imported late to avoid an import cycle."""
     from .tensorize import Tensorize
 
     return Tensorize
 
 
-def _count(site: Site, difference: Difference) -> int:
-    """How many differences are of one kind and about one part of the instruction."""
+def _occurrences(site: TensorizeSite, difference: Difference) -> int:
+    """Return the number of differences of the same kind and part of the intrinsic."""
     found = Counter((d.kind, d.partner, d.pattern) for d in site.differences)
     return found[difference.kind, difference.partner, difference.pattern]
 
 
-def _told(site: Site, difference: Difference) -> int:
-    """How many differences read the same: another of a pair may be the one that went."""
+def _same_messages(site: TensorizeSite, difference: Difference) -> int:
+    """Return the number of differences with the same message."""
     return sum((d.kind, d.message) == (difference.kind, difference.message)
                for d in site.differences)  # fmt: skip
 
 
-def _candidates(site: Site, difference: Difference) -> Iterator[Primitive]:
+def _suggestions(site: TensorizeSite, difference: Difference) -> Iterator[Primitive]:
     if not isinstance(site.unified, Unified):
         return
     kind: Kind = difference.kind
@@ -117,8 +117,8 @@ def _candidates(site: Site, difference: Difference) -> Iterator[Primitive]:
     yield from _others(site)
 
 
-def _others(site: Site) -> Iterator[Primitive]:
-    """Other instructions that fit as it is, the nearest by name first."""
+def _others(site: TensorizeSite) -> Iterator[Primitive]:
+    """Yield other intrinsics that match without changes, the most similar names first."""
     own = site.intrinsic
     family = own.name.split(".")
     found = [i for i in intrinsics_for(site.state.target) if i is not own]
@@ -128,10 +128,9 @@ def _others(site: Site) -> Iterator[Primitive]:
             yield _tensorize()(site.where, intrinsic.name)
 
 
-# ---------------------------------------------------------------- by kind
-
-
-def _for_extent(site: Site, unified: Unified, difference: Difference) -> Iterator[Primitive]:
+def _for_extent(
+    site: TensorizeSite, unified: Unified, difference: Difference
+) -> Iterator[Primitive]:
     name, loop = site.where.function, difference.subject
     if isinstance(loop, For) and difference.partner is not None:
         size = const_value(unified.pattern.loops[difference.partner].extent)
@@ -149,21 +148,21 @@ def _for_extent(site: Site, unified: Unified, difference: Difference) -> Iterato
         yield from (_tensorize()(loop_ref(name, x), site.intrinsic.name) for x in around)
 
 
-def _for_reduction(site: Site) -> Iterator[Primitive]:
+def _for_reduction(site: TensorizeSite) -> Iterator[Primitive]:
     block, name = site.block, site.where.function
     if isinstance(site.where, BlockRef) and site.state.block(site.where).init is not None:
         block = site.state.block(site.where)
     if block is None or block.init is None:
         return
     above = site.tree.loops_above(block)
-    first = next((x for x in above if "reduce" in feeds_kind(x, block)), None)
+    first = next((x for x in above if "reduce" in bound_kinds(x, block)), None)
     if first is not None:
         yield DecomposeReduction(block_ref(name, block), loop_ref(name, first))
     if isinstance(site.where, LoopRef):
         yield DecomposeReduction(block_ref(name, block), site.where)
 
 
-def _for_scope(site: Site, difference: Difference) -> Iterator[Primitive]:
+def _for_scope(site: TensorizeSite, difference: Difference) -> Iterator[Primitive]:
     block, name, buffer = site.block, site.where.function, difference.subject
     if not isinstance(buffer, Buffer) or difference.partner is None or block is None:
         return
@@ -175,7 +174,7 @@ def _for_scope(site: Site, difference: Difference) -> Iterator[Primitive]:
 
 
 def _copies(
-    block: BlockRef, site: Site, buffer: Buffer, scope: str, index_map: IndexMap | None
+    block: BlockRef, site: TensorizeSite, buffer: Buffer, scope: str, index_map: IndexMap | None
 ) -> Iterator[Primitive]:
     ref = BufferRef(block.function, buffer.uid, buffer.name)
     made = site.state.block(block)
@@ -185,7 +184,9 @@ def _copies(
         yield CacheWrite(block, ref, scope)
 
 
-def _for_layout(site: Site, unified: Unified, difference: Difference) -> Iterator[Primitive]:
+def _for_layout(
+    site: TensorizeSite, unified: Unified, difference: Difference
+) -> Iterator[Primitive]:
     block, buffer = site.block, difference.subject
     if block is None or not isinstance(buffer, Buffer) or difference.partner is None:
         return
@@ -199,11 +200,11 @@ def _for_layout(site: Site, unified: Unified, difference: Difference) -> Iterato
     yield from _copies(block_ref(name, block), site, buffer, scope, index_map)
 
 
-def _packed(site: Site, unified: Unified, buffer: Buffer, number: int) -> IndexMap | None:
-    """Give the layout in which the tile's elements lie as the instruction asks.
+def _packed(site: TensorizeSite, unified: Unified, buffer: Buffer, number: int) -> IndexMap | None:
+    """Return the layout in which the tile has the strides of the intrinsic.
 
-    Every dimension that moves with a loop of the tile along which the stride is fixed is cut into
-    tiles; the elements of a tile come last, in the order of the instruction's strides.
+    Every dimension indexed by a loop of the tile with a constant stride is split into tiles. The
+    indices inside a tile come last, in the order of the strides of the intrinsic.
     """
     wanted = site.intrinsic.semantics.buffer_params[number]
     access = _indices(unified.program, buffer)
@@ -236,15 +237,15 @@ def _extent_along(unified: Unified, index: Expr) -> int | None:
 
 
 def _indices(nest: Nest, buffer: Buffer) -> tuple[Expr, ...] | None:
-    """Give the indices at which a nest reads or writes a buffer, where it does."""
+    """Return the indices at which a nest reads or writes a buffer, or None."""
     value = walk_element(nest.store.value)
     found = [e.indices for e in value if isinstance(e, Load) and e.buffer is buffer]
     found += [nest.store.indices] if nest.store.buffer is buffer else []
     return found[0] if found else None
 
 
-def _for_predicate(site: Site, difference: Difference) -> Iterator[Primitive]:
-    """State what makes the guard hold everywhere: a symbol is a multiple of the tile."""
+def _for_predicate(site: TensorizeSite, difference: Difference) -> Iterator[Primitive]:
+    """Yield assumptions that make a predicate redundant: a symbol is a multiple of the tile."""
     guard = difference.subject
     if not isinstance(guard, Bool) or not isinstance(site.unified, Unified):
         return

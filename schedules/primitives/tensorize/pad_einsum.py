@@ -1,4 +1,4 @@
-"""Pad einsum: a contraction computes on operands padded to whole tiles."""
+"""The ``pad_einsum`` primitive."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ from ....ir.symbolic import (
     is_proved,
     to_text,
 )
+from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...nests import nest, whole
-from ...primitive import Primitive, Rewrite, primitive
+from ...handles import BlockRef, Handle
+from ...loop_nests import nest, whole
 from ...problem import Problem
-from ...refs import BlockRef, Ref
+from ...registry import primitive
 from ...state import State
 
-_Place = tuple[Buffer, tuple[Expr, ...]]
-"""A buffer, and the iteration variables that it is accessed at."""
+_IndexedBuffer = tuple[Buffer, tuple[Expr, ...]]
+"""A buffer, and the iteration variables that index it."""
 
 
 @primitive(family="tensorize", returns=tuple[BlockRef, ...])
 @dataclass(frozen=True, slots=True)
 class PadEinsum(Primitive):
-    """Compute a contraction on padded copies, so that every loop is a multiple of a tile.
+    """Pad the operands of a contraction, so that every extent is a multiple of a tile size.
 
     Before::
 
@@ -70,33 +71,41 @@ class PadEinsum(Primitive):
     block : BlockRef
         The contraction.
     padding : tuple of int
-        For each iteration variable of the block, what its extent becomes a multiple of.
+        The tile size per iteration variable of the block, in iterations; 1 for no padding.
 
     Requires
     --------
-    1. The block is an einsum: it stores one element for each spatial iteration, of a buffer that it
-       does not read but to add to it and whose dimensions are the iterations; every index of what
-       it reads is one iteration variable; a reduction has its initialisation.
-    2. The block's loops hold nothing else, and each runs one iteration variable from 0 to its end.
-    3. There is one padding for each iteration variable, and all are positive.
-    4. A reduction that is padded adds up products, every buffer in which has that iteration as an
-       index: then what is added is 0.
-    5. Some extent is not provably a multiple of its padding.
+    1. The block is an einsum: it stores one element per spatial iteration, indexed by the spatial
+       iteration variables, of a buffer that it reads only to update; every index of its loads is
+       one iteration variable; a reduction has its init.
+    2. The loops around the block contain nothing else, and each runs one iteration variable over
+       its whole extent.
+    3. There is one positive tile size per iteration variable.
+    4. A padded reduction is a sum of products in which every load has the reduction variable as an
+       index, so that the padding adds 0.
+    5. At least one extent is not provably a multiple of its tile size.
 
     Notes
     -----
-    Copies are made of what has a padded dimension, with zeros in the padding; the result is cut
-    out again. Extents that provably are multiples stay. ``cache_read`` of a copy and
-    ``compute_inline`` of the block that made it pad while fetching. Gives the copying blocks, in
-    the order of the reads, and last the one that cuts out the result, where there is one.
-    Cost: linear in the size of the function. Source: TVM's ``pad_einsum``; TensorIR §4.3.
+    Operands with a padded dimension are copied, with zeros in the padding, and the result is
+    cropped. Extents that provably are multiples do not change. To pad during the copy
+    to another memory scope, apply ``cache_read`` to the padded buffer and ``compute_inline`` to the
+    padding block. The results are the handles of the padding blocks, in the order of the loads,
+    followed by that of the cropping block, if there is one. Cost: linear in the size of the
+    function.
+
+    Names elsewhere: TVM ``pad_einsum``; Halide: none.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §4.3; TVM, ``tir.Schedule.pad_einsum``.
     """
 
     block: BlockRef
     padding: tuple[int, ...]
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check the block, its loops and the arity."""
+        """Check the block, its loops and the number of tile sizes."""
         block, tree = state.block(self.block), state.tree(self.block.function)
         for message in _not_einsum(tree, block):
             yield Problem(1, f"block {block.name!r} {message}", (self.block,))
@@ -108,36 +117,36 @@ class PadEinsum(Primitive):
             names = ", ".join(v.var.name for v in block.iters)
             yield Problem(
                 3,
-                f"padding {self.padding} has {given} numbers; block {block.name!r} has {wanted} "
-                f"iteration variables ({names}), each to be padded to a positive multiple",
+                f"padding {self.padding} must have one positive tile size for each of the {wanted} "
+                f"iteration variables of block {block.name!r} ({names})",
                 (self.block,),
                 {"given": given, "wanted": wanted},
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that something is to be padded, and that padded sums stay the same."""
+        """Check that an extent needs padding, and that padding does not change a sum."""
         block = state.block(self.block)
         padded = self._padded(state)
         if not padded:
             shown = ", ".join(to_text(v.extent) for v in block.iters)
             yield Problem(
-                5, f"extents {shown} are multiples of {self.padding} already", (self.block,)
+                5, f"extents {shown} are already multiples of {self.padding}", (self.block,)
             )
         reduced = [v.var for v in block.iters if v.kind == "reduce" and v.var in padded]
-        harmful = {v: message for v in reduced if (message := _not_zero(block, v)) is not None}
-        for message in harmful.values():
-            yield Problem(4, message, (self.block,), fixes=self._without(state, frozenset(harmful)))
+        unsafe = {v: message for v in reduced if (message := _not_zero(block, v)) is not None}
+        for message in unsafe.values():
+            yield Problem(4, message, (self.block,), fixes=self._without(state, frozenset(unsafe)))
 
-    def _without(self, state: State, harmful: frozenset[Var]) -> tuple[PadEinsum, ...]:
-        """The same step that leaves some reductions as they are, if that does anything."""
+    def _without(self, state: State, unsafe: frozenset[Var]) -> tuple[PadEinsum, ...]:
+        """Return the step without padding of some reductions, if any padding remains."""
         iters = state.block(self.block).iters
         pairs = zip(iters, self.padding, strict=True)
-        padding = tuple(1 if v.var in harmful else p for v, p in pairs)
+        padding = tuple(1 if v.var in unsafe else p for v, p in pairs)
         step = replace(self, padding=padding)
         return (step,) if step._padded(state) else ()  # noqa: SLF001
 
     def _padded(self, state: State) -> dict[Var, Expr]:
-        """The new extents of the iteration variables that are no multiples."""
+        """Return the new extents of the iteration variables that need padding."""
         block = state.block(self.block)
         facts = state.tree(self.block.function).facts(block)
         return {
@@ -147,7 +156,7 @@ class PadEinsum(Primitive):
         }
 
     def rewrite(self, state: State) -> Rewrite:
-        """Add the copies, and let the block run on them."""
+        """Insert the copies, and let the block access them."""
         edit = Edit(state, self.block.function)
         block = state.block(self.block)
         padding = _Padding(edit, block, self._padded(state))
@@ -162,50 +171,47 @@ class PadEinsum(Primitive):
         )
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """Multiples of 16, the side of most tensor instructions' tiles."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield a padding to multiples of 16, the tile size of most intrinsics."""
         if isinstance(selection, BlockRef):
             block = state.block(selection)
             if block.iters and not any(_not_einsum(state.tree(selection.function), block)):
                 yield cls(selection, (16,) * len(block.iters))
 
 
-# ---------------------------------------------------------------- requirements
-
-
 def _not_einsum(tree: Tree, block: Block) -> Iterator[str]:
     found = writes(block)
     if not is_plain(block) or len(found) != 1 or not isinstance(block.body, Store):
-        yield "is more than one store in an iteration"
+        yield "does not consist of exactly one store"
         return
     variables = {v.var: v.extent for v in block.iters}
     target = found[0]
     if any(v.kind == "ordered" for v in block.iters):
-        yield "has ordered iterations"
+        yield "has ordered iteration variables"
     spatial = {v.var for v in block.iters if v.kind == "spatial"}
     if set(target.indices) != spatial or len(target.indices) != len(spatial):
-        yield f"does not write {target.buffer.name!r} at its spatial iterations, each once"
+        yield f"does not index {target.buffer.name!r} by its spatial iteration variables, each once"
         return
     for index, size in zip(target.indices, target.buffer.shape, strict=True):
         if isinstance(index, Var) and not is_proved(
             eq(variables[index], size), tree.function.facts
         ):
-            yield f"does not write all of {target.buffer.name!r}"
+            yield f"does not write every element of {target.buffer.name!r}"
     others = {a.buffer: a.indices for a in reads(block)}
     if target.buffer in others:
-        yield f"reads what it writes, {target.buffer.name!r}"
+        yield f"reads its output {target.buffer.name!r}"
     if any(b is not block for b in tree.writers(target.buffer)):
-        yield f"is not the only one to write {target.buffer.name!r}"
+        yield f"is not the only writer of {target.buffer.name!r}"
     for access in reads(block):
         if not all(i in variables for i in access.indices):
             shown = ", ".join(map(to_text, access.indices))
-            yield f"reads {access.buffer.name}[{shown}], which are no iteration variables"
+            yield f"reads {access.buffer.name}[{shown}], whose indices are not iteration variables"
     if any(v.kind == "reduce" for v in block.iters) and block.init is None:
-        yield "is a reduction without its initialisation"
+        yield "is a reduction without an init"
 
 
 def _not_trivial(tree: Tree, block: Block) -> str | None:
-    """Say why the loops of a block do not simply run its iterations."""
+    """Return why the loops of a block are not one per iteration variable, or None."""
     loops = tree.loops_above(block)
     around = list(tree.ancestors(block))[: len(loops)]
     single = all(isinstance(s, For) for s in around)
@@ -216,24 +222,24 @@ def _not_trivial(tree: Tree, block: Block) -> str | None:
     if loops and single and same and block.predicate == TRUE:
         return None
     return (
-        f"the loops around block {block.name!r} do not hold it alone, each for one iteration "
-        "variable from 0 to its end"
+        f"the loops around block {block.name!r} are not a perfect nest with one loop per "
+        "iteration variable over its whole extent"
     )
 
 
 def _var(term: Expr) -> Var:
     if not isinstance(term, Var):
-        raise TypeError(f"{term} is no variable")
+        raise TypeError(f"{term} is not a variable")
     return term
 
 
 def _not_zero(block: Block, variable: Var) -> str | None:
-    """Say why zeros in the padding of a reduction may add something."""
+    """Return why zeros in the padding of a reduction may change the sum, or None."""
     update = reduction_update(block)
     if update is None or update[1].op != "add":
         return (
-            f"block {block.name!r} does not add up, so zeros in the padding of {variable.name!r} "
-            "would change its results"
+            f"block {block.name!r} is not a sum, so zeros in the padding of {variable.name!r} "
+            "may change its result"
         )
     for factor in _factors(update[1].right):
         match factor:
@@ -243,11 +249,11 @@ def _not_zero(block: Block, variable: Var) -> str | None:
                 continue
             case Load(buffer=buffer):
                 return (
-                    f"{buffer.name!r} does not have {variable.name!r} as an index, so what it is "
-                    "multiplied with, 0, may give no 0"
+                    f"{buffer.name!r} is not indexed by {variable.name!r}, so its product with the "
+                    "padding may not be 0"
                 )
             case _:
-                return f"block {block.name!r} adds up more than products of what it reads"
+                return f"block {block.name!r} is not a sum of products of loads"
     return None
 
 
@@ -262,15 +268,12 @@ def _factors(element: Element) -> Iterator[Element]:
             yield element
 
 
-# ---------------------------------------------------------------- rewriting
-
-
 class _Padding(Rebuilder):
-    """The copies of a contraction, and the contraction on them."""
+    """The padded copies of the operands of a contraction, and the padded contraction."""
 
     def __init__(self, edit: Edit, block: Block, padded: dict[Var, Expr]) -> None:
         self._edit, self._block, self._padded = edit, block, padded
-        self._copies: dict[_Place, Buffer] = {}
+        self._copies: dict[_IndexedBuffer, Buffer] = {}
         self.before: list[Stmt] = []
         self.after: list[Stmt] = []
         self.before_blocks: list[Block] = []
@@ -339,8 +342,6 @@ class _Padding(Rebuilder):
     def _nest(self, block: Block) -> Stmt:
         return nest(self._edit, block, whole(block), self._edit.tree.function.facts)
 
-    # ------------------------------------------------------------ the contraction itself
-
     def load(self, load: Load) -> Element:
         copy = self._copies.get((load.buffer, load.indices))
         return load if copy is None else Load(copy, load.indices)
@@ -350,25 +351,25 @@ class _Padding(Rebuilder):
         return store if copy is None else replace(store, buffer=copy)
 
     def enlarged(self, loops: tuple[For, ...]) -> Stmt:
-        """Give the contraction on the copies, under loops to the padded ends."""
+        """Return the contraction on the copies, under loops with the padded extents."""
         block = self._block
         init = None if block.init is None else self.statement(block.init)
         fresh = {v: loop_var(v.name, extent) for v, extent in self._padded.items()}
-        turned: dict[Var, Var] = {}
+        loop_vars: dict[Var, Var] = {}
         iters: list[IterVar] = []
         for item in block.iters:
             if item.var not in self._padded:
                 iters.append(item)
                 continue
             old, size = _var(item.binding), self._padded[item.var]
-            turned[old] = loop_var(old.name, size)
-            iters.append(IterVar(fresh[item.var], size, item.kind, turned[old]))
+            loop_vars[old] = loop_var(old.name, size)
+            iters.append(IterVar(fresh[item.var], size, item.kind, loop_vars[old]))
         body = substitute_in(self.statement(block.body), fresh)
         init = None if init is None else substitute_in(init, fresh)
         made: Stmt = with_regions(replace(block, iters=tuple(iters), init=init, body=body))
         sizes = {_var(v.binding): self._padded[v.var] for v in block.iters if v.var in self._padded}
         for loop in reversed(loops):
-            variable, extent = turned.get(loop.var, loop.var), sizes.get(loop.var, loop.extent)
+            variable, extent = loop_vars.get(loop.var, loop.var), sizes.get(loop.var, loop.extent)
             made = replace(loop, var=variable, extent=extent, body=made)
         return made
 

@@ -1,4 +1,4 @@
-"""Tensorize: a tensor instruction does the work of a nest of loops."""
+"""The ``tensorize`` primitive."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from ....ir.analysis import Tree, conjuncts, with_regions
+from ....ir.analysis import Tree, with_regions
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Stmt
 from ....ir.loop.visit import replace_statement, substitute_in, walk
-from ....ir.symbolic import SymInt, Var, all_of, const_value, is_proved, substitute
-from ...common import is_tensorized
+from ....ir.symbolic import SymInt, Var, all_of, conjuncts, const_value, is_proved, substitute
+from ...apply import Primitive, Rewrite
+from ...checks import is_tensorized
 from ...edit import Edit, with_attribute
+from ...handles import BlockRef, Handle, LoopRef, Removed, loop_ref
 from ...intrinsics.difference import Kind
 from ...intrinsics.match import Unified
-from ...intrinsics.nest import Stray
+from ...intrinsics.nest import ImperfectNest
 from ...intrinsics.registry import get_intrinsic, has_intrinsic, intrinsics_for, unknown_text
-from ...primitive import Primitive, Rewrite, primitive
 from ...problem import Problem
-from ...refs import BlockRef, Gone, LoopRef, Ref, loop_ref
+from ...registry import primitive
 from ...state import State
 from ._blocks import Chain, blockized, chain_below, chain_problems
-from ._site import Site, pattern_loops, site_of
+from ._site import TensorizeSite, pattern_loops, site_of
 from .explain import mismatch_of
 
-MOST_NEAR = 4
-"""Instructions suggested where none fits."""
+MOST_SIMILAR = 4
+"""The maximum number of suggested intrinsics if none matches."""
 
 REQUIREMENTS: Final[Mapping[Kind, int]] = MappingProxyType(
     {
@@ -41,13 +42,13 @@ REQUIREMENTS: Final[Mapping[Kind, int]] = MappingProxyType(
         "predicate": 10,
     }
 )
-"""Which requirement a mismatch of each kind violates."""
+"""The violated requirement by kind of mismatch."""
 
 
 @primitive(family="tensorize", returns=BlockRef)
 @dataclass(frozen=True, slots=True)
 class Tensorize(Primitive):
-    """Let a tensor instruction do the work of a nest of loops.
+    """Map a loop nest to a tensor intrinsic.
 
     Before::
 
@@ -74,40 +75,47 @@ class Tensorize(Primitive):
     target : LoopRef or BlockRef
         The outermost loop of the nest, which becomes a block, or a block around such a nest.
     intrinsic : str
-        The name of the instruction.
+        The name of the intrinsic.
 
     Requires
     --------
-    1. There is an instruction of that name.
-    2. The target holds one nest of loops around one block of one store, is not tensorized already,
-       and could be a block: what is around it feeds iterations of one kind each.
-    3. The loops are those of the instruction: one for each, of the same extent, in any order.
-    4. Elements have the dtypes of the instruction, and are converted where it does so.
-    5. Buffers lie as the instruction asks: strides, and fragments for its own registers.
-    6. Elements are read, computed with and written as in the instruction; the output is none of
-       the inputs, and different iterations write different elements.
-    7. Loops run through results or sum as in the instruction, by the same operation, and the
-       initialisation is a block of its own.
-    8. Buffers are in the memory that the instruction works on, and no loop around is bound to the
-       threads that perform it together.
-    9. The target has the instruction.
-    10. A guard only cuts off the end of one loop, and where a warp performs the instruction there
-        is none.
+    1. The intrinsic exists.
+    2. The target contains one perfect nest around one block with one store; it is not tensorized;
+       and each outer variable binds iteration variables of one kind.
+    3. The nest has the loops of the intrinsic, with the same extents, in any order.
+    4. The elements have the dtypes of the intrinsic, and the same casts.
+    5. The buffers have the layouts of the intrinsic: strides, and fragment layouts in registers.
+    6. The store computes the same expression from the same accesses. The output is not an input,
+       and the write indices are injective in the loops.
+    7. Loops are spatial or reduce as in the intrinsic, reductions use the same operation, and the
+       init is decomposed.
+    8. The buffers have the memory scopes of the intrinsic, and no outer loop is bound to the thread
+       axis on which the intrinsic executes.
+    9. The target supports the intrinsic.
+    10. A predicate only limits the end of one loop. An intrinsic executed by a warp has no
+        predicate.
 
     Notes
     -----
-    The program keeps what it computes: the block holds the loops of the instruction over the
-    program's buffers, so all that looks at programs sees plain loops; code generation puts the
-    instruction in their place, and where a tail leaves fewer iterations than it can do, runs the
-    loops. Nothing inside the block can be changed any more; ``unannotate`` makes it an ordinary
-    block again. Gives the block. Cost: linear in the size of the nest. Source: TensorIR §4.
+    The semantics of the program do not change: the new block contains the loops of the intrinsic
+    over the buffers of the program, which analyses and the interpreter treat as ordinary loops.
+    Code generation emits the intrinsic instead, and executes the loops for a partial tile that the
+    intrinsic cannot handle. Later steps cannot change the inside of the block; ``unannotate``
+    converts it to an ordinary block. The result is the handle of the block. Cost: linear in the
+    size of the nest.
+
+    Names elsewhere: TVM ``tensorize``; Halide: none.
+
+    References
+    ----------
+    TensorIR (ASPLOS '23), §4.
     """
 
     target: LoopRef | BlockRef
     intrinsic: str
 
     def structural(self, state: State) -> Iterator[Problem]:
-        """Check that there is an instruction, and a nest."""
+        """Check that the intrinsic and the nest exist."""
         if not has_intrinsic(self.intrinsic):
             yield Problem(
                 1, unknown_text(self.intrinsic), (self.target,), {"intrinsic": self.intrinsic}
@@ -122,23 +130,23 @@ class Tensorize(Primitive):
         block = state.block(ref)
         if is_tensorized(block):
             done = dict(block.annotations)[INTRINSIC]
-            yield Problem(2, f"block {block.name!r} is tensorized already, by {done}", (ref,))
+            yield Problem(2, f"block {block.name!r} is already tensorized by {done}", (ref,))
         elif not isinstance(block.body, For) or not isinstance(chain_below(block.body), Chain):
-            message = f"block {block.name!r} holds no single nest of loops around one block"
+            message = f"block {block.name!r} does not contain a perfect nest around a single block"
             yield Problem(2, message, (ref,))
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Compare the nest with the instruction."""
-        from .fixes import fixes_of  # fixes are steps, this one among them
+        """Compare the nest with the intrinsic."""
+        from .fixes import fixes_of  # avoids an import cycle: fixes include tensorize steps
 
         site = self.site(state)
-        if isinstance(site.unified, Stray):
+        if isinstance(site.unified, ImperfectNest):
             yield Problem(2, site.unified.reason, (self.target,))
             return
         held = site.unified.program.blocks
         if len(held) != 1:
             names = ", ".join(b.name for b in held)
-            yield Problem(2, f"there are several blocks one in the other: {names}", (self.target,))
+            yield Problem(2, f"the target contains nested blocks ({names})", (self.target,))
             return
         for difference in site.differences:
             found = mismatch_of(site, difference, fixes_of(site, difference))
@@ -150,33 +158,33 @@ class Tensorize(Primitive):
                 fixes=found.fixes,
             )
 
-    def site(self, state: State) -> Site:
-        """Compare the place with the instruction."""
+    def site(self, state: State) -> TensorizeSite:
+        """Return the comparison of the target with the intrinsic."""
         return site_of(state, self.target, get_intrinsic(self.intrinsic))
 
     def rewrite(self, state: State) -> Rewrite:
-        """Put the loops of the instruction into a block that bears its name."""
+        """Convert the nest to a block that is annotated with the intrinsic."""
         edit = Edit(state, self.target.function)
         site = self.site(state)
         if not isinstance(site.unified, Unified):
-            raise TypeError(f"{self.target} holds no nest")
+            raise TypeError(f"{self.target} does not contain a perfect nest")
         old, block = self._outer(edit, state)
         block = _retiled(block, site.unified)
-        notes = with_attribute(block.annotations, INTRINSIC, value=self.intrinsic)
-        block = with_regions(replace(block, annotations=notes))
+        annotations = with_attribute(block.annotations, INTRINSIC, value=self.intrinsic)
+        block = with_regions(replace(block, annotations=annotations))
         swap = _fragments(site)
         body = edit.replaced(old, block)
         body = substitute_in(body, buffers=swap) if swap else body
         buffers = tuple(swap.get(b, b) for b in edit.tree.function.buffers)
         dropped = set(site.unified.program.loops) - set(site.unified.loops)
-        moved: dict[Ref, tuple[Ref, ...] | Gone] = {
-            loop_ref(edit.name, x): Gone("dropped a loop of one iteration") for x in dropped
+        moved: dict[Handle, tuple[Handle, ...] | Removed] = {
+            loop_ref(edit.name, x): Removed("removed a loop of one iteration") for x in dropped
         }
         results = (edit.block_ref(block),)
         return edit.finish(body, results=results, moved=moved, buffers=buffers)
 
     def _outer(self, edit: Edit, state: State) -> tuple[Stmt, Block]:
-        """What is replaced, and the block that holds the nest."""
+        """Return the statement to replace, and the block that contains the nest."""
         if isinstance(self.target, BlockRef):
             block = state.block(self.target)
             inner = _innermost(block)
@@ -185,25 +193,25 @@ class Tensorize(Primitive):
         loop = state.loop(self.target)
         chain = chain_below(loop)
         if not isinstance(chain, Chain):
-            raise TypeError(f"loop {loop.var.name!r} holds more than one block")
+            raise TypeError(f"loop {loop.var.name!r} contains more than one block")
         return loop, blockized(edit, Chain(chain.loops, _unguarded(edit.tree, chain.block)))
 
     @classmethod
-    def suggest(cls, state: State, selection: Ref) -> Iterator[Primitive]:
-        """The instructions of the target that fit the selected nest; else those that nearly do."""
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the intrinsics that match the selected nest, or else the most similar ones."""
         if not isinstance(selection, LoopRef | BlockRef):
             return
         ranked = _ranked(state, selection)
-        fitting = [name for rank, name in ranked if rank == _FITS]
-        for name in fitting or [name for _, name in ranked[:MOST_NEAR]]:
+        matching = [name for rank, name in ranked if rank == _MATCHES]
+        for name in matching or [name for _, name in ranked[:MOST_SIMILAR]]:
             yield cls(selection, name)
 
 
-_FITS = (0, 0, 0)
+_MATCHES = (0, 0, 0)
 
 
 def _ranked(state: State, where: LoopRef | BlockRef) -> list[tuple[tuple[int, int, int], str]]:
-    """Compare a place with every instruction of no more loops: the nearest, then the largest."""
+    """Return the intrinsics with at most as many loops, by distance, then by decreasing size."""
     start = state.loop(where) if isinstance(where, LoopRef) else state.block(where)
     if isinstance(start, Block) and is_tensorized(start):
         return []
@@ -220,15 +228,15 @@ def _ranked(state: State, where: LoopRef | BlockRef) -> list[tuple[tuple[int, in
     return [(distance, name) for distance, _, name in sorted(found)]
 
 
-def _distance(site: Site) -> tuple[int, int, int]:
-    """How far a place is from an instruction: what it computes first, then its loops, then all."""
+def _distance(site: TensorizeSite) -> tuple[int, int, int]:
+    """Return the distance to an intrinsic: computation first, then loops, then all differences."""
     kinds = [d.kind for d in site.differences]
     computed = kinds.count("dtype") + kinds.count("access") + kinds.count("layout")
     return computed, kinds.count("extent"), len(kinds)
 
 
 def _retiled(block: Block, unified: Unified) -> Block:
-    """Put the program's loops into the order and the kinds of the instruction."""
+    """Reorder the loops as in the intrinsic, and set their kinds."""
     held = _innermost(block)
     unit: dict[Var, SymInt] = {x.var: 0 for x in unified.program.loops if x not in unified.loops}
     if unit:
@@ -241,7 +249,7 @@ def _retiled(block: Block, unified: Unified) -> Block:
 
 
 def _unguarded(tree: Tree, block: Block) -> Block:
-    """Drop the guards that always hold, so that the instruction need not heed them."""
+    """Remove the terms of the predicate that always hold, so that they need no match."""
     facts = tree.facts(block)
     kept = tuple(p for p in conjuncts(block.predicate) if not is_proved(p, facts))
     return replace(block, predicate=all_of(*kept))
@@ -249,22 +257,22 @@ def _unguarded(tree: Tree, block: Block) -> Block:
 
 def _as_block(statement: Stmt) -> Block:
     if not isinstance(statement, Block):
-        raise TypeError(f"{type(statement).__name__} is no block")
+        raise TypeError(f"{type(statement).__name__} is not a block")
     return statement
 
 
 def _innermost(block: Block) -> Block:
-    """The block that the loops of another one hold."""
+    """Return the block inside the loops of another block."""
     below = block.body
     while isinstance(below, For):
         below = below.body
     if not isinstance(below, Block):
-        raise TypeError(f"block {block.name!r} holds no block")
+        raise TypeError(f"block {block.name!r} does not contain a block")
     return below
 
 
-def _fragments(site: Site) -> dict[Buffer, Buffer]:
-    """Give buffers that the instruction keeps in fragments their layout."""
+def _fragments(site: TensorizeSite) -> dict[Buffer, Buffer]:
+    """Return the buffers that get a fragment layout of the intrinsic, with that layout."""
     unified = site.unified
     layouts = site.intrinsic.layouts
     if not isinstance(unified, Unified) or not layouts:

@@ -1,4 +1,4 @@
-"""Default schedules of kernels for GPUs: shape-generic, as traces of ordinary steps."""
+"""Default schedules of kernels for GPUs: shape-generic, built from the same primitives."""
 
 from .default import schedule_for_gpu
 

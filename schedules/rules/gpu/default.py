@@ -1,4 +1,4 @@
-"""The rule of a kernel's kind, or where that does not fit, the plain one."""
+"""Selection of the GPU rule of a kernel: the rule of its kind, else a fallback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...problem import StepError
 from ...schedule import Schedule
 from ..patterns import Elementwise, Matmul, Other, Rows, classify
 from ..rows import inline_into_rows
-from .loops import schedule_loops, schedule_nested, schedule_serial
+from .fallback import schedule_loops, schedule_nested, schedule_serial
 from .matmul import schedule_tiles
 from .rows import schedule_row_blocks
 
@@ -17,14 +17,14 @@ Rule: TypeAlias = Callable[[Schedule, str], None]
 
 
 def schedule_for_gpu(schedule: Schedule, name: str) -> None:
-    """Bind a kernel's loops to thread blocks and threads.
+    """Bind the loops of a kernel to thread blocks and threads.
 
     Parameters
     ----------
     schedule : Schedule
-        Changed in place.
+        The schedule to extend.
     name : str
-        The loop-level function, which no step has touched.
+        The name of an unscheduled loop-level function.
     """
     inline_into_rows(schedule, name)
     for rule in _rules(schedule, name):

@@ -1,4 +1,4 @@
-"""Rule for matrix products: padded tiles in shared memory, sums in a thread's registers."""
+"""GPU rule for matrix products: padded tiles in shared memory, sums in registers."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from typing import Final
 
 from ....ir.loop.nodes import Block, IterVar
 from ....ir.loop.visit import loads, stores
+from ...handles import BlockRef, BufferRef, LoopRef
 from ...primitives.tensorize.pad_einsum import PadEinsum
 from ...problem import Problem, StepError
-from ...refs import BlockRef, BufferRef, LoopRef
 from ...schedule import Schedule
 from ..patterns import Matmul, loop_of
-from .loops import joined
+from .fallback import joined
 
 TILE: Final = 64
-"""Rows and columns of the result that a thread block computes."""
+"""The number of rows, and of columns, of the result per thread block."""
 
 DEPTH: Final = 16
-"""Columns of A, and rows of B, in shared memory at a time."""
+"""The number of columns of A, and rows of B, that are in shared memory at the same time."""
 
 SIDE: Final = 16
-"""Threads of a block along rows, and along columns."""
+"""The number of threads of a thread block along rows, and along columns."""
 
 OWN: Final = TILE // SIDE
 
 
 def schedule_tiles(schedule: Schedule, name: str, pattern: Matmul) -> None:
-    """Tile a product for thread blocks and threads; what follows it is done on the tile.
+    """Tile a product for thread blocks and threads; its epilogue is computed per tile.
 
     Raises
     ------
     StepError
-        If the product is not of that form.
+        If the rule does not support the product.
     """
     if pattern.prologue:
-        raise StepError("pad_einsum", (Problem(0, f"{name!r} does something before the product"),))
+        raise StepError("pad_einsum", (Problem(0, f"{name!r} has blocks before the product"),))
     mm = schedule.get_block(pattern.block.name, name)
     batch = len([v for v in pattern.block.iters if v.kind == "spatial"]) - 2
     fetches, out = _padded(schedule, mm, pattern)
@@ -64,7 +64,7 @@ def schedule_tiles(schedule: Schedule, name: str, pattern: Matmul) -> None:
     for loop in (k, own_i, own_j):
         schedule.unroll(loop)
     if len(outer) != batch:
-        raise StepError("bind", (Problem(0, f"{name!r} has loops beside its iterations"),))
+        raise StepError("bind", (Problem(0, f"{name!r} has loops that bind no batch dimension"),))
 
 
 def _padding(item: IterVar, pattern: Matmul) -> int:
@@ -74,7 +74,7 @@ def _padding(item: IterVar, pattern: Matmul) -> int:
 
 
 def _padded(schedule: Schedule, mm: BlockRef, pattern: Matmul) -> tuple[list[BlockRef], BlockRef]:
-    """Give the blocks that fetch the operands and the one that writes results."""
+    """Return the blocks that load the operands and the one that writes the results."""
     step = PadEinsum(mm, tuple(_padding(v, pattern) for v in pattern.block.iters))
     problems = schedule.check(step)
     made: tuple[BlockRef, ...] = ()
@@ -104,7 +104,7 @@ def _reads(schedule: Schedule, block: BlockRef) -> set[str]:
 
 
 def _out(schedule: Schedule, mm: BlockRef, pattern: Matmul, crop: BlockRef | None) -> BlockRef:
-    """Bring what follows the product into one block."""
+    """Inline the blocks after the product into the last one, and return it."""
     for block in pattern.epilogue:
         _check_order(pattern, block)
     tail = [schedule.get_block(b.name, mm.function) for b in pattern.epilogue]
@@ -119,12 +119,12 @@ def _out(schedule: Schedule, mm: BlockRef, pattern: Matmul, crop: BlockRef | Non
 
 
 def _check_order(pattern: Matmul, after: Block) -> None:
-    """Refuse what follows a product and turns it: a thread would need what others summed up."""
+    """Reject an epilogue that transposes the product: a thread would need sums of other threads."""
     product = {s.buffer for b in (pattern.block, *pattern.epilogue) for s in stores(b.body)}
     columns = tuple(v.var for v in after.iters[-2:])
     for load in loads(after.body):
         if load.buffer in product and load.indices[-2:] != columns:
-            raise StepError("bind", (Problem(0, f"{after.name!r} turns the product around"),))
+            raise StepError("bind", (Problem(0, f"block {after.name!r} transposes the product"),))
 
 
 def _written(schedule: Schedule, block: BlockRef) -> BufferRef:
@@ -142,7 +142,7 @@ def _blocks(
 
 
 def _cooperate(schedule: Schedule, fetch: BlockRef) -> None:
-    """Let all threads share the copying of a tile, neighbours in memory by neighbours."""
+    """Distribute the copy of a tile over all threads; adjacent threads copy adjacent elements."""
     tile = schedule.fuse(schedule.get_loops(fetch)[-2:])
     _, y, x = schedule.split(tile, factors=(None, SIDE, SIDE))
     schedule.bind(y, "threadIdx.y")
@@ -150,7 +150,7 @@ def _cooperate(schedule: Schedule, fetch: BlockRef) -> None:
 
 
 def _results(schedule: Schedule, out: BlockRef) -> tuple[LoopRef, LoopRef]:
-    """Give each thread the results that it summed up; the loops that are its own."""
+    """Bind results to the threads that computed them; return the loops within a thread."""
     row, column = schedule.get_loops(out)[-2:]
     own_i, thread_i = schedule.split(row, factors=(OWN, SIDE))
     own_j, thread_j = schedule.split(column, factors=(OWN, SIDE))

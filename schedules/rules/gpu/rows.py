@@ -1,4 +1,4 @@
-"""Rule for kernels that reduce rows: a thread block a row, its threads share the columns."""
+"""GPU rule for kernels that reduce rows: one thread block per row, columns bound to threads."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Final
 
 from ....ir.loop.nodes import Buffer
 from ....ir.symbolic import const_value, product
+from ...handles import BlockRef, LoopRef
 from ...primitives.placement.compute_inline import ComputeInline
 from ...problem import Problem, StepError
-from ...refs import BlockRef, LoopRef
 from ...schedule import Schedule
 from ..patterns import Rows, classify
-from .loops import THREADS, WARP, joined
+from .fallback import THREADS, WARP, joined
 
 LONGEST: Final = 4096
-"""Elements of a row that a thread block keeps in shared memory."""
+"""The largest number of elements of a row that a thread block keeps in shared memory."""
 
 
 def schedule_row_blocks(schedule: Schedule, name: str) -> None:
-    """Gather all blocks of a row, bind rows to thread blocks and columns to threads.
+    """Move all blocks of a row together; bind rows to thread blocks and columns to threads.
 
     Raises
     ------
     StepError
-        If the kernel is not made of rows.
+        If the kernel does not reduce rows.
     """
     _inline_columns(schedule, name)
     pattern = classify(schedule.module.prim(name))
     if not isinstance(pattern, Rows):
-        raise StepError("bind", (Problem(0, f"{name!r} does not go row by row"),))
+        raise StepError("bind", (Problem(0, f"{name!r} does not reduce rows"),))
     refs = schedule.get_blocks(name)
     if pattern.shared:
         *before, last = refs
@@ -45,7 +45,7 @@ def schedule_row_blocks(schedule: Schedule, name: str) -> None:
 
 
 def _inline_columns(schedule: Schedule, name: str) -> None:
-    """Compute again, in each of its readers, what a row of unknown length would have to hold."""
+    """Inline temporaries of unknown size into their consumers."""
     for block in schedule.get_blocks(name):
         node = schedule.state.block(block)
         written = node.writes[0].buffer
@@ -56,7 +56,7 @@ def _inline_columns(schedule: Schedule, name: str) -> None:
 
 
 def _scopes(schedule: Schedule, name: str, shared: int) -> None:
-    """Keep results of a row in registers of every thread, rows in shared memory."""
+    """Set memory scopes: one value per row in registers of every thread, rows in shared memory."""
     for buffer in schedule.module.prim(name).buffers:
         size = const_value(product(buffer.shape[shared:]))
         if size is None or size > LONGEST:
@@ -67,11 +67,13 @@ def _scopes(schedule: Schedule, name: str, shared: int) -> None:
 
 def _too_long(buffer: Buffer, size: int | None) -> Problem:
     length = "of unknown length" if size is None else f"of {size} elements"
-    return Problem(0, f"a row {length} of {buffer.name!r} is no part of shared memory")
+    return Problem(
+        0, f"a row {length} of {buffer.name!r} does not fit the limit of {LONGEST} elements"
+    )
 
 
 def _threads(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> int:
-    """Give the threads of a block: no more than the longest row has columns, in whole warps."""
+    """Return the number of threads per thread block: whole warps, up to the columns of a row."""
     longest = WARP
     for block in refs:
         loops = schedule.get_loops(block)[shared:]
@@ -84,13 +86,13 @@ def _threads(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> int
 
 
 def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], threads: int) -> None:
-    """Cut the innermost of a block's loops in the row among the threads.
+    """Bind the innermost column loops of a block to threads.
 
-    The columns of a result are shared where it has any, else the reduction is.
+    Spatial loops are bound if there are any, else the reduction loops.
     """
     node = schedule.state.block(block)
     reduces = {v.var for v in node.iters if v.kind == "reduce"}
-    spatial = [x for x in loops if not _feeds(schedule, block, x)]
+    spatial = [x for x in loops if not _binds_reduction(schedule, block, x)]
     chosen = spatial if spatial or not reduces else list(loops)
     if not chosen:
         return
@@ -100,7 +102,7 @@ def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], th
     schedule.bind(thread, "threadIdx.x")
 
 
-def _feeds(schedule: Schedule, block: BlockRef, loop: LoopRef) -> bool:
-    """Whether a loop feeds a reduction of a block."""
+def _binds_reduction(schedule: Schedule, block: BlockRef, loop: LoopRef) -> bool:
+    """Return whether a loop binds a reduction of a block."""
     node, var = schedule.state.block(block), schedule.state.loop(loop).var
     return any(v.kind == "reduce" and var in v.binding.free for v in node.iters)

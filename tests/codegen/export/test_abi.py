@@ -1,4 +1,4 @@
-"""docs/abi.md says what header and runtime table say. To change one is a new version."""
+"""docs/abi.md agrees with the header and the runtime table. A change requires a new version."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import tilewright as tw
 from tilewright.codegen.export import KINDS
 from tilewright.codegen.export.describe import SCHEMA
 from tilewright.codegen.export.link import NATIVE, run_linker
-from tilewright.ir.loop.nodes import Access
-from tilewright.ir.thread import table
+from tilewright.ir.loop.nodes import AccessMode
+from tilewright.ir.thread import runtime_table
 
 ROOT = Path(tw.__file__).parent
 PAGE = (ROOT / "docs" / "abi.md").read_text(encoding="utf-8")
@@ -26,47 +26,51 @@ def section(title: str) -> str:
 
 
 def rows(title: str) -> list[list[str]]:
-    """The rows of a section's table, without its head."""
+    """Return the rows of the table of a section, without its header."""
     lines = [x for x in section(title).splitlines() if x.startswith("|")]
     return [[c.strip().strip("`") for c in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def test_the_slots_of_the_table():
-    said = {name: int(offset) for name, offset, _ in rows("The runtime table")}
-    slots = {n: v for n, v in vars(table).items() if n.isupper() and isinstance(v, int)}
+    documented = {name: int(offset) for name, offset, _ in rows("The runtime table")}
+    slots = {n: v for n, v in vars(runtime_table).items() if n.isupper() and isinstance(v, int)}
     for other in ("CURRENT", "CODE_BOUNDS", "CODE_RANGE"):
         del slots[other]
-    assert said == slots
-    assert list(said.values()) == list(range(0, table.SIZE + 8, 8))
+    assert documented == slots
+    assert list(documented.values()) == list(range(0, runtime_table.SIZE + 8, 8))
 
 
 def test_the_signatures_of_the_table():
-    source = (ROOT / "ir" / "thread" / "table.py").read_text(encoding="utf-8")
+    source = (ROOT / "ir" / "thread" / "runtime_table.py").read_text(encoding="utf-8")
     for name, _, of in rows("The runtime table")[:-1]:
-        said = re.search(rf'^{name}: Final = \d+\n"""``([^`]+)``', source, re.MULTILINE)
-        assert said is not None, name
-        assert said[1] == of, name
+        documented = re.search(rf'^{name}: Final = \d+\n"""``([^`]+)``', source, re.MULTILINE)
+        assert documented is not None, name
+        assert documented[1] == of, name
 
 
 def test_the_error_codes():
-    said = {name: int(code) for code, name, _ in rows("Errors")}
-    assert said == {n: int(v) for n, v in re.findall(r"\b(TW_OK|TW_ERROR_\w+) = (\d+)", HEADER)}
-    assert list(said.values()) == list(range(len(said)))
+    documented = {name: int(code) for code, name, _ in rows("Errors")}
+    assert documented == {
+        n: int(v) for n, v in re.findall(r"\b(TW_OK|TW_ERROR_\w+) = (\d+)", HEADER)
+    }
+    assert list(documented.values()) == list(range(len(documented)))
 
 
 def test_the_versions():
-    assert re.search(r"#define TW_ABI_VERSION (\d+)", HEADER)[1] == "1" == str(table.CURRENT)
+    assert (
+        re.search(r"#define TW_ABI_VERSION (\d+)", HEADER)[1] == "1" == str(runtime_table.CURRENT)
+    )
     assert "version 1\n" in PAGE.splitlines(keepends=True)[0]
     assert f"(`schema` {SCHEMA})" in PAGE
     loader = (NATIVE / "loader.py").read_text(encoding="utf-8")
-    assert f"\nSCHEMA = {SCHEMA}\nABI = {table.CURRENT}\n" in loader
+    assert f"\nSCHEMA = {SCHEMA}\nABI = {runtime_table.CURRENT}\n" in loader
 
 
 def test_the_kinds_and_the_access_modes():
     forms = re.findall(r"^\| (`.+?) \|", PAGE, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", " ".join(forms[: len(KINDS) - 1]))) == set(KINDS)
     assert [mode for mode, _ in rows("Parameters")] == ["in", "out", "inout", "state"]
-    assert set(get_args(Access)) <= {"in", "out", "inout", "state"}
+    assert set(get_args(AccessMode)) <= {"in", "out", "inout", "state"}
 
 
 @pytest.mark.parametrize("triple", ["x86_64-linux-gnu", "wasm32-freestanding"])
@@ -106,7 +110,7 @@ def test_the_header_is_also_cpp(tmp_path, exported):
 
 @pytest.mark.parametrize("pool", [False, True])
 def test_the_examples_of_the_page_run(tmp_path, pool):
-    """The C program at the top, with a main around it; the pool's lines in their places."""
+    """The C program at the top, in a main function, without and with the lines of the pool."""
     text = """
 n = symbols("n", lower=0)
 

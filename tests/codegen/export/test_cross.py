@@ -1,4 +1,4 @@
-"""The exported model on other processors, emulated: the same C program, the same results."""
+"""The exported model on emulated processors: the same C program and results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = (1, 7, 33)
 
 
 def emulator(arch: str) -> str:
-    """Find qemu; CI installs it, so that it is missing is a failure."""
+    """Return the path of qemu, which CI installs; a missing qemu fails the test."""
     found = shutil.which(f"qemu-{arch}-static") or shutil.which(f"qemu-{arch}")
     if found is None:
         pytest.fail(f"no qemu-{arch}-static: `make test` installs qemu-user-static")

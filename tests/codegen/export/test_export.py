@@ -1,4 +1,4 @@
-"""Exporting: what is written, and what is refused with nothing left behind."""
+"""Exports: the files, and rejected exports, which leave no files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.export import ExportError, link
 from tilewright.codegen.export.errors import ExportDirectoryError, LinkerMissingError
 from tilewright.codegen.export.names import RESERVED
-from tilewright.ir.target import UnknownTargetError
+from tilewright.target.target import UnknownTargetError
 
 from tests.conftest import ROOT
 
@@ -66,13 +66,13 @@ def test_a_directory_that_exists(module, tmp_path):
     assert left_behind(tmp_path / "here") == ["mine"]
 
 
-def test_a_place_that_is_a_file(module, tmp_path):
+def test_a_parent_that_is_a_file(module, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ExportDirectoryError, match="cannot write into"):
+    with pytest.raises(ExportDirectoryError, match="cannot write to"):
         tw.export(module, tmp_path / "file" / "model")
 
 
-def test_a_place_that_cannot_be_written(module, tmp_path, monkeypatch):
+def test_a_directory_that_cannot_be_written(module, tmp_path, monkeypatch):
     def refuse(*_args: object, **_kwargs: object) -> str:
         raise PermissionError(13, "Permission denied")
 
@@ -82,7 +82,7 @@ def test_a_place_that_cannot_be_written(module, tmp_path, monkeypatch):
     assert left_behind(tmp_path) == []
 
 
-def test_a_failure_half_way_leaves_nothing(module, tmp_path, monkeypatch):
+def test_a_failed_export_leaves_no_files(module, tmp_path, monkeypatch):
     def full(*_args: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -102,21 +102,21 @@ def test_the_linker_is_missing(module, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["", "a-b", "1st", "a b", "../x", "é"])
-def test_a_name_that_c_has_not(module, tmp_path, name):
-    with pytest.raises(ExportError, match="is no name in C"):
+def test_a_name_that_is_not_a_c_identifier(module, tmp_path, name):
+    with pytest.raises(ExportError, match="is not a valid C identifier"):
         tw.export(module, tmp_path / "model", name=name)
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "why"),
     [
-        ("tw", "object", "the interface's own"), ("tilewright", "wasm", "the interface's own"),
-        ("tw_pool", "static", "the interface's own"), ("class", "shared", "a keyword"),
-        ("json", "shared", "would hide Python's module 'json'"), (3, "shared", "no name in C"),
-        ("numpy", "shared", "would hide Python's module 'numpy'"),
+        ("tw", "object", "is reserved for"), ("tilewright", "wasm", "is reserved for"),
+        ("tw_pool", "static", "is reserved for"), ("class", "shared", "a Python keyword"),
+        ("json", "shared", "would shadow the Python module 'json'"), (3, "shared", "not a valid C"),
+        ("numpy", "shared", "would shadow the Python module 'numpy'"),
     ],
 )  # fmt: skip
-def test_a_name_that_is_taken(module, tmp_path, name, kind, why):
+def test_a_reserved_name(module, tmp_path, name, kind, why):
     with pytest.raises(ExportError, match=why):
         tw.export(module, tmp_path / "model", name=name, kind=kind)
     assert left_behind(tmp_path) == []
@@ -132,14 +132,14 @@ def {name}(x: Tensor[(n,), f32]):
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED))
-def test_a_function_that_the_interface_has_itself(tmp_path, name):
-    with pytest.raises(ExportError, match=rf"cannot be called '{name}'"):
+def test_a_reserved_function_name(tmp_path, name):
+    with pytest.raises(ExportError, match=rf"function name '{name}' is reserved"):
         tw.export(tw.parse(RENAMED.format(name=name)), tmp_path / "model")
     assert left_behind(tmp_path) == []
 
 
-def test_what_is_reserved_is_all_that_the_interface_has(tmp_path):
-    """The header's and loaders' own names, read from what is written."""
+def test_the_reserved_names_are_those_of_the_interface(tmp_path):
+    """The names in the exported header and loaders."""
     taken: set[str] = set()
     for kind in ("shared", "wasm"):
         made = tw.export(tw.parse(RENAMED.format(name="f")), tmp_path / kind, kind=kind, name="own")
@@ -154,15 +154,15 @@ def test_what_is_reserved_is_all_that_the_interface_has(tmp_path):
     assert taken - {"f"} | methods | attributes == RESERVED
 
 
-@pytest.mark.parametrize("place", [None, 3, b"here", "a\0b", "x" * 300])
-def test_what_is_no_directory(module, tmp_path, monkeypatch, place):
+@pytest.mark.parametrize("path", [None, 3, b"here", "a\0b", "x" * 300])
+def test_invalid_paths(module, tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ExportDirectoryError):
-        tw.export(module, place)
+        tw.export(module, path)
     assert left_behind(tmp_path) == []
 
 
-def test_a_link_that_leads_nowhere(module, tmp_path):
+def test_a_dangling_symbolic_link(module, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ExportDirectoryError, match="exists"):
         tw.export(module, tmp_path / "link")
@@ -171,9 +171,9 @@ def test_a_link_that_leads_nowhere(module, tmp_path):
 
 @pytest.mark.parametrize("limit", [0, 2000, 60_000])
 def test_a_disk_that_is_full(module, tmp_path, limit):
-    """The system refuses to write more than a few bytes to any file."""
+    """The system limits the size of all files."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    tw.export(module, tmp_path / "before")  # the linker's own files are there already
+    tw.export(module, tmp_path / "before")  # creates the cache files of the linker
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
         with pytest.raises(ExportDirectoryError, match="File too large"):
@@ -183,18 +183,18 @@ def test_a_disk_that_is_full(module, tmp_path, limit):
     assert left_behind(tmp_path) == ["before"]
 
 
-def test_what_is_no_program(tmp_path):
-    with pytest.raises(NotAProgramError, match="not int"):
+def test_an_object_that_is_not_a_program(tmp_path):
+    with pytest.raises(NotAProgramError, match="got int"):
         tw.export(3, tmp_path / "model")
 
 
-def test_a_kind_nobody_knows(module, tmp_path):
-    with pytest.raises(ExportError, match=r"(?s)no kind 'dylib'.*kinds are 'shared'"):
+def test_an_unknown_kind(module, tmp_path):
+    with pytest.raises(ExportError, match=r"(?s)unknown kind 'dylib'.*kinds are 'shared'"):
         tw.export(module, tmp_path / "model", kind="dylib")
 
 
-def test_a_target_nobody_knows(module, tmp_path):
-    with pytest.raises(UnknownTargetError, match=r"(?s)no arch 'sparc'.*'riscv64'"):
+def test_an_unknown_target(module, tmp_path):
+    with pytest.raises(UnknownTargetError, match=r"(?s)unknown architecture 'sparc'.*'riscv64'"):
         tw.export(module, tmp_path / "model", target=tw.Target("cpu", arch="sparc"))
     assert left_behind(tmp_path) == []
 
@@ -218,7 +218,7 @@ SENSITIVE = """
         return a, b, c, d
     ''')
 """
-"""A program with many sums, choices and guards of symbolic sizes."""
+"""A program with many reductions, selections and guards of symbolic sizes."""
 
 ALONE = """
     tw.export(program("n", "m"), sys.argv[1])
@@ -235,7 +235,7 @@ AFTER_OTHERS = """
 
 
 def exported_by(code: str, folder: Path, seed: str) -> dict[str, bytes]:
-    """Export by a process of its own that has no cache."""
+    """Export in a new process with an empty cache."""
     made = [folder / "first", folder / "second"]
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(SENSITIVE + code), *made],
@@ -245,7 +245,7 @@ def exported_by(code: str, folder: Path, seed: str) -> dict[str, bytes]:
     return {f"{p.parent.name}/{p.name}": p.read_bytes() for m in made for p in m.iterdir()}
 
 
-def test_a_program_gives_the_same_files_whatever_came_before(tmp_path):
+def test_exported_files_do_not_depend_on_earlier_work(tmp_path):
     once = exported_by(ALONE, tmp_path / "once", "1")
     again = exported_by(AFTER_OTHERS, tmp_path / "again", "2")
     assert [name for name in sorted(once) if once[name] != again.get(name)] == []

@@ -1,4 +1,4 @@
-"""A processor that lacks what a library was made for gets an error, not an illegal instruction."""
+"""Processors that lack required features: errors at open instead of illegal instructions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export import ExportError
-from tilewright.codegen.export.features import CHECKED
 from tilewright.codegen.export.link import NATIVE, run_linker
-from tilewright.codegen.processors import FEATURES
-from tilewright.ir.target import IMPLIED
+from tilewright.target.features import FAMILY_FEATURES, FEATURE_SETS
 
 from tests.codegen.export.test_cross import emulator
 from tests.codegen.export.test_shared import PROGRAMS
@@ -22,16 +20,13 @@ def test_the_native_code_knows_the_same_features():
     x86, arm, riscv = re.split("#elif defined", (NATIVE / "processor.c").read_text())
     for text, arch in ((x86, "x86_64"), (arm, "aarch64"), (riscv, "riscv64")):
         assert sorted(re.findall(r"^    FEATURE\((\w+),", text, re.MULTILINE)) == list(
-            CHECKED[arch]
+            FAMILY_FEATURES[arch]
         )
-    assert {arch: CHECKED[arch] for arch in ("aarch64", "riscv64")} == {
-        arch: FEATURES[arch] for arch in ("aarch64", "riscv64")
-    }
-    assert {f for named in IMPLIED.values() for f in named} <= set(CHECKED["x86_64"])
+    assert {f for named in FEATURE_SETS.values() for f in named} <= set(FAMILY_FEATURES["x86_64"])
 
 
 def opened(made, arch: str, cpu: str) -> str:
-    """What the small C program says on an emulated processor."""
+    """Return the output of the small C program on an emulated processor."""
     program = made / "program"
     system = ["gnu"] if arch == "x86_64" else ["musl", "-static"]
     run_linker(
@@ -49,35 +44,35 @@ def opened(made, arch: str, cpu: str) -> str:
 def test_aarch64_without_and_with_the_feature(module, tmp_path):
     target = tw.Target("cpu", arch="aarch64", features=("dotprod",))
     made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
-    said = opened(made, "aarch64", "cortex-a53")
-    assert said == "open: 17 this processor has no dotprod, which the library was made for"
+    message = opened(made, "aarch64", "cortex-a53")
+    assert message == "open: 17 this processor lacks dotprod, which the library requires"
     assert opened(made, "aarch64", "max") == ""
 
 
 def test_riscv_without_and_with_the_feature(module, tmp_path):
     target = tw.Target("cpu", arch="riscv64", features=("v",))
     made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
-    said = opened(made, "riscv64", "rv64,v=false")
-    assert said == "open: 17 this processor has no v, which the library was made for"
+    message = opened(made, "riscv64", "rv64,v=false")
+    assert message == "open: 17 this processor lacks v, which the library requires"
     assert opened(made, "riscv64", "rv64,v=true") == ""
 
 
-def test_a_system_that_cannot_tell_counts_as_without(module, tmp_path):
-    """The emulator has no riscv_hwprobe, which alone tells of extensions with long names."""
+def test_a_feature_that_the_system_cannot_report_counts_as_missing(module, tmp_path):
+    """The emulator lacks riscv_hwprobe, which is required for extensions with long names."""
     target = tw.Target("cpu", arch="riscv64", features=("zba",))
     made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
-    assert opened(made, "riscv64", "rv64").startswith("open: 17 this processor has no zba")
+    assert opened(made, "riscv64", "rv64").startswith("open: 17 this processor lacks zba")
 
 
 def test_x86_without_the_feature(module, tmp_path):
     target = tw.Target("cpu", arch="x86_64", features=("avx2",))
     made = tw.export(module, tmp_path / "m", target=target, kind="static", name="small").directory
-    said = opened(made, "x86_64", "Nehalem")
-    assert re.fullmatch(r"open: 17 this processor has no (avx2|bmi2|f16c|fma|movbe), .*", said)
+    message = opened(made, "x86_64", "Nehalem")
+    assert re.fullmatch(r"open: 17 this processor lacks (avx2|bmi2|f16c|fma|movbe), .*", message)
 
 
-def test_a_feature_that_no_library_can_look_for(module, tmp_path):
+def test_a_feature_that_libraries_cannot_detect(module, tmp_path):
     target = tw.Target("cpu", arch="x86_64", features=("avx2", "gfni"))
-    with pytest.raises(ExportError, match=r"(?s)cannot look for 'gfni'.*avx512vnni"):
+    with pytest.raises(ExportError, match=r"(?s)cannot detect 'gfni'.*avx512vnni"):
         tw.export(module, tmp_path / "m", target=target)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Kernels of a GPU as files: what a program in CUDA's driver API needs, and nothing else."""
+"""Exported GPU kernels: files and manifests that suffice for programs with the CUDA driver API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tilewright.codegen.nvidia import ptxas
 from tilewright.codegen.nvidia.ptxas import AssemblerMissingError
 
 from tests.codegen.gpu import kernels
-from tests.codegen.runtime.cuda.conftest import driver  # noqa: F401  # the pretended GPU
+from tests.codegen.runtime.cuda.conftest import driver  # noqa: F401  # the emulated GPU
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "abi.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def read(folder: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """Export a kernel once in each form."""
+    """Return a function that exports a kernel once per kind."""
     made: dict[tuple[str, str], Path] = {}
 
     def export(name: str, kind: str) -> Path:
@@ -46,7 +46,7 @@ def exported(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ptx_declares_what_the_manifest_says(exported, name):
+def test_ptx_agrees_with_the_manifest(exported, name):
     folder = exported(name, "ptx")
     (kernel,) = read(folder)["kernels"]
     text = (folder / kernel["file"]).read_text()
@@ -75,8 +75,8 @@ def test_the_manifest_of_a_kernel(exported):
         "requires": ["rows >= 1", "columns >= 1"],
     }  # fmt: skip
     (shown,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    said = json.loads(shown)
-    assert said == {key: kernel[key] for key in said}
+    example = json.loads(shown)
+    assert example == {key: kernel[key] for key in example}
 
 
 PADDED = """
@@ -91,7 +91,7 @@ def main(x: Tensor[(n, m), f32]):
 """
 
 
-def test_what_a_kernel_rests_on_is_told(tmp_path):
+def test_the_manifest_lists_the_preconditions_of_a_kernel(tmp_path):
     made = tw.export(tw.parse(PADDED), tmp_path / "made", target=SM_80, kind="ptx").directory
     (kernel,) = read(made)["kernels"]
     assert {"n >= 16", "n % 16 == 0", "m <= n"} <= set(kernel["requires"])
@@ -113,7 +113,7 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
 
 
 def test_the_launch_in_c_on_the_page_runs(exported, driver, tmp_path):  # noqa: F811
-    """The function as it stands there, against the pretended driver whose kernel SIMT executes."""
+    """The function runs unchanged with the emulated driver, which interprets kernels (SIMT)."""
     (code,) = (c for c in re.findall(r"```c\n(.*?)```", PAGE, re.DOTALL) if "cuLaunchKernel" in c)
     (tmp_path / "launch.c").write_text(HEADER + code)
     made = tmp_path / "launch.so"
@@ -132,7 +132,7 @@ def test_the_launch_in_c_on_the_page_runs(exported, driver, tmp_path):  # noqa: 
 
 
 @pytest.mark.parametrize("kind", ["ptx", "cubin"])
-def test_every_file_has_its_sum(exported, kind):
+def test_the_manifest_contains_the_sha256_of_every_file(exported, kind):
     folder = exported("softmax", kind)
     files = read(folder)["files"]
     assert set(files) == {p.name for p in folder.iterdir()} - {"model.json"}
@@ -146,7 +146,7 @@ def ceildiv(a: int, b: int) -> int:
 
 
 def value(term: str, sizes: dict[str, int]) -> int:
-    """What docs/abi.md says that a term of a grid is."""
+    """Evaluate a term of a grid as described in docs/abi.md."""
     known = {"ceildiv": ceildiv, "min": min, "max": max, **sizes}
     return eval(term, {"__builtins__": {}}, known)
 
@@ -154,7 +154,7 @@ def value(term: str, sizes: dict[str, int]) -> int:
 @pytest.mark.parametrize("kind", ["ptx", "cubin"])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 5), (7, 300), (33, 256)])
 def test_a_launch_by_the_manifest_alone(exported, driver, kind, rows, columns):  # noqa: F811
-    """Load the file by the driver's own functions, launch as told, and compare with NumPy."""
+    """Load the file and launch it with driver functions; compare with NumPy."""
     folder = exported("softmax", kind)
     (kernel,) = read(folder)["kernels"]
     driver.emulate(kernels.softmax())
@@ -162,18 +162,18 @@ def test_a_launch_by_the_manifest_alone(exported, driver, kind, rows, columns): 
     function = gpu.load((folder / kernel["file"]).read_bytes(), kernel["entry"])
     x = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
     sizes = {"rows": rows, "columns": columns}
-    places = {"x": gpu.upload(x), "y": gpu.upload(np.zeros_like(x))}
-    values = {**places, **sizes}
+    addresses = {"x": gpu.upload(x), "y": gpu.upload(np.zeros_like(x))}
+    values = {**addresses, **sizes}
     arguments = [ctypes.c_uint64(values[p["name"]]) for p in kernel["parameters"]]
     grid = [value(term, sizes) for term in kernel["grid"]]
     gpu.launch(function, (*grid, *kernel["block"]), kernel["dynamic_shared"], arguments)
     wanted = np.exp(x - x.max(1, keepdims=True))
     wanted /= wanted.sum(1, keepdims=True)
-    np.testing.assert_allclose(gpu.download(places["y"], x), wanted, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(gpu.download(addresses["y"], x), wanted, rtol=1e-5, atol=1e-7)
 
 
 class Driver:
-    """CUDA's driver as a C program calls it."""
+    """The CUDA driver, called as by a C program."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
@@ -192,36 +192,33 @@ class Driver:
         return function
 
     def upload(self, array: np.ndarray) -> int:
-        place = ctypes.c_uint64()
+        address = ctypes.c_uint64()
         size = ctypes.c_size_t(array.nbytes)
-        self.call("cuMemAlloc_v2", ctypes.byref(place), size)
-        self.call("cuMemcpy", place, ctypes.c_uint64(array.ctypes.data), size)
-        return place.value
+        self.call("cuMemAlloc_v2", ctypes.byref(address), size)
+        self.call("cuMemcpy", address, ctypes.c_uint64(array.ctypes.data), size)
+        return address.value
 
-    def download(self, place: int, like: np.ndarray) -> np.ndarray:
+    def download(self, address: int, like: np.ndarray) -> np.ndarray:
         made = np.empty_like(like)
         target, size = ctypes.c_uint64(made.ctypes.data), ctypes.c_size_t(made.nbytes)
-        self.call("cuMemcpy", target, ctypes.c_uint64(place), size)
+        self.call("cuMemcpy", target, ctypes.c_uint64(address), size)
         return made
 
     def launch(self, function, dims, shared, arguments) -> None:
-        places = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
-        self.call("cuLaunchKernel", function, *dims, shared, None, places, None)
-
-
-# ---------------------------------------------------------------- refusals
+        words = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        self.call("cuLaunchKernel", function, *dims, shared, None, words, None)
 
 
 @pytest.mark.parametrize("kind", ["ptx", "cubin"])
-def test_kernels_of_a_gpu_on_a_processor(tmp_path, kind):
-    with pytest.raises(ExportError, match=rf"(?s)kind '{kind}' holds kernels of a GPU.*sm_80"):
+def test_gpu_kinds_require_a_cuda_target(tmp_path, kind):
+    with pytest.raises(ExportError, match=rf"(?s)kind '{kind}' requires a CUDA target.*sm_80"):
         tw.export(kernels.softmax(), tmp_path / "made", kind=kind, target="cpu")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["shared", "static", "object", "wasm"])
-def test_a_library_of_a_gpu(tmp_path, kind):
-    with pytest.raises(ExportError, match=r'(?s)holds code of a processor.*kind="ptx"'):
+def test_library_kinds_require_a_cpu_target(tmp_path, kind):
+    with pytest.raises(ExportError, match=r'(?s)requires a CPU target, got .*kind="ptx"'):
         tw.export(kernels.softmax(), tmp_path / "made", kind=kind, target=SM_80)
 
 

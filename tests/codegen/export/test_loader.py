@@ -1,4 +1,4 @@
-"""The loader beside a library: plain Python, no Tilewright; what was tampered with is refused."""
+"""The exported Python loader, in processes without Tilewright: calls, altered files, threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilewright.ir.interpreter import call_prim, run_graph
 
 
 def plain(folder: Path, code: str, **files: np.ndarray) -> subprocess.CompletedProcess[str]:
-    """Run code with the loader's folder on the path, in a Python that has no Tilewright."""
+    """Run code with the folder of the loader on the path, in a process without Tilewright."""
     for name, array in files.items():
         np.save(folder.parent / f"{name}.npy", array)
     head = f"""
@@ -37,13 +37,13 @@ def plain(folder: Path, code: str, **files: np.ndarray) -> subprocess.CompletedP
 
 @pytest.fixture
 def copy(exported, tmp_path) -> Path:
-    """A directory of one's own to spoil."""
+    """A copy of the exported directory that a test may change."""
     shutil.copytree(exported, tmp_path / "copy")
     return tmp_path / "copy"
 
 
-def refused(folder: Path) -> str:
-    """Load a spoilt directory: what the loader says, which is a ModelError and nothing else."""
+def load_error(folder: Path) -> str:
+    """Return the message of the ModelError that loading a directory raises."""
     done = plain(folder, "try: load()\nexcept ModelError as e: print(e)\nelse: print('loaded')")
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -75,7 +75,7 @@ def test_results_agree_with_the_interpreter(module, copy):
             np.testing.assert_allclose(got, array, rtol=2e-5, atol=2e-5)
 
 
-def test_wrong_calls_have_codes(copy):
+def test_error_codes_of_invalid_calls(copy):
     code = """
         model = load()
         x, y = np.zeros((3, 24), np.float32), np.zeros((3, 40), np.float32)
@@ -97,7 +97,7 @@ def test_wrong_calls_have_codes(copy):
     assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9", "1", "1"]
 
 
-def test_integers_are_whole_and_of_64_bits(tmp_path):
+def test_integers_have_64_bits(tmp_path):
     program = """
 n = symbols("n", lower=0)
 @prim_func
@@ -148,9 +148,6 @@ def test_the_command_lists_the_functions(copy):
     assert "main(x: Tensor((n, 24), f32), y: Tensor((n, 40), f32))" in done.stdout
 
 
-# ---------------------------------------------------------------- spoilt directories
-
-
 def change(folder: Path, **facts: object) -> None:
     path = folder / "small.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | facts))
@@ -161,12 +158,12 @@ def test_a_changed_byte(copy, name):
     data = bytearray((copy / name).read_bytes())
     data[-2] ^= 1
     (copy / name).write_bytes(data)
-    said = refused(copy) if name != "small.py" else refused_elsewhere(copy)
-    assert f"{name}: its sha256 is not the manifest's" in said
+    message = load_error(copy) if name != "small.py" else load_error_of_changed_loader(copy)
+    assert f"{name}: the sha256 differs from that in the manifest" in message
 
 
-def refused_elsewhere(folder: Path) -> str:
-    """As above where the loader itself is what was spoilt: another copy of it looks."""
+def load_error_of_changed_loader(folder: Path) -> str:
+    """Return the message if the loader file itself differs; another copy loads the directory."""
     code = f"try: load({str(folder)!r})\nexcept ModelError as e: print(e)"
     whole = folder.parent / "whole"
     shutil.copytree(folder, whole)
@@ -178,69 +175,70 @@ def refused_elsewhere(folder: Path) -> str:
 def test_a_truncated_file(copy, name):
     data = (copy / name).read_bytes()
     (copy / name).write_bytes(data[: len(data) // 2])
-    assert f"{name}: {len(data) // 2} bytes, the manifest says otherwise" in refused(copy)
+    assert f"{name}: expected {len(data)} bytes, got {len(data) // 2} bytes" in load_error(copy)
 
 
 def test_a_missing_file(copy):
     (copy / "small.safetensors").unlink()
-    assert "missing, or no plain file" in refused(copy)
+    assert "the file is missing or not a regular file" in load_error(copy)
 
 
-def test_a_link_to_another_place(copy):
+def test_a_symbolic_link(copy):
     real = copy.parent / "elsewhere"
     shutil.move(copy / "libsmall.so", real)
     (copy / "libsmall.so").symlink_to(real)
-    assert "missing, or no plain file" in refused(copy)
+    assert "the file is missing or not a regular file" in load_error(copy)
 
 
 @pytest.mark.parametrize("name", ["../libsmall.so", "/etc/passwd", "a/b.so", "..", "", "a\\b"])
 @pytest.mark.parametrize("key", ["library", "weights"])
 def test_a_name_outside_the_directory(copy, key, name):
     change(copy, **{key: name})
-    assert "is no file of this directory" in refused(copy)
+    assert "is not the name of a file in this directory" in load_error(copy)
 
 
 def test_a_file_outside_the_directory(copy):
     change(copy, files={"../../secret": {"sha256": "", "bytes": 0}})
-    assert "is no file of this directory" in refused(copy)
+    assert "is not the name of a file in this directory" in load_error(copy)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no readable manifest"),
-        ("{", "no readable manifest"),
-        ("[" * 100_000, "no readable manifest"),
-        ("[]", "not of schema 1"),
-        ("{}", "not of schema 1"),
-        ('{"schema": 99}', "not of schema 1"),
-        ('{"schema": 1}', "'files' of the manifest is no dict"),
-        ('{"schema": 1, "files": {}, "functions": 3}', "'functions' of the manifest is no list"),
+        ("", "cannot read the manifest"),
+        ("{", "cannot read the manifest"),
+        ("[" * 100_000, "cannot read the manifest"),
+        ("[]", "expected a manifest of schema 1, got None"),
+        ("{}", "expected a manifest of schema 1, got None"),
+        ('{"schema": 99}', "expected a manifest of schema 1, got 99"),
+        ('{"schema": 1}', "expected 'files' of type dict, got NoneType"),
+        (
+            '{"schema": 1, "files": {}, "functions": 3}',
+            "'functions' of type list, got int",
+        ),
     ],
 )
 def test_a_malformed_manifest(copy, text, message):
     (copy / "small.json").write_text(text)
-    assert message in refused(copy)
+    assert message in load_error(copy)
 
 
-def test_files_that_no_sha256_vouches_for(copy):
+def test_files_without_a_sha256(copy):
     change(copy, files={})
-    assert "the manifest states no sha256" in refused(copy)
+    assert "the manifest does not list this file" in load_error(copy)
 
 
 def test_another_machine(copy):
     change(copy, arch="aarch64")
-    assert "the library is for aarch64" in refused(copy)
+    assert "the library requires aarch64, but this machine is" in load_error(copy)
 
 
 def test_a_function_that_the_library_lacks(copy):
     manifest = json.loads((copy / "small.json").read_text())
     manifest["functions"][0]["symbol"] = "small_nothing"
     change(copy, functions=manifest["functions"])
-    assert "the library has no function small_nothing" in refused(copy)
+    assert "the library does not define the symbol 'small_nothing'" in load_error(copy)
 
-
-# ---------------------------------------------------------------- threads
 
 THREADED = """
 n, m, k = symbols("n m k", lower=1)
@@ -260,16 +258,16 @@ def threaded(tmp_path_factory) -> Path:
 
 
 def test_loops_run_on_threads_of_the_library(threaded):
-    """The same bits from any number of threads, from several callers, and in a forked child."""
+    """Results are bit-identical for any number of threads, callers, and forked children."""
     code = """
         import os, time
         from concurrent.futures import ThreadPoolExecutor
         def alive(wanted=0):
-            end = time.monotonic() + 5  # the system lists a thread a moment longer
+            end = time.monotonic() + 5  # the system lists finished threads for a short time
             while (n := len(os.listdir("/proc/self/task"))) != wanted and time.monotonic() < end:
                 if not wanted: break
             return n
-        child = os.fork()  # NumPy's own threads end at the first fork
+        child = os.fork()  # the threads of NumPy exit at the first fork
         if child == 0: os._exit(0)
         os.waitpid(child, 0)
         rng = np.random.default_rng(0)
@@ -294,25 +292,25 @@ def test_loops_run_on_threads_of_the_library(threaded):
         kept = load()
         assert kept.threads == min(4, len(os.sched_getaffinity(0)))
         assert kept.main(a, b).tobytes() == wanted
-        print("well")
+        print("passed")
     """
     done = plain(threaded, code)
-    assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "passed\n"), done.stderr
 
 
-def test_more_threads_than_the_library_was_made_for(threaded):
+def test_more_threads_than_the_library_supports(threaded):
     code = """
         for threads in (0, 5, -1):
             try: load(threads=threads)
             except ModelError as e: print(e.code, e)
     """
-    words = "{0} threads: the library was made for 1 to 4"
-    said = "".join(f"19 {words.format(n)}\n" for n in (0, 5, -1))
-    assert plain(threaded, code).stdout == said
+    expected = "".join(f"19 expected 1 to 4 threads, got {n}\n" for n in (0, 5, -1))
+    assert plain(threaded, code).stdout == expected
 
 
-def test_a_manifest_with_an_impossible_number_of_threads(copy):
+def test_a_manifest_with_an_invalid_number_of_threads(copy):
     path = copy / "small.json"
     facts = json.loads(path.read_text())
     path.write_text(json.dumps({**facts, "threads": "many"}))
-    assert refused(copy) == "'threads' of the manifest is 'many'\n"
+    expected = "'threads' of the manifest must be a positive integer, got 'many'\n"
+    assert load_error(copy) == expected

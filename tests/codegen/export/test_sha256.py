@@ -1,4 +1,4 @@
-"""The sha256 that `open` computes equals Python's, by every kind of instruction."""
+"""The sha256 that `open` computes equals that of Python, for all instruction sets."""
 
 from __future__ import annotations
 

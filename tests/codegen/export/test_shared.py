@@ -1,4 +1,4 @@
-"""A shared library run from C: results, refusals, memory."""
+"""An exported shared library called from C: results, errors, memory."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def build(program: str, exported: Path, made: Path) -> Path:
 
 
 def filled(shape, seed: int) -> np.ndarray:
-    """What ``fill`` in small.c writes."""
+    """Return the values that ``fill`` in small.c writes."""
     k = np.arange(int(np.prod(shape)), dtype=np.int64)
     return (((k * 37 + seed * 11) % 41 - 20) / 8).astype(np.float32).reshape(shape)
 
 
 @pytest.fixture(scope="module")
 def refusals(exported, tmp_path_factory) -> dict[str, str]:
-    """What the library answers to every wrong call, by the name of the mistake."""
+    """Return code and message of every invalid call, by the name of the mistake."""
     program = build("refusals.c", exported, tmp_path_factory.mktemp("c") / "refusals")
     done = subprocess.run(
         [program, exported / "small.safetensors"], capture_output=True, text=True, check=False
@@ -63,54 +63,54 @@ def test_c_agrees_with_the_interpreter(module, exported, tmp_path):
 
 
 EXPECTED = {
-    "no runtime": r"14 -1 no runtime",
-    "nowhere": r"14 -1 nowhere",
-    "version": r"15 -1 the runtime is of version 2, this library needs 1",
-    "no alloc": r"14 -1 the runtime has no alloc",
-    "no weights": r"16 -1 no weights",
-    "truncated": r"16 -1 the weights have \d+ bytes, those of this model have \d+",
-    "empty": r"16 -1 the weights have 0 bytes",
-    "negative": r"16 -1 the weights have -5 bytes",
-    "unaligned": r"5 -1 weights have to begin at a multiple of 16 bytes",
-    "flags": r"15 -1 the runtime has flags that version 1 does not know",
-    "altered": r"16 -1 the tensors of the weights are not those of this model: their sha256",
+    "no runtime": r"14 -1 the runtime is null",
+    "no output": r"14 -1 the address of the model is null",
+    "version": r"15 -1 the runtime has ABI version 2, but the library requires 1",
+    "no alloc": r"14 -1 'alloc' or 'free' of the runtime is null",
+    "no weights": r"16 -1 the weights are null",
+    "truncated": r"16 -1 expected weights of \d+ bytes, got \d+ bytes",
+    "empty": r"16 -1 expected weights of \d+ bytes, got 0 bytes",
+    "negative": r"16 -1 expected weights of \d+ bytes, got -5 bytes",
+    "unaligned": r"5 -1 the weights must be aligned to 16 bytes",
+    "flags": r"15 -1 the runtime has flags 6; ABI version 1 defines only flag 1",
+    "altered": r"16 -1 the sha256 of the weights is not that of the exported file",
     "altered but trusted": r"0 -1 $",
     "opened": r"0 -1 $",
-    "no model": r"14 -1 no model",
-    "no tensor": r"14 1 function 'main', parameter 'y' .*no tensor",
-    "no result": r"14 -1 nowhere to put a result",
-    "no data": r"14 0 .*no data",
-    "no shape": r"14 0 .*no shape",
-    "rank -1": r"14 0 .*so many dimensions",
-    "rank": r"2 0 function 'main', parameter 'x' .*expected 2 dimensions, got 1",
-    "dtype": r"1 0 .*expected elements of f32, got DLPack code 2 of 64 bits",
-    "lanes": r"1 0 .*expected elements of f32",
-    "shape": r"3 0 .*dimension 1 of shape \(3, 23\): expected 24 = 24, got 23",
-    "huge": r"14 0 .*more elements than memory can hold",
-    "negative dimension": r"14 0 .*a dimension is negative",
-    "strides": r"4 0 .*compact row-major elements of shape \(3, 24\)",
-    "alignment": r"5 0 .*a multiple of the size of f32",
-    "device": r"7 0 .*got device 2",
-    "fact": r"9 -1 function 'main': the program assumes n <= 64, with n = 65",
-    "alias": r"8 1 .*it is written and shares memory with 'x'",
-    "no memory": r"12 -1 function 'main': no memory for",
-    "less memory": r"12 -1 function 'main': no memory for",
+    "no model": r"14 -1 the model is null",
+    "no tensor": r"14 1 function 'main', parameter 'y' .*the tensor is null",
+    "no result": r"14 -1 the address of result 1 is null",
+    "no data": r"14 0 .*the data pointer is null",
+    "no shape": r"14 0 .*the shape is null",
+    "rank -1": r"14 0 .*must be between 0 and 64, got -1",
+    "rank": r"2 0 function 'main', parameter 'x' .*expected rank 2, got rank 1",
+    "dtype": r"1 0 .*expected dtype f32, got f64",
+    "lanes": r"1 0 .*expected dtype f32, got f32x4",
+    "shape": r"3 0 .*dimension 1 of shape \(3, 23\): expected 24, got 23",
+    "huge": r"14 0 .*more elements than can be addressed",
+    "negative dimension": r"14 0 .*dimension 0 is negative: -3",
+    "strides": r"4 0 .*compact row-major elements, got strides \(48, 2\) .* of shape \(3, 24\)",
+    "alignment": r"5 0 .*a multiple of 4 bytes",
+    "device": r"7 0 .*expected a tensor on cpu, got one on cuda:0",
+    "fact": r"9 -1 function 'main': the program assumes n <= 64, which is false for n = 65",
+    "alias": r"8 1 .*'total' \(inout\) shares memory with 'x' \(in\)",
+    "no memory": r"12 -1 function 'main': cannot allocate \d+ bytes for",
+    "less memory": r"12 -1 function 'main': cannot allocate \d+ bytes for",
     "well": r"0 -1 $",
     "balance": r"0$",
 }
 
 
 @pytest.mark.parametrize("mistake", EXPECTED)
-def test_mistakes_get_a_code_and_a_message(refusals, mistake):
+def test_code_and_message_of_an_invalid_call(refusals, mistake):
     assert re.match(EXPECTED[mistake], refusals[mistake]), refusals[mistake]
 
 
-def test_nothing_else_is_said(refusals):
+def test_the_program_prints_no_other_messages(refusals):
     assert set(refusals) == set(EXPECTED)
 
 
 def test_only_the_models_own_functions_are_visible(exported):
-    """Two models, or a model and a program with a function of the same name, do not meet."""
+    """Models do not conflict with each other, or with functions of the program."""
     data = (exported / "libsmall.so").read_bytes()
     for name in (b"tw_open_call", b"tw_report", b"main__entry"):
         assert name not in data

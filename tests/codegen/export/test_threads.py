@@ -1,4 +1,4 @@
-"""The ready-made pool of threads of ``tilewright.h``, never more than memory is reserved for."""
+"""The thread pool of ``tilewright.h``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_callers_of_two_models_share_a_pool(program):
 
 
 def test_more_threads_than_memory_is_reserved_for(directory, program):
-    wanted = "19 the runtime has 5 threads, this library was made for at most 4"
+    wanted = "19 expected 1 to 4 threads, got 5"
     assert run(program, 5) == wanted
     assert "#define product_MOST_THREADS 4\n" in (directory / "product.h").read_text()
 
@@ -84,8 +84,8 @@ def test_the_thread_sanitizer_finds_nothing(directory):
             assert run(program, threads, callers, 4) == "0 wrong, parallel"
 
 
-def test_the_thread_sanitizer_would_find_something(directory, tmp_path):
-    """A pool that forgets to wait for others is caught, so that the test above says something."""
+def test_the_thread_sanitizer_detects_a_missing_wait(directory, tmp_path):
+    """A pool that does not wait for its workers is detected, so the test above is effective."""
     text = (directory / "tilewright.h").read_text()
     waiting = "  tw_pool_await(p);\n"
     assert text.count(waiting) == 1

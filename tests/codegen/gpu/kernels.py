@@ -1,4 +1,4 @@
-"""Kernels for GPUs, each a naive program and the steps that make it one. All sizes symbolic."""
+"""GPU kernels: naive programs with symbolic sizes, and the steps that schedule them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.schedules import Schedule
 
 if TYPE_CHECKING:
     from tilewright.ir.loop.nodes import PrimFunc
-    from tilewright.schedules.refs import BlockRef
+    from tilewright.schedules.handles import BlockRef
 
 ELEMENTWISE = """
 m, n = symbols("m n", lower=1)
@@ -120,7 +120,7 @@ def softmax(x: Buffer[(rows, columns), f32], y: Out[(rows, columns), f32]):
 
 
 def elementwise() -> Schedule:
-    """Fuse two element-wise blocks; every thread computes four neighbours."""
+    """Fuse two elementwise blocks; every thread computes four consecutive elements."""
     sch = Schedule(parse(ELEMENTWISE))
     sch.compute_inline(sch.get_block("biased"))
     i, j = sch.get_loops(sch.get_block("silu"))
@@ -132,7 +132,7 @@ def elementwise() -> Schedule:
 
 
 def softmax(threads: int = 256) -> Schedule:
-    """One block a row: its threads share the maximum, the sum and the row."""
+    """One thread block per row, whose threads share the maximum, the sum, and the row."""
     sch = Schedule(parse(SOFTMAX))
     divided = sch.get_block("divided")
     row, _ = sch.get_loops(divided)
@@ -150,9 +150,9 @@ def softmax(threads: int = 256) -> Schedule:
 
 
 def matmul() -> Schedule:
-    """Blocks of 64x64 of C; tiles of A and B in shared memory; 4x4 of C in a thread's registers.
+    """64x64 of C per thread block, 4x4 per thread in registers, A and B in shared memory.
 
-    The copies that pad A and B are the fetches, and the block that crops C writes it.
+    The blocks that pad A and B also copy to shared memory, and the block that crops C stores it.
     """
     sch = Schedule(parse(MATMUL))
     mm = sch.get_block("mm")
@@ -185,10 +185,10 @@ def matmul() -> Schedule:
 
 
 def tensor_matmul(text: str = TENSOR_MATMUL, sums: str = "f32") -> Schedule:
-    """Blocks of 64x64 of C by four warps, each 32x32 in fragments; tiles of A and B are padded.
+    """64x64 of C per thread block of four warps, each 32x32 in fragments, with padded A and B.
 
-    The copies that pad A and B are the fetches to shared memory, and the block that crops C writes
-    it; between the two all sizes are multiples of the tiles.
+    The blocks that pad A and B also copy to shared memory, and the block that crops C stores it;
+    in between, all sizes are multiples of the tiles.
     """
     sch = Schedule(parse(text))
     mm = sch.get_block("mm")
@@ -250,17 +250,17 @@ def tensor_matmul(text: str = TENSOR_MATMUL, sums: str = "f32") -> Schedule:
 
 
 def half_matmul() -> Schedule:
-    """The same with a result in half precision, rounded once."""
+    """The tensor-core matmul with a result in half precision, rounded once."""
     return tensor_matmul(HALF_MATMUL)
 
 
 def half_sums() -> Schedule:
-    """The same with sums in half precision."""
+    """The tensor-core matmul with sums in half precision."""
     return tensor_matmul(HALF_SUMS, "f16")
 
 
 def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, ...], lanes: int) -> None:
-    """Let the threads of a block, by z, y and x, share the copying of a tile, neighbours each."""
+    """Distribute the copy of a tile to the threads of a block, with vectors of ``lanes``."""
     tile = sch.fuse(sch.get_loops(fetch)[-2:])
     _, *numbers, vector = sch.split(tile, factors=(None, *threads, lanes))
     for loop, axis in zip(reversed(numbers), ("x", "y", "z"), strict=False):
@@ -270,12 +270,12 @@ def cooperate(sch: Schedule, fetch: BlockRef, threads: tuple[int, ...], lanes: i
 
 @cache
 def scheduled(name: str) -> PrimFunc:
-    """Give the scheduled function of a kernel, made once."""
+    """Return the scheduled function of a kernel, cached."""
     return function(globals()[name]())
 
 
 def function(schedule: Schedule) -> PrimFunc:
-    """Give the one loop-level function of a schedule."""
+    """Return the one loop-level function of a schedule."""
     return next(iter(schedule.module.prims))
 
 

@@ -1,4 +1,4 @@
-"""Running kernels for GPUs on the emulator, beside the interpreter."""
+"""Execution of GPU kernels on the SIMT emulator and in the interpreter."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.simt import run_kernel
 from tilewright.ir.interpreter.loops import run_prim
-from tilewright.ir.loop.nodes import BufferParam
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import evaluate
-from tilewright.ir.target import Target
 from tilewright.ir.thread.text import to_text
+from tilewright.target.target import Target
+
+from tests.codegen.arrays import data, outputs
 
 if TYPE_CHECKING:
-    from tilewright.codegen.lower import KernelArtifact
+    from tilewright.codegen.lower import LoweredKernel
     from tilewright.codegen.simt import Report
     from tilewright.ir.loop.nodes import PrimFunc
 
@@ -30,13 +31,13 @@ def program(text: str) -> PrimFunc:
 
 
 def lowered(func: PrimFunc | str, target: Target = SIMT) -> str:
-    """Give the thread-level text of a function."""
+    """Return the thread-level text of a function."""
     func = program(func) if isinstance(func, str) else func
     return to_text(lower_kernel(func, target).function)
 
 
-def launch(artifact: KernelArtifact, arrays: list[np.ndarray], sizes: dict[str, int]) -> Report:
-    """Run a kernel for the grid that its launch wants; all checks are on."""
+def launch(artifact: LoweredKernel, arrays: list[np.ndarray], sizes: dict[str, int]) -> Report:
+    """Run a kernel with the grid of its launch and all checks."""
     function = artifact.function
     known = {v: sizes[v.name] for v in artifact.symbols}
     extents = {"blockIdx": [1, 1, 1], "threadIdx": [1, 1, 1]}
@@ -51,28 +52,8 @@ def launch(artifact: KernelArtifact, arrays: list[np.ndarray], sizes: dict[str, 
     return run_kernel(function, grid, block, arguments)
 
 
-def data(func: PrimFunc, sizes: dict[str, int], seed: int = 0) -> list[np.ndarray]:
-    """Make arrays for a function's parameters: small integers, which sum up exactly."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for param in func.params:
-        if isinstance(param, BufferParam):
-            buffer = param.buffer
-            free = {v for d in buffer.shape for v in d.free}
-            known = {v: sizes[v.name] for v in free}
-            shape = tuple(int(evaluate(d, known)) for d in buffer.shape)
-            made.append(rng.integers(-4, 5, shape).astype(buffer.dtype.numpy))
-    return made
-
-
-def outputs(func: PrimFunc, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Give the arrays that a function writes."""
-    params = [p for p in func.params if isinstance(p, BufferParam)]
-    return [a for a, p in zip(arrays, params, strict=True) if p.access != "in"]
-
-
 @cache
-def artifact_of(func: PrimFunc) -> KernelArtifact:
+def artifact_of(func: PrimFunc) -> LoweredKernel:
     """Lower a function once."""
     return lower_kernel(func, SIMT)
 
@@ -80,7 +61,7 @@ def artifact_of(func: PrimFunc) -> KernelArtifact:
 def agrees(
     scheduled: PrimFunc, naive: PrimFunc, sizes: dict[str, int], *, tolerance: float = 0.0
 ) -> Report:
-    """Check that a kernel computes what the program says, and that the checks find nothing."""
+    """Check a kernel against the interpreter, and that the emulator reports no findings."""
     artifact = artifact_of(scheduled)
     given = data(naive, sizes)
     wanted = [a.copy() for a in given]

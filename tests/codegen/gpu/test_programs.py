@@ -1,4 +1,4 @@
-"""The four kernels, and what the interpreter makes of their programs."""
+"""The GPU kernels compared with the interpreter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "sizes", "tolerance"), CASES)
-def test_kernel_computes_what_its_program_says(name, sizes, tolerance):
+def test_kernel_equals_interpreter(name, sizes, tolerance):
     """Products of small integers are exact, in any order and in half precision, too."""
     naive = parse(kernels.PROGRAMS[name]).prims[0]
     agrees(kernels.scheduled(name), naive, sizes, tolerance=tolerance)

@@ -1,4 +1,4 @@
-"""Random schedules for GPUs: whatever the steps allow runs, and computes what the program says."""
+"""Random GPU schedules: legal steps yield kernels that equal the interpreter."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import random
 
 import pytest
 
-from tilewright.codegen.lower import lower_kernel
-from tilewright.codegen.lower.gpu.errors import (
+from tilewright.codegen.errors import (
     DivergentBarrierError,
     MemoryScopeError,
     UnboundKernelError,
 )
+from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, StepError
 
 from tests.codegen.gpu.kernels import SOFTMAX
 from tests.codegen.gpu.running import SIMT, agrees
-from tests.codegen.gpu.test_rules import COLUMNS, NORM
 from tests.schedules.helpers import CHAIN, MATMUL
+from tests.schedules.rules.gpu.test_default import COLUMNS, NORM
 
 PROGRAMS = (MATMUL, CHAIN, COLUMNS, NORM, SOFTMAX)
 SIZES = {"M": 19, "n": 37, "m": 6, "rows": 3, "columns": 37}
@@ -47,7 +47,7 @@ class Walk:
 
     @property
     def loops(self):
-        """All loops of all blocks that are serial still."""
+        """The serial loops of all blocks."""
         sch = self.schedule
         found = [x for b in self.blocks for x in sch.get_loops(b)]
         return [x for x in dict.fromkeys(found) if sch.state.loop(x).kind == "serial"]
@@ -89,7 +89,7 @@ class Walk:
             self.attempt("reorder", tuple(rng.sample(nest, len(nest))))
 
     def finish(self) -> None:
-        """Make sure that there is a launch, and that no temporary is wider than it needs be."""
+        """Bind a loop if none is bound yet."""
         for loop in self.loops:
             if not self.bound:
                 self.attempt("split", loop, factors=(None, 16))
@@ -98,7 +98,7 @@ class Walk:
 
 
 def _is_refused(scheduled) -> bool:
-    """Whether lowering says by name that a GPU cannot run it, and what would help."""
+    """Return whether lowering rejects a function with a named error and a hint."""
     try:
         lower_kernel(scheduled, SIMT)
     except REFUSALS as error:
@@ -108,7 +108,7 @@ def _is_refused(scheduled) -> bool:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_schedules(seed, fuzz_factor):
-    """Refusals by name are an answer, too, but not the usual one."""
+    """Random steps yield correct kernels or named errors, mostly kernels."""
     rng = random.Random(seed)
     ran = refused = 0
     for _ in range(ROUNDS * fuzz_factor // 6):

@@ -1,4 +1,4 @@
-"""Thread-level kernels written by hand, for the tests of the NVPTX generator."""
+"""Handwritten thread-IR kernels for the tests of the NVPTX generator."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from tilewright.codegen.llvm import assembly, emit_module, image
 from tilewright.codegen.nvidia import Image
 from tilewright.ir.symbolic import Var, as_expr, ceildiv, var
-from tilewright.ir.target import Target
-from tilewright.ir.thread.nodes import Launch, Reg, Stmt, ThreadAxis, ThreadFunc
+from tilewright.ir.thread.function import LaunchGrid, ThreadAxis, ThreadFunc
+from tilewright.ir.thread.nodes import Reg, Stmt
 from tilewright.ir.thread.types import GLOBAL_POINTER
+from tilewright.target.target import Target
 
 THREADS = 128
 
@@ -20,13 +21,13 @@ INDEX = BLOCK * THREADS + THREAD
 
 
 def kernel(body: Sequence[Stmt], name: str = "k", *, threads: int = THREADS) -> ThreadFunc:
-    """A kernel over ``x``, ``y`` and ``n``, a block of ``threads`` for so many elements."""
+    """Return a kernel with parameters ``x``, ``y``, and ``n``, and one thread per element."""
     axes = (
         ThreadAxis("blockIdx.x", BLOCK, ceildiv(N, threads)),
         ThreadAxis("threadIdx.x", THREAD, as_expr(threads)),
     )
     params: tuple[Var | Reg, ...] = (X, Y, N)
-    return ThreadFunc(name, params, tuple(body), None, distinct=(X, Y), launch=Launch(axes))
+    return ThreadFunc(name, params, tuple(body), None, distinct=(X, Y), launch=LaunchGrid(axes))
 
 
 def ptx(function: ThreadFunc, arch: str = "sm_80") -> str:

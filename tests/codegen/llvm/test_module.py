@@ -1,4 +1,4 @@
-"""The LLVM generator by itself: text, control flow, calls, atomics, and what it refuses."""
+"""The LLVM generator: text, control flow, calls, atomics, and errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
-from tilewright.codegen.cpu import UnsupportedPlatformError, resolve
 from tilewright.codegen.llvm import (
     CodeGenerationError,
     assembly,
@@ -18,12 +17,13 @@ from tilewright.codegen.llvm import (
     instructions,
 )
 from tilewright.codegen.llvm.emitter import UnboundVariableError
+from tilewright.codegen.llvm.processor import resolve
 from tilewright.codegen.llvm.statements import UnsupportedScopeError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.dtype import f32, i32, i64
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, minimum, select, var
-from tilewright.ir.target import Target
+from tilewright.ir.thread.function import ThreadFunc
 from tilewright.ir.thread.nodes import (
     Address,
     Allocate,
@@ -58,11 +58,12 @@ from tilewright.ir.thread.nodes import (
     Select,
     Shuffle,
     Store,
-    ThreadFunc,
     Unary,
     While,
 )
 from tilewright.ir.thread.types import INDEX, POINTER, VectorType
+from tilewright.target.features import UnsupportedPlatformError
+from tilewright.target.target import Target
 
 from tests.codegen.kernels import Runtime, load
 
@@ -164,13 +165,13 @@ def test_atomics() -> None:
     cell, old, held, now = (
         Reg(n, t) for n, t in [("cell", POINTER), ("o", INDEX), ("h", INDEX), ("n", INDEX)]
     )
-    place = Address(cell, as_expr(0), 8)
+    address = Address(cell, as_expr(0), 8)
     body = (
         Allocate(cell, 8),
-        AtomicStore(place, Index(A)),
-        AtomicUpdate("add", place, Const(5, INDEX), old),
-        CompareExchange(place, Index(A + 5), Const(100, INDEX), held),
-        AtomicLoad(place, now),
+        AtomicStore(address, Index(A)),
+        AtomicUpdate("add", address, Const(5, INDEX), old),
+        CompareExchange(address, Index(A + 5), Const(100, INDEX), held),
+        AtomicLoad(address, now),
         Return(Binary("add", now, Binary("add", old, held))),
     )
     assert call(ThreadFunc("f", (A,), body, INDEX), 7) == 100 + 7 + 12
@@ -195,7 +196,7 @@ def test_leading_zeros_and_shifts() -> None:
     assert [call(f, v) for v in (0, 1, 255, -1)] == [64, 63, 56, 0]
 
 
-def test_vectors_are_built_and_taken_apart() -> None:
+def test_vectors_are_composed_and_decomposed() -> None:
     lanes = VectorType(i64, 4)
     base = Index(A + B * 10, B, 4)
     swapped = Shuffle(base, Broadcast(Const(7, INDEX), 4), (3, 2, 1, 4))
@@ -238,20 +239,20 @@ def test_golden_text(golden) -> None:
     golden("masked_add.ll", emit_module([f], TARGET))
 
 
-def test_what_is_not_bound_is_named() -> None:
-    with pytest.raises(UnboundVariableError, match="symbol b is used but nothing binds it"):
+def test_unbound_symbols_are_rejected() -> None:
+    with pytest.raises(UnboundVariableError, match="symbol b is used but not bound"):
         emit_module([returning(Index(A + B), A)], TARGET)
     with pytest.raises(UnboundVariableError, match="'r' is read but never assigned"):
         emit_module([returning(Reg("r", INDEX))], TARGET)
 
 
-def test_barriers_beyond_a_thread_are_refused_on_a_cpu() -> None:
+def test_barriers_of_several_threads_are_rejected_on_a_cpu() -> None:
     body = (Barrier("thread"), Barrier("block"))
     with pytest.raises(UnsupportedScopeError, match="'block'"):
         emit_module([ThreadFunc("f", (), body)], TARGET)
 
 
-def test_text_that_llvm_refuses_is_a_named_error() -> None:
+def test_invalid_llvm_text_is_a_named_error() -> None:
     with pytest.raises(CodeGenerationError, match="expected"):
         compile_text("define i32 @f() { ret banana }", TARGET)
 
@@ -274,12 +275,13 @@ def f(x: Buffer[(64,), f32]):
     assert ("%zmm" in text) == (level == "avx512")
 
 
-def test_unknown_features_are_refused() -> None:
+def test_unknown_features_are_rejected() -> None:
     with pytest.raises(UnsupportedPlatformError, match="no feature 'teleport'"):
         resolve(Target("cpu", features=("teleport",)))
 
 
-def test_host_features_are_resolved() -> None:
+def test_host_features_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILEWRIGHT_HOST_FEATURES", raising=False)
     cpu = resolve(Target("cpu"))
     assert cpu.name == binding.get_host_cpu_name()
     assert cpu.lanes(32) == cpu.vector_bits // 32

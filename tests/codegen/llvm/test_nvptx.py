@@ -1,4 +1,4 @@
-"""Kernels for NVIDIA GPUs: what LLVM makes of them, and that ``ptxas`` takes it."""
+"""NVIDIA GPU kernels: the PTX that LLVM generates, assembled by ``ptxas``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.codegen.nvidia import shared_layout
 from tilewright.ir.dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from tilewright.ir.loop.nodes import BinaryOp, UnaryOp
 from tilewright.ir.symbolic import as_expr, var
-from tilewright.ir.target import GPU_ARCHS, Target
+from tilewright.ir.thread.function import LaunchGrid, ThreadAxis, ThreadFunc
 from tilewright.ir.thread.nodes import (
     Address,
     Allocate,
@@ -31,10 +31,9 @@ from tilewright.ir.thread.nodes import (
     Gather,
     If,
     Index,
-    Launch,
     Load,
     Loop,
-    Perform,
+    MachineOp,
     Predicate,
     Reduce,
     Reg,
@@ -42,12 +41,11 @@ from tilewright.ir.thread.nodes import (
     Select,
     Shuffle,
     Store,
-    ThreadAxis,
-    ThreadFunc,
     Unary,
 )
 from tilewright.ir.thread.operations import OPERATIONS
 from tilewright.ir.thread.types import SHARED_POINTER, VectorType
+from tilewright.target.target import GPU_ARCHS, Target
 
 from tests.codegen.llvm.gpu import INDEX, THREAD, N, X, Y, assembled, kernel, ptx
 
@@ -61,7 +59,7 @@ def at(pointer: Reg, size: int, alignment: int | None = None) -> Address:
     return Address(pointer, INDEX * size, alignment or size)
 
 
-def test_axes_are_special_registers_and_the_block_is_announced() -> None:
+def test_axes_are_special_registers_and_the_block_size_is_declared() -> None:
     text = ptx(kernel([Store(at(Y, 4), Load(F32, at(X, 4)))]))
     assert ".visible .entry k(" in text
     assert ".maxntid 128, 1, 1" in text
@@ -127,7 +125,7 @@ def test_shared_memory_is_of_the_block() -> None:
     assert used.barriers == 1
 
 
-def test_much_shared_memory_is_asked_for_by_the_launch() -> None:
+def test_large_shared_memory_is_dynamic() -> None:
     function = shared_kernel(60_000)
     assert ".extern .shared" in ptx(function)
     assert shared_layout(function).dynamic
@@ -158,7 +156,7 @@ def test_every_arch_is_assembled(arch: str) -> None:
 
 
 def functions_of(dtype, lanes: int):
-    """Every function that is defined on an element type, applied once."""
+    """Yield an application of every function that is defined for a dtype."""
     of = VectorType(dtype, lanes)
     size = max(dtype.bytes, 1) * lanes
     x, y = Load(of, at(X, size, dtype.bytes)), Load(of, at(Y, size, dtype.bytes))
@@ -250,7 +248,7 @@ def test_operation_becomes_its_instruction(operation, arch: str) -> None:
             args.append(Load(of, Address(X, INDEX * size + 1024 * n, size)))
     results = tuple(Reg(f"r{n}", of) for n, of in enumerate(operation.results))
     writes = [Store(Address(Y, INDEX * 4 + 4096 * n, 4), reg) for n, reg in enumerate(results)]
-    function = kernel([*before, Perform(operation, tuple(args), results), *writes])
+    function = kernel([*before, MachineOp(operation, tuple(args), results), *writes])
     words = operation.name.split(".")
     wanted = {
         "shfl": f"shfl.sync.{words[-2]}.b32", "ldmatrix": "ldmatrix.sync.aligned.m8n8",
@@ -268,13 +266,15 @@ def test_operation_becomes_its_instruction(operation, arch: str) -> None:
 
 
 def test_an_axis_that_no_gpu_has() -> None:
-    function = ThreadFunc("k", (X,), (), launch=Launch((ThreadAxis("laneIdx.x", N, N),)))
-    with pytest.raises(LaunchAxisError, match=r"no launch axis 'laneIdx\.x'"):
+    function = ThreadFunc("k", (X,), (), launch=LaunchGrid((ThreadAxis("laneIdx.x", N, N),)))
+    with pytest.raises(LaunchAxisError, match=r"'laneIdx\.x' is not a launch axis"):
         emit_module([function], Target("cuda"))
 
 
-def test_threads_of_a_block_are_a_number() -> None:
-    function = ThreadFunc("k", (X, N), (), launch=Launch((ThreadAxis("threadIdx.x", THREAD, N),)))
+def test_the_number_of_threads_is_a_constant() -> None:
+    function = ThreadFunc(
+        "k", (X, N), (), launch=LaunchGrid((ThreadAxis("threadIdx.x", THREAD, N),))
+    )
     with pytest.raises(LaunchAxisError, match=r"threadIdx\.x has extent n"):
         emit_module([function], Target("cuda"))
 

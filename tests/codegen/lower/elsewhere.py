@@ -1,4 +1,4 @@
-"""Kernels of element functions on other processors: linked once, called many times by a script."""
+"""Elementwise kernels on other CPUs, linked once into a program and run in an emulator."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from tilewright.codegen.export.link import link_wasm, run_linker
 from tilewright.codegen.llvm import compile_text, emit_module
-from tilewright.codegen.lower import KernelArtifact, lower_kernel
+from tilewright.codegen.lower import LoweredKernel, lower_kernel
 from tilewright.ir.loop.nodes import PrimFunc
-from tilewright.ir.target import Target
+from tilewright.target.target import Target
 
 from tests.codegen.export.test_cross import emulator
 
@@ -28,9 +28,9 @@ MAIN = """
 static int64_t table[32] = {1, 1};
 
 static void *take(FILE *from, size_t bytes) {
-  void *place = aligned_alloc(64, (bytes + 127) / 64 * 64);
-  if (!place || (from && fread(place, 1, bytes, from) != bytes)) exit(3);
-  return place;
+  void *address = aligned_alloc(64, (bytes + 127) / 64 * 64);
+  if (!address || (from && fread(address, 1, bytes, from) != bytes)) exit(3);
+  return address;
 }
 
 %(prototypes)s
@@ -46,9 +46,9 @@ int main(int count, char **arguments) {
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Lowered functions, each with its inputs first."""
+    """Lowered functions by name, and their target."""
 
-    artifacts: Mapping[str, KernelArtifact]
+    artifacts: Mapping[str, LoweredKernel]
     target: Target
 
     @classmethod
@@ -56,7 +56,7 @@ class Kernels:
         return cls({f.name: lower_kernel(f, target) for f in functions}, target)
 
     def link(self, folder: Path) -> Runner:
-        """Make what runs the kernels on their inputs, all in one process."""
+        """Return a runner of all kernels on their inputs in one process."""
         text = emit_module([a.function for a in self.artifacts.values()], self.target)
         made = folder / "kernels.o"
         made.write_bytes(compile_text(text, self.target))
@@ -78,9 +78,9 @@ class Kernels:
             prototypes.append(f"int32_t {name}({pointers}, int64_t);")
             taken = [f"take(from, {a.nbytes})" for a in ins]
             made_here = [f"take(0, {a.nbytes})" for a in outs]
-            places = ", ".join(f"p[{k}]" for k in range(len(ins) + len(outs)))
+            arguments = ", ".join(f"p[{k}]" for k in range(len(ins) + len(outs)))
             calls.append(f"  {{ void *p[] = {{{', '.join(taken + made_here)}}};")
-            calls.append(f"    if ({name}(table, {places}, {ins[0].size})) return 4;")
+            calls.append(f"    if ({name}(table, {arguments}, {ins[0].size})) return 4;")
             for k, a in enumerate(outs, len(ins)):
                 calls.append(f"    fwrite(p[{k}], 1, {a.nbytes}, to);")
             calls.append("  }")
@@ -120,17 +120,17 @@ class Kernels:
         found: dict[str, Arrays] = {}
         for name, ins in inputs.items():
             outs, top = self._outputs(name, ins), (base + 63) // 64 * 64
-            places = [top]
+            addresses = [top]
             top += 256
             for a in (*ins, *outs):
-                places.append(top)
+                addresses.append(top)
                 top += (a.nbytes + 127) // 64 * 64
             memory.grow(store, max(0, (top - memory.data_len(store) + 65535) // 65536))
-            memory.write(store, np.array([1, 1] + [0] * 30, np.int64).tobytes(), places[0])
-            for place, a in zip(places[1:], ins, strict=False):
-                memory.write(store, a.tobytes(), place)
-            assert exports[name](store, *places, ins[0].size) == 0
-            for place, a in zip(places[1 + len(ins) :], outs, strict=True):
-                a[...] = np.frombuffer(memory.read(store, place, place + a.nbytes), a.dtype)
+            memory.write(store, np.array([1, 1] + [0] * 30, np.int64).tobytes(), addresses[0])
+            for address, a in zip(addresses[1:], ins, strict=False):
+                memory.write(store, a.tobytes(), address)
+            assert exports[name](store, *addresses, ins[0].size) == 0
+            for address, a in zip(addresses[1 + len(ins) :], outs, strict=True):
+                a[...] = np.frombuffer(memory.read(store, address, address + a.nbytes), a.dtype)
             found[name] = outs
         return found

@@ -10,6 +10,7 @@ from hypothesis import Phase, given, note, settings, strategies as st
 from tilewright.ir.module import Module
 from tilewright.ir.script import to_text
 from tilewright.schedules import State
+from tilewright.schedules.apply import apply
 
 from tests.codegen.kernels import LEVELS
 from tests.codegen.lower.test_random_programs import check
@@ -36,7 +37,7 @@ def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
         step = legal_step(rng, state, cls)
         if step is None:
             return
-        after = state.apply(step).state.module.prim(FUNCTION)
+        after = apply(state, step).state.module.prim(FUNCTION)
         accepted += 1
         note(f"{step.title()}\n{to_text(after)}")
         for level in LEVELS:

@@ -1,4 +1,4 @@
-"""Element semantics on AArch64, RISC-V and WebAssembly: the edges too are the interpreter's."""
+"""Element semantics on AArch64, RISC-V, and WebAssembly equal the interpreter, with edge cases."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import pytest
 
 from tilewright.ir.dtype import DTYPES, DType, bool_, f16, f32, f64
 from tilewright.ir.interpreter import run_prim
-from tilewright.ir.target import Target
+from tilewright.target.target import Target
 
 from tests.codegen.functions import SPECIAL, UNARY, error_in_ulps, program, reference, sample
 from tests.codegen.lower.elsewhere import Arrays, Kernels
-from tests.codegen.lower.test_elements import BY_NAME, FLOATS, INTEGERS, all_pairs, edges
+from tests.codegen.lower.to_thread.test_element_values import (
+    BY_NAME,
+    FLOATS,
+    INTEGERS,
+    all_pairs,
+    edges,
+)
 
 ROUNDING = ("floor", "ceil", "round", "trunc", "isnan", "isinf", "neg", "abs", "sign")
 FLOAT_BINARY = ("add", "sub", "mul", "div", "min", "max", "lt", "le", "eq", "ne", "mod", "floordiv")
@@ -27,7 +33,7 @@ def _with_extremes(dtype: DType) -> np.ndarray:
 
 
 def _cases() -> dict[str, tuple[tuple[tuple[str, DType], ...], DType, Arrays]]:
-    """Give functions by name: operations, dtype of the operands, operands."""
+    """Return functions by name: operations, dtype of the operands, and operands."""
     found = {}
     for t in INTEGERS:
         ops = (*BY_NAME, "div", "pow")
@@ -52,7 +58,7 @@ HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 
 
 def _beside_ties() -> np.ndarray:
-    """Give singles at the middle of every two halves, and next to it on both sides."""
+    """Return singles halfway between any two halves, and their neighbors."""
     finite = np.unique(HALVES[np.isfinite(HALVES)].astype(np.float32))
     ties = np.append((finite[1:] + finite[:-1]) / 2, np.float32([65520, -65520, 1e-8, -3e38]))
     return np.concatenate([ties, np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf)])
@@ -70,7 +76,7 @@ MATH = {
 
 @pytest.fixture(scope="module", params=["aarch64", "riscv64", "wasm32"])
 def results(request, tmp_path_factory) -> dict[str, Arrays]:
-    """Everything at once: a program for another processor takes seconds to link."""
+    """The results of all cases, from one program, because linking takes seconds."""
     every = CASES | CONVERSIONS | MATH
     functions = [program(o, t, len(arrays), name) for name, (o, t, arrays) in every.items()]
     kernels = Kernels.lowered(functions, Target("cpu", arch=request.param))

@@ -1,4 +1,4 @@
-"""Element functions: error bounds over samples, exact special values, both instruction sets."""
+"""Elementwise functions: error bounds over samples and exact special values, on both levels."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ KINDS = ("serial", "unrolled", "vectorized", "parallel")
 
 
 def freely_ordered(loop: For) -> bool:
-    """Whether a loop surely has independent iterations: one block below, spatial there."""
+    """Return whether a loop has independent iterations: it binds spatial variables of one block."""
     blocks = [s for s in walk(loop) if isinstance(s, Block)]
     if len(blocks) != 1:
         return False
@@ -28,7 +28,7 @@ def freely_ordered(loop: For) -> bool:
 
 
 def with_kinds(func: PrimFunc, draw: st.DataObject) -> PrimFunc:
-    """Give loops random kinds wherever that is surely legal."""
+    """Set random kinds on loops for which all kinds are legal."""
 
     def change(statement: Stmt) -> Stmt:
         if not isinstance(statement, For) or not freely_ordered(statement):

@@ -1,4 +1,4 @@
-"""AArch64's ``sdot``, emulated: sums of bytes are exact in every tail."""
+"""The AArch64 instruction ``sdot``, emulated: sums of bytes are exact in every tail."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ import pytest
 
 from tilewright.codegen.export.link import run_linker
 from tilewright.codegen.llvm import compile_text, emit_module
-from tilewright.codegen.lower import KernelArtifact, lower_kernel
+from tilewright.codegen.lower import LoweredKernel, lower_kernel
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import evaluate
-from tilewright.ir.thread import table
-from tilewright.schedules.rules import finished
+from tilewright.ir.thread import runtime_table
+from tilewright.schedules.rules import with_default_schedule
 
 from tests.codegen.export.test_cross import emulator
 from tests.codegen.tensorized import DOT_AARCH64
 
-SLOTS = {"VERSION": table.VERSION, "THREADS": table.THREADS, "PARALLEL": table.PARALLEL}
+SLOTS = {
+    "VERSION": runtime_table.VERSION,
+    "THREADS": runtime_table.THREADS,
+    "PARALLEL": runtime_table.PARALLEL,
+}
 
 
-def build(folder: Path, artifact: KernelArtifact) -> Path:
+def build(folder: Path, artifact: LoweredKernel) -> Path:
     """Link the kernel and the C program that calls it."""
     text = emit_module([artifact.function], DOT_AARCH64.target)
     (folder / "kernel.o").write_bytes(compile_text(text, DOT_AARCH64.target))
@@ -39,7 +43,7 @@ def build(folder: Path, artifact: KernelArtifact) -> Path:
     return folder / "program"
 
 
-def run(program: Path, artifact: KernelArtifact, shape: tuple[int, int, int]) -> None:
+def run(program: Path, artifact: LoweredKernel, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     sizes = {"M": m, "N": n, "K": k}
     values = {v: sizes[v.name] for v in artifact.symbols} | {artifact.threads: 1}
@@ -60,7 +64,7 @@ def run(program: Path, artifact: KernelArtifact, shape: tuple[int, int, int]) ->
 def test_emulated_sums_are_exact(by: str, tmp_path: Path) -> None:
     func = DOT_AARCH64.scheduled().module.prims[0]
     if by == "default":
-        func = finished(parse(DOT_AARCH64.program), DOT_AARCH64.target).prims[0]
+        func = with_default_schedule(parse(DOT_AARCH64.program), DOT_AARCH64.target).prims[0]
         assert 'intrinsic="aarch64.sdot.i8.6x16"' in to_text(Module().with_functions(func))
     artifact = lower_kernel(func, DOT_AARCH64.target)
     program = build(tmp_path, artifact)

@@ -1,4 +1,4 @@
-"""The assembler of the Python package: what it says, and what is said where it is missing."""
+"""The PTX assembler of the PyPI package: output, errors, and missing packages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen import nvidia
+from tilewright.codegen.build import build_objects
+from tilewright.codegen.build.build_objects import target_key
+from tilewright.codegen.build.worker_pool import CompileJob, WorkerPool
+from tilewright.codegen.errors import WorkerDiedError
 from tilewright.codegen.nvidia import Image, Resources, assemble, disassemble, ptxas, resource_table
-from tilewright.codegen.runtime import build
-from tilewright.codegen.runtime.build import target_key
-from tilewright.codegen.runtime.errors import WorkerDiedError
-from tilewright.codegen.runtime.workers import Job, Pool
 from tilewright.ir.module import UnknownFunctionError
 
 from tests.codegen.gpu import kernels
@@ -35,14 +35,14 @@ def test_the_assembler_is_that_of_the_package() -> None:
     assert nvidia.assembler_version().startswith("ptxas ")
 
 
-def test_it_assembles_for_the_arch_that_is_asked_for() -> None:
+def test_assembly_for_an_architecture() -> None:
     made = assemble(EMPTY, "sm_80")
     assert made.content.startswith(b"\x7fELF")
     assert made.resources.spill_stores == 0
     assert "EXIT" in disassemble(made.content)
 
 
-def test_what_it_refuses_is_quoted() -> None:
+def test_errors_of_the_assembler_are_quoted() -> None:
     with pytest.raises(nvidia.AssemblerError, match="line 5"):
         assemble(EMPTY.replace("ret;", "nonsense;"), "sm_80")
 
@@ -53,7 +53,7 @@ def test_an_endless_assembler_is_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     slow.chmod(0o755)
     monkeypatch.setattr(ptxas, "assembler", lambda: slow)
     monkeypatch.setattr(ptxas, "TIMEOUT", 0.2)
-    with pytest.raises(nvidia.AssemblerError, match=r"ptxas took longer than 0\.2 s"):
+    with pytest.raises(nvidia.AssemblerError, match=r"ptxas exceeded the time limit of 0\.2 s"):
         assemble(EMPTY, "sm_80")
 
 
@@ -72,7 +72,7 @@ def no_packages(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("no_packages")
-def test_missing_packages_are_named_with_what_to_install() -> None:
+def test_missing_packages_are_named_with_the_command_to_install_them() -> None:
     assert nvidia.assembler_version() == ""
     with pytest.raises(nvidia.AssemblerMissingError, match="pip install nvidia-cuda-nvcc"):
         assemble(EMPTY, "sm_80")
@@ -84,30 +84,27 @@ def test_an_image_without_machine_code() -> None:
     image = Image("sm_80", EMPTY)
     assert Image.from_bytes(image.to_bytes()) == image
     assert image.loadable.endswith(b"}\n\0")
-    with pytest.raises(nvidia.AssemblerMissingError, match="there is only PTX for sm_80"):
+    with pytest.raises(nvidia.AssemblerMissingError, match="image for sm_80 contains only PTX"):
         image.machine_code()
 
 
 def test_resources_of_several_kernels() -> None:
-    said = (
+    output = (
         "ptxas info    : 0 bytes gmem\n"
         "    16 bytes stack frame, 24 bytes spill stores, 32 bytes spill loads\n"
         "ptxas info    : Used 64 registers, used 2 barriers, 8192 bytes smem, 400 bytes cmem[0]\n"
         "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
         "ptxas info    : Used 12 registers, 400 bytes cmem[0]\n"
     )
-    assert ptxas.read_resources(said) == Resources(64, 24, 32, 8192, 16, 2)
+    assert ptxas.read_resources(output) == Resources(64, 24, 32, 8192, 16, 2)
     table = resource_table({"a": Resources(64, 24, 32), "b": None})
     assert table.splitlines()[1].split() == ["a", "64", "56", "0", "0", "0"]
     assert "ptxas is not installed" in table.splitlines()[2]
 
 
-# ---------------------------------------------------------------- the four kernels
-
-
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernels_take_no_more_registers_than_there_are(name: str, arch: str) -> None:
+def test_kernels_do_not_spill_registers(name: str, arch: str) -> None:
     exe = tw.compile(getattr(kernels, name)(), tw.Target("cuda", arch=arch))
     used = {kernel: exe.image(kernel).resources for kernel in exe.kernels}
     for kernel, resources in used.items():
@@ -117,20 +114,20 @@ def test_kernels_take_no_more_registers_than_there_are(name: str, arch: str) -> 
         assert exe.artifact.kernel_specs[0].block[0] > 1
 
 
-def test_an_executable_shows_what_the_gpu_gets() -> None:
+def test_an_executable_shows_images_of_its_kernels() -> None:
     exe = tw.compile(kernels.elementwise(), tw.Target("cuda"))
     (name,) = exe.kernels
     assert exe.image().ptx == exe.assembly(name)
     assert "LDG" in exe.sass(name)
     assert "target triple" in exe.llvm(name, optimized=True)
-    with pytest.raises(UnknownFunctionError, match="no image of a kernel 'q'"):
+    with pytest.raises(UnknownFunctionError, match="no image of kernel 'q'"):
         exe.image("q")
     cpu = tw.compile(tw.parse("@prim_func\ndef one(y: Out[(4,), f32]):\n    y[0] = 1.0"), "cpu")
-    with pytest.raises(UnknownFunctionError, match="only CUDA has images"):
+    with pytest.raises(UnknownFunctionError, match="only target 'cuda' has images"):
         cpu.image()
 
 
-def test_an_artefact_for_a_gpu_is_stored_and_read_back() -> None:
+def test_an_artifact_for_a_gpu_is_stored_and_read_back() -> None:
     artifact = tw.compile(kernels.softmax(), tw.Target("cuda", arch="sm_90a")).artifact
     again = type(artifact).from_bytes(artifact.to_bytes())
     assert again.images == artifact.images
@@ -138,11 +135,8 @@ def test_an_artefact_for_a_gpu_is_stored_and_read_back() -> None:
     assert again.target == artifact.target
 
 
-# ---------------------------------------------------------------- LLVM aborts
-
-
-def test_an_instruction_that_the_gpu_lacks_ends_a_worker_alone() -> None:
-    """LLVM prints `Cannot select` and aborts; the error says so, and the next kernel compiles."""
+def test_an_instruction_that_the_gpu_lacks_only_ends_a_worker() -> None:
+    """LLVM prints `Cannot select` and aborts; the error quotes it, and the next kernel compiles."""
     name = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
     half, single = "<2 x half>", "float"
     given = f"{{ {', '.join([single] * 4)} }}"
@@ -157,22 +151,22 @@ define ptx_kernel void @k(ptr addrspace(1) %y) {{
   ret void
 }}
 """
-    pool = Pool(1)
+    pool = WorkerPool(1)
     try:
         with pytest.raises(WorkerDiedError, match="while compiling tensor") as error:
-            pool.run(Job("tensor", text, tw.Target("cuda", arch="sm_75"), "image"))
+            pool.run(CompileJob("tensor", text, tw.Target("cuda", arch="sm_75"), "image"))
         assert "Cannot select" in str(error.value)
-        data = pool.run(Job("tensor", text, tw.Target("cuda", arch="sm_80"), "image"))
+        data = pool.run(CompileJob("tensor", text, tw.Target("cuda", arch="sm_80"), "image"))
         assert b"mma.sync" in data
     finally:
         pool.close()
 
 
-def test_machine_code_is_made_once_the_assembler_is_there(
+def test_cache_keys_depend_on_the_assembler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was cached without the assembler is not taken for what it makes."""
+    """Images cached without the assembler are not reused with it."""
     with_it = target_key(tw.Target("cuda"))
-    monkeypatch.setattr(build, "assembler_version", lambda: "")
+    monkeypatch.setattr(build_objects, "assembler_version", lambda: "")
     assert target_key(tw.Target("cuda")) != with_it
     assert target_key(tw.Target("cpu")) not in (with_it, target_key(tw.Target("cuda")))

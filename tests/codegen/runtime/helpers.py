@@ -1,4 +1,4 @@
-"""Small modules that the tests of the runtime share."""
+"""Small modules for the tests of the runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tilewright.codegen.runtime.table import Memory, RuntimeTable
+from tilewright.codegen.runtime.table import MemoryProvider, RuntimeTable
 from tilewright.ir.dtype import DType, f32
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import CallTIR, TensorInfo
@@ -24,7 +24,7 @@ def tensor(*dims: Expr | int, dtype: DType = f32) -> TensorInfo:
 
 
 def add_kernel(name: str = "add", dtype: DType = f32) -> PrimFunc:
-    """y[i] = a[i] + b[i]"""
+    """Return a kernel of y[i] = a[i] + b[i]."""
     n, b = var("n", lower=0), Builder(name)
     x, w = b.param("a", (n,), dtype), b.param("b", (n,), dtype)
     y = b.param("y", (n,), dtype, "out")
@@ -33,7 +33,7 @@ def add_kernel(name: str = "add", dtype: DType = f32) -> PrimFunc:
 
 
 def scale_kernel(name: str, factor: float) -> PrimFunc:
-    """y[i] = a[i] * factor"""
+    """Return a kernel of y[i] = a[i] * factor."""
     n, b = var("n", lower=0), Builder(name)
     x, y = b.param("a", (n,), f32), b.param("y", (n,), f32, "out")
     b.compute(y, lambda i: Binary("mul", b.load(x, i), Number(factor, f32)))
@@ -41,7 +41,7 @@ def scale_kernel(name: str, factor: float) -> PrimFunc:
 
 
 def increment_kernel(name: str = "increment") -> PrimFunc:
-    """state[i] += 1, in place"""
+    """Return a kernel of state[i] += 1, in place."""
     n, b = var("n", lower=0), Builder(name)
     x = b.param("state", (n,), f32, "inout")
     b.compute(x, lambda i: Binary("add", b.load(x, i), Number(1.0, f32)))
@@ -58,7 +58,7 @@ def matmul_kernel(name: str = "matmul") -> PrimFunc:
 
 
 def chain(length: int) -> Module:
-    """main(x) = x + x + ... + x, in ``length`` kernels"""
+    """Return a module of main(x) = x + x + ... + x with ``length`` launches."""
     n, g = var("n", lower=0), GraphBuilder("main")
     x = g.param("x", tensor(n))
     h = x
@@ -76,7 +76,7 @@ def with_constants(module: Module, **arrays: np.ndarray) -> Module:
 
 
 class CountingMemory:
-    """A memory provider that knows what is out, and that can be told to run out."""
+    """A memory provider that records live allocations, and that fails after a set number."""
 
     def __init__(self) -> None:
         self.live: dict[int, ctypes.Array[ctypes.c_char]] = {}
@@ -97,5 +97,5 @@ class CountingMemory:
 
     def table(self, *, threads: int = 1) -> RuntimeTable:
         return RuntimeTable(
-            threads=threads, parallel="serial", memory=Memory(self.allocate, self.free)
+            threads=threads, parallel="serial", memory=MemoryProvider(self.allocate, self.free)
         )

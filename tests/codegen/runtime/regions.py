@@ -1,4 +1,4 @@
-"""Parallel loops called by hand: bodies compiled from the subset of Python of the support code."""
+"""Parallel loops called directly, with bodies written in the language of the run-time library."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import ctypes
 import dataclasses
 from functools import cache
 
+from tilewright.codegen.build.native_library import Library
 from tilewright.codegen.llvm import compile_text, emit_module
-from tilewright.codegen.lower.host import lower_host
-from tilewright.codegen.runtime.loader import Library
-from tilewright.codegen.runtime.table import RuntimeTable
-from tilewright.ir.host.language import (
+from tilewright.codegen.lower.host.to_thread import lower_host
+from tilewright.codegen.rtlib.language import (
     Code,
     Ptr,
     call_code,
@@ -24,9 +23,10 @@ from tilewright.ir.host.language import (
     store_i64,
     widen,
 )
-from tilewright.ir.host.translate import translate
-from tilewright.ir.target import Target
-from tilewright.ir.thread import table as slots
+from tilewright.codegen.rtlib.translate import translate
+from tilewright.codegen.runtime.table import RuntimeTable
+from tilewright.ir.thread import runtime_table as slots
+from tilewright.target.target import Target
 
 
 def nothing(_environment: Ptr, _begin: int, _end: int, _worker: int) -> Code:
@@ -34,12 +34,13 @@ def nothing(_environment: Ptr, _begin: int, _end: int, _worker: int) -> Code:
 
 
 def tally(environment: Ptr, begin: int, end: int, worker: int) -> Code:
-    """Count every iteration, not atomically: two threads on one would be seen.
+    """Count every iteration without atomics, so that duplicate iterations are detected.
 
-    While a chunk is done, its worker's word is taken, so that a number given twice fails with 77.
+    A chunk marks the index of its worker as busy and fails with code 77 if it is marked already, so
+    that worker indices used by two threads are detected.
     """
-    taken = load_ptr(environment, 8)
-    if exchange(taken, 8 * worker, 0, 1) != 0:
+    busy = load_ptr(environment, 8)
+    if exchange(busy, 8 * worker, 0, 1) != 0:
         return Code(77)
     counts = load_ptr(environment, 0)
     fail_at = load_i64(environment, 16)
@@ -50,12 +51,12 @@ def tally(environment: Ptr, begin: int, end: int, worker: int) -> Code:
         store_i64(counts, 8 * k, load_i64(counts, 8 * k) + k + 1)
         if k == fail_at:
             code = 42
-    publish(taken, 8 * worker, 0)
+    publish(busy, 8 * worker, 0)
     return Code(code)
 
 
 def nested(environment: Ptr, begin: int, end: int, _worker: int) -> Code:
-    """Run a parallel loop inside of one: by the table's provider, a tally of its own each."""
+    """Run a nested parallel loop for every iteration, with the provider of the runtime table."""
     inner = load_ptr(environment, 32)
     record = load_ptr(environment, 40)
     run = load_ptr(load_ptr(record, 0), 32)
@@ -67,27 +68,27 @@ def nested(environment: Ptr, begin: int, end: int, _worker: int) -> Code:
 
 
 def together(environment: Ptr, begin: int, end: int, worker: int) -> Code:
-    """Wait until as many chunks are in work as the loop has; note each worker's."""
+    """Wait until two chunks are running, and count the chunks of each worker."""
     for _k in range(begin, end):
         store_i64(environment, 16 + 8 * worker, load_i64(environment, 16 + 8 * worker) + 1)
-        here = observe(environment, 0)
-        held = exchange(environment, 0, here, here + 1)
-        while held != here:
-            here = held
-            held = exchange(environment, 0, here, here + 1)
-        seen = observe(environment, 0)
-        while seen < 2:
+        expected = observe(environment, 0)
+        old = exchange(environment, 0, expected, expected + 1)
+        while old != expected:
+            expected = old
+            old = exchange(environment, 0, expected, expected + 1)
+        running = observe(environment, 0)
+        while running < 2:
             pause()
-            seen = observe(environment, 0)
+            running = observe(environment, 0)
     return Code(0)
 
 
-def stubborn(environment: Ptr, _begin: int, _end: int, _worker: int) -> Code:
-    """Run until the first word is set."""
-    seen = observe(environment, 0)
-    while seen == 0:
+def endless(environment: Ptr, _begin: int, _end: int, _worker: int) -> Code:
+    """Run until the first word of the environment is set."""
+    stop = observe(environment, 0)
+    while stop == 0:
         pause()
-        seen = observe(environment, 0)
+        stop = observe(environment, 0)
     return Code(0)
 
 
@@ -98,18 +99,18 @@ _PROVIDER = ctypes.CFUNCTYPE(
 
 @cache
 def bodies() -> Library:
-    """Compile the bodies of this file."""
+    """Compile the loop bodies of this file."""
     assert slots.PARALLEL == 32
     functions = [
         dataclasses.replace(lower_host(translate(f"tw_{f.__name__}", f)), exported=True)
-        for f in (nothing, tally, nested, together, stubborn)
+        for f in (nothing, tally, nested, together, endless)
     ]
     target = Target("cpu")
     return Library([compile_text(emit_module(functions, target), target)], target)
 
 
 class Region:
-    """A parallel loop: the provider of a table, a body's address, and how far it goes."""
+    """A parallel loop: the provider of a runtime table, the address of a body, and the extent."""
 
     def __init__(self, table: RuntimeTable, body: int, stop: int) -> None:
         self._record = (ctypes.c_int64 * 16)(table.address)
@@ -122,20 +123,20 @@ class Region:
         return ctypes.addressof(self._record)
 
     def run(self, environment: Tally | int = 0, stop: int | None = None) -> int:
-        """Run it once; the code it gave."""
+        """Run the loop and return its error code."""
         stop = self._stop if stop is None else stop
         address = environment.address if isinstance(environment, Tally) else environment
         return self._provider(self.record, self._body, stop, address)
 
 
 class Tally:
-    """An environment of ``tally``: what every iteration counted, for at most ``size`` of them."""
+    """An environment of ``tally``: counters of at most ``size`` iterations."""
 
     def __init__(self, size: int, *, fail_at: int = -1, spin: int = 0) -> None:
         self.counts = (ctypes.c_int64 * max(size, 1))()
-        self.taken = (ctypes.c_int64 * 300)()
+        self.busy = (ctypes.c_int64 * 300)()
         self.words = (ctypes.c_int64 * 8)(
-            ctypes.addressof(self.counts), ctypes.addressof(self.taken), fail_at, spin
+            ctypes.addressof(self.counts), ctypes.addressof(self.busy), fail_at, spin
         )
 
     @property
@@ -143,11 +144,11 @@ class Tally:
         return ctypes.addressof(self.words)
 
     def rounds(self, stop: int) -> set[int]:
-        """How often the iterations up to ``stop`` were run: one number where all is well."""
+        """Return how often the iterations before ``stop`` ran: one number if all ran alike."""
         found = {self.counts[k] / (k + 1) for k in range(stop)}
         return {int(f) if f == int(f) else -1 for f in found}
 
     @property
-    def untouched_after(self) -> int:
-        """The last iteration that was run, plus one."""
+    def end(self) -> int:
+        """The last iteration that ran, plus one."""
         return max((k + 1 for k, c in enumerate(self.counts) if c), default=0)

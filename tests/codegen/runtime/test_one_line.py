@@ -1,4 +1,4 @@
-"""What a notebook shows of a module, a schedule, a trace, an executable and its functions."""
+"""One-line representations of modules, schedules, traces, executables and functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def module() -> Module:
     return tw.parse(RELU.format(name="relu"))
 
 
-def test_a_module_names_its_functions_and_weighs_its_constants(module: Module) -> None:
+def test_a_module_names_its_functions_and_the_size_of_its_constants(module: Module) -> None:
     assert repr(module) == "<Module: loops relu>"
     assert repr(Module()) == "<Module: empty>"
     names = [f"relu_{k}" for k in range(6)]
@@ -38,7 +38,7 @@ def test_a_module_names_its_functions_and_weighs_its_constants(module: Module) -
     )
 
 
-def test_printing_a_module_gives_text_that_parses_back(module: Module) -> None:
+def test_the_text_of_a_module_parses_back(module: Module) -> None:
     assert str(tw.parse(str(module))) == str(module)
     assert "def relu(" in str(module)
 
@@ -52,8 +52,8 @@ def test_a_schedule_and_its_trace_count_their_steps(module: Module) -> None:
     assert str(schedule.trace).splitlines()[-1].startswith("sch.parallel(")
 
 
-def test_an_executable_says_what_it_takes(module: Module) -> None:
+def test_an_executable_lists_its_signatures(module: Module) -> None:
     exe = tw.compile(module, tw.Target("cpu", threads=1))
-    said = "relu(x: Tensor((n, 128), f32)) -> f32"
-    assert repr(exe) == f"<Executable for Target('cpu', threads=1): {said}; 1 kernel>"
-    assert repr(exe["relu"]) == f"<NativeFunction {said}>"
+    signature = "relu(x: Tensor((n, 128), f32)) -> f32"
+    assert repr(exe) == f"<Executable for Target('cpu', threads=1): {signature}; 1 kernel>"
+    assert repr(exe["relu"]) == f"<NativeFunction {signature}>"

@@ -1,4 +1,4 @@
-"""Random graphs: compiled host flow equals the interpreter, at shapes large and small."""
+"""Random graphs: the compiled host flow equals the interpreter for several shapes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def call(function: str, *args: Value, versions: tuple[KernelVersion, ...] = ()) 
 
 
 def random_module(drawn: Steps, returned: list[int]) -> Module:
-    """Values of shape (2n,): sums, doubles, views there and back, branches, versions."""
+    """Return a module of values of shape (2n,): sums, views, branches, and kernel versions."""
     n, g = var("n", lower=0), GraphBuilder("main")
     info, flag = tensor(2 * n), TensorInfo((), bool_)
-    seen: list[Value] = [g.param("x", info), g.param("y", info)]
+    values: list[Value] = [g.param("x", info), g.param("y", info)]
     condition = g.param("flag", flag)
     g.param("rows", tensor(n))
     for k, (kind, left, right) in enumerate(drawn):
-        a, b = seen[left % len(seen)], seen[right % len(seen)]
-        seen.append(step(g, k, kind, a, b, (condition, n)))
-    results = [seen[r % len(seen)] for r in returned]
+        a, b = values[left % len(values)], values[right % len(values)]
+        values.append(step(g, k, kind, a, b, (condition, n)))
+    results = [values[r % len(values)] for r in returned]
     kernels = (add_kernel(), scale_kernel("double", 2), scale_kernel("halve", 0.5))
     return Module().with_functions(*kernels, g.finish(tuple(results)))
 
@@ -82,13 +82,14 @@ def test_random_graphs(drawn: Steps, returned: list[int]) -> None:
         x, y = (rng.integers(-8, 8, 2 * n).astype(np.float32) for _ in range(2))
         arguments = (x, y, np.array(flag), np.zeros(n, np.float32))
         expected = unversioned(module, *arguments, small=2 * n <= 6)
-        got = exe(*arguments)
-        for a, b in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
+        result = exe(*arguments)
+        results = result if isinstance(result, tuple) else (result,)
+        for a, b in zip(results, expected, strict=True):
             assert np.array_equal(a, b)
 
 
 def unversioned(module: Module, *args: np.ndarray, small: bool) -> tuple[np.ndarray, ...]:
-    """Run the interpreter on the kernels that the guards choose."""
+    """Run the interpreter on the kernels that the guards select."""
     from dataclasses import replace
 
     main = module.graph()

@@ -1,4 +1,4 @@
-"""Schedules lowered for a GPU and executed on arrays."""
+"""Lowering of schedules for an emulated GPU, and execution on arrays."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewright.codegen.lower import KernelArtifact, lower_kernel
+from tilewright.codegen.lower import LoweredKernel, lower_kernel
 from tilewright.codegen.simt import ALL_CHECKS, BufferArgument, Checks, Report, run_kernel
 from tilewright.ir.symbolic import evaluate
-from tilewright.ir.target import Target
+from tilewright.target.target import Target
 
 if TYPE_CHECKING:
     from tilewright.ir.loop.nodes import PrimFunc
-    from tilewright.ir.thread.nodes import ThreadFunc
+    from tilewright.ir.thread.function import ThreadFunc
 
 Inputs = Callable[[np.random.Generator, Mapping[str, int]], Sequence[np.ndarray]]
 
 
 def geometry(function: ThreadFunc, sizes: Mapping) -> tuple[tuple, tuple]:
-    """Give grid and block of a launch for values of the symbols."""
+    """Return grid and block of a launch for values of the symbols."""
     extents = {a.tag: int(evaluate(a.extent, sizes)) for a in function.launch.axes}
     return tuple(
         tuple(extents.get(f"{level}.{letter}", 1) for letter in "xyz")
@@ -37,7 +37,7 @@ class Launcher:
     source: PrimFunc
 
     @cached_property
-    def lowered(self) -> KernelArtifact:
+    def lowered(self) -> LoweredKernel:
         return lower_kernel(self.source, Target("simt"))
 
     @property
@@ -52,17 +52,17 @@ class Launcher:
         function: ThreadFunc | None = None,
         checks: Checks = ALL_CHECKS,
     ) -> Report:
-        """Execute; the arrays of output parameters hold no defined values before."""
-        chosen = function or self.function
+        """Execute on arrays; those of output parameters count as uninitialized."""
+        kernel = function or self.function
         values = {s: sizes[s.name] for s in self.lowered.symbols}
-        grid, block = geometry(chosen, values)
+        grid, block = geometry(kernel, values)
         access = [p.access for p in self.source.params if hasattr(p, "access")]
         buffers = [
             BufferArgument.of(a, defined=kind != "out")
             for a, kind in zip(arrays, access, strict=True)
         ]
         symbols = [values[s] for s in self.lowered.symbols]
-        return run_kernel(chosen, grid, block, [*buffers, *symbols], checks=checks)
+        return run_kernel(kernel, grid, block, [*buffers, *symbols], checks=checks)
 
     def outputs(
         self,
@@ -72,19 +72,19 @@ class Launcher:
         function: ThreadFunc | None = None,
         checks: Checks = ALL_CHECKS,
     ) -> tuple[list[np.ndarray], Report]:
-        """Execute on fresh outputs; give them with the report."""
+        """Execute on new output arrays; return them with the report."""
         values = {s: sizes[s.name] for s in self.lowered.symbols}
-        arrays, given = list[np.ndarray](), iter(inputs)
+        arrays, remaining = list[np.ndarray](), iter(inputs)
         for param in self.source.params:
             if getattr(param, "access", "") == "out":
                 shape = tuple(int(evaluate(d, values)) for d in param.buffer.shape)
                 arrays.append(np.full(shape, 77, param.buffer.dtype.numpy))
             elif hasattr(param, "access"):
-                arrays.append(next(given))
+                arrays.append(next(remaining))
         report = self.run(arrays, sizes, function=function, checks=checks)
-        made = [
+        results = [
             a
             for a, p in zip(arrays, self.source.params, strict=False)
             if getattr(p, "access", "") == "out"
         ]
-        return made, report
+        return results, report

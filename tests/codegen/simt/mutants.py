@@ -1,4 +1,4 @@
-"""Kernels with one thing wrong: a barrier less, a bound that is too wide."""
+"""Mutants of kernels with one defect: a missing barrier, or a bound that is too large."""
 
 from __future__ import annotations
 
@@ -20,33 +20,24 @@ from tilewright.ir.symbolic import (
     eq,
     to_text,
 )
-from tilewright.ir.thread.nodes import (
-    Address,
-    Barrier,
-    Body,
-    If,
-    Loop,
-    Predicate,
-    Stmt,
-    ThreadFunc,
-    While,
-)
+from tilewright.ir.thread.function import ThreadFunc
+from tilewright.ir.thread.nodes import Address, Barrier, Body, If, Loop, Predicate, Stmt, While
 from tilewright.ir.thread.visit import statement_values, walk_values
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed kernel, and what was changed, in words that do not depend on its place."""
+    """A changed kernel, with a description of the change that does not depend on its position."""
 
     change: str
     branch: str
     statement: Stmt
     function: ThreadFunc
     claims: tuple[Bool, Bool] | None = None
-    """The condition before and after, where one was changed."""
+    """The condition before and after the change, if a condition was changed."""
 
     def __str__(self) -> str:
-        """Say what is changed, of which block or loop, in which branch."""
+        """Return the change, its block or loop, and its branch as text."""
         return f"{self.change} of {self.name or 'the kernel'} in {self.branch or '/'}"
 
     @property
@@ -56,26 +47,26 @@ class Mutant:
 
 
 def _replaced(body: Body, old: Stmt, new: tuple[Stmt, ...]) -> Body:
-    """Put other statements in the place of one, sharing all that is not above it."""
-    made: list[Stmt] = []
+    """Replace one statement by others; statements that do not contain it are shared."""
+    result: list[Stmt] = []
     for statement in body:
         if statement is old:
-            made.extend(new)
+            result.extend(new)
             continue
         match statement:
             case Loop(body=inner) | While(body=inner):
                 changed = _replaced(inner, old, new)
                 same = changed == inner
-                made.append(statement if same else replace(statement, body=changed))
+                result.append(statement if same else replace(statement, body=changed))
             case If(then=then, otherwise=otherwise):
                 sides = _replaced(then, old, new), _replaced(otherwise, old, new)
                 same = sides == (then, otherwise)
-                made.append(
+                result.append(
                     statement if same else replace(statement, then=sides[0], otherwise=sides[1])
                 )
             case _:
-                made.append(statement)
-    return tuple(made)
+                result.append(statement)
+    return tuple(result)
 
 
 def _with(function: ThreadFunc, old: Stmt, *new: Stmt) -> ThreadFunc:
@@ -83,7 +74,7 @@ def _with(function: ThreadFunc, old: Stmt, *new: Stmt) -> ThreadFunc:
 
 
 def _around(body: Body, path: str = "") -> Iterator[tuple[Stmt, str]]:
-    """Iterate statements with the branches they stand in, as text."""
+    """Yield statements with their enclosing branches as text."""
     for statement in body:
         yield statement, path
         match statement:
@@ -98,7 +89,7 @@ def _around(body: Body, path: str = "") -> Iterator[tuple[Stmt, str]]:
 
 
 def without_barriers(function: ThreadFunc) -> Iterator[Mutant]:
-    """Drop every barrier, one at a time."""
+    """Yield the mutants without one barrier."""
     count = 0
     for statement, path in _around(function.body):
         if isinstance(statement, Barrier):
@@ -107,7 +98,7 @@ def without_barriers(function: ThreadFunc) -> Iterator[Mutant]:
 
 
 def with_wider_bounds(function: ThreadFunc) -> Iterator[Mutant]:
-    """Let every loop run once more and every comparison hold for one value more, one at a time."""
+    """Yield the mutants with one more iteration of a loop, or one more value of a comparison."""
     for statement, path in _around(function.body):
         if isinstance(statement, Loop):
             wider = replace(statement, stop=statement.stop + statement.step)
@@ -117,13 +108,13 @@ def with_wider_bounds(function: ThreadFunc) -> Iterator[Mutant]:
             for old, new in _wider(predicate.condition):
                 changed = replace(predicate, condition=new)
                 revalued = _revalued(statement, predicate, changed)
-                made = _with(function, statement, revalued)
+                mutant = _with(function, statement, revalued)
                 claims = predicate.condition, new
-                yield Mutant(f"bound {to_text(old)}", path, statement, made, claims)
+                yield Mutant(f"bound {to_text(old)}", path, statement, mutant, claims)
 
 
 def without(function: ThreadFunc, statements: Iterable[Stmt]) -> ThreadFunc:
-    """Drop several statements."""
+    """Remove several statements."""
     for statement in statements:
         function = _with(function, statement)
     return function
@@ -135,7 +126,7 @@ def _predicates(statement: Stmt) -> list[Predicate]:
 
 
 def _wider(claim: Bool) -> Iterator[tuple[Bool, Bool]]:
-    """Give every comparison in a claim, and the claim with that one wider by one."""
+    """Yield every comparison in a claim, and the claim with this comparison wider by one."""
     match claim:
         case Le(left=a, right=b) | Lt(left=a, right=b):
             yield claim, (a <= b + 1 if isinstance(claim, Le) else a < b + 1)
@@ -151,12 +142,12 @@ def _wider(claim: Bool) -> Iterator[tuple[Bool, Bool]]:
 
 
 def _revalued(statement: Stmt, old: Any, new: Any) -> Stmt:
-    """Replace a value wherever it occurs in one statement."""
-    made: dict[int, Any] = {id(old): new}
+    """Replace all occurrences of a value in one statement."""
+    replacements: dict[int, Any] = {id(old): new}
 
     def change(value: Any) -> Any:
-        if id(value) in made:
-            return made[id(value)]
+        if id(value) in replacements:
+            return replacements[id(value)]
         changed = value
         if isinstance(value, tuple):
             parts = tuple(change(v) for v in value)
@@ -167,7 +158,7 @@ def _revalued(statement: Stmt, old: Any, new: Any) -> Stmt:
             parts = {name: change(v) for name, v in fields.items()}
             if any(parts[name] is not v for name, v in fields.items()):
                 changed = replace(value, **parts)
-        made[id(value)] = changed
+        replacements[id(value)] = changed
         return changed
 
     nested = ("body", "then", "otherwise") if isinstance(statement, If | Loop | While) else ()

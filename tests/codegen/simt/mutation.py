@@ -1,4 +1,4 @@
-"""Which mutants of a kernel are found: by a finding, or by a result that differs.
+"""Mutation tests of the checker: mutants are detected by a finding or by a different result.
 
 ``python -m tests.codegen.simt.mutation [kernel ...]`` prints the evidence and the survivors.
 """
@@ -14,8 +14,8 @@ from itertools import chain
 
 import numpy as np
 
+from tilewright.codegen.simt.evaluate_terms import TermEvaluator
 from tilewright.codegen.simt.kernel import compile_like
-from tilewright.codegen.simt.terms import Terms
 from tilewright.ir.symbolic import evaluate
 from tilewright.schedules import Schedule
 
@@ -25,19 +25,19 @@ from tests.codegen.simt.mutants import Mutant, with_wider_bounds, without, witho
 
 Sizes = Mapping[str, int]
 LONGEST_LOOP = 16
-"""More than any loop of the kernels runs at the sizes tried."""
+"""An upper bound of the extents of all loops of the kernels at the tested sizes."""
 
 
 @dataclass
 class Case:
-    """A kernel, the sizes that its mutants are tried at, and inputs for sizes."""
+    """A kernel, the sizes at which its mutants are tested, and inputs for these sizes."""
 
     name: str
     schedule: Callable[[], Schedule]
     sizes: tuple[Sizes, ...]
     inputs: Callable[[np.random.Generator, Sizes], Sequence[np.ndarray]]
     equivalent: Mapping[str, str] = field(default_factory=dict)
-    """What may survive: a part of its description, and why nobody can see it."""
+    """Mutants that may survive: a part of the description, and why they are equivalent."""
 
     @cached_property
     def launcher(self) -> Launcher:
@@ -45,26 +45,26 @@ class Case:
 
     @cached_property
     def expected(self) -> list[tuple[Sequence[np.ndarray], list[np.ndarray], Sequence[int]]]:
-        """Inputs and outputs of the original at all sizes, and which statements ran."""
-        made = []
+        """Inputs and outputs of the original at all sizes, and counts of executed statements."""
+        runs = []
         for sizes in self.sizes:
             inputs = self.inputs(np.random.default_rng(7), sizes)
             outputs, report = self.launcher.outputs(inputs, sizes)
             assert not report.findings, str(report)
-            made.append((inputs, outputs, report.executed))
-        return made
+            runs.append((inputs, outputs, report.executed))
+        return runs
 
     def mutants(self) -> Iterator[Mutant]:
         function = self.launcher.function
         return chain(without_barriers(function), with_wider_bounds(function))
 
     def found_by(self, mutant: Mutant) -> str:
-        """Tell what shows a mutant: a kind of finding, or "result"; empty where nothing does."""
+        """Return the evidence against a mutant: a kind of finding, "result", or "" if none."""
         kernel = compile_like(mutant.function, self.launcher.function)
         ordinal, _ = kernel.statements.statement(mutant.statement)
         for sizes, (inputs, outputs, ran) in zip(self.sizes, self.expected, strict=True):
             if not ran[ordinal] or not self._differs(mutant, sizes):
-                continue  # this launch does the same with the change as without
+                continue  # the change does not affect this launch
             got, report = self.launcher.outputs(inputs, sizes, function=mutant.function)
             if report.findings:
                 return report.findings[0].kind
@@ -74,10 +74,10 @@ class Case:
         return ""
 
     def _differs(self, mutant: Mutant, sizes: Sizes) -> bool:
-        """Tell whether a changed condition can hold where the original does not, in a launch."""
+        """Return whether a changed condition can be true in a launch where the original is not."""
         if mutant.claims is None:
             return True
-        terms = Terms()
+        terms = TermEvaluator()
         old, new = (terms.compile(claim) for claim in mutant.claims)
         free = {v for claim in mutant.claims for v in claim.free}
         values = {s: sizes[s.name] for s in self.launcher.lowered.symbols}
@@ -94,13 +94,13 @@ class Case:
         return bool(np.any(np.asarray(new(environment)) & ~np.asarray(old(environment))))
 
     def together(self, mutants: Iterable[Mutant]) -> str:
-        """Tell what shows that statements are missing all at once."""
+        """Return the evidence against the kernel without the statements of several mutants."""
         statements = [m.statement for m in mutants]
         function = without(self.launcher.function, statements)
         return self.found_by(Mutant("all of them", "", statements[0], function))
 
     def excuse(self, mutant: Mutant) -> str:
-        """Give the reason why a mutant cannot be seen; empty where it should be."""
+        """Return the reason why a mutant is equivalent; empty if it must be detected."""
         return next((why for text, why in self.equivalent.items() if text in str(mutant)), "")
 
 
@@ -109,7 +109,7 @@ def _normal(shape: tuple[int, ...]) -> Callable[[np.random.Generator], np.ndarra
 
 
 def _whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Small whole numbers, none zero: sums of products are exact in any order."""
+    """Return small nonzero integers, whose sums of products are exact in any order."""
     return rng.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), size=shape)
 
 
@@ -122,21 +122,21 @@ def _products(*sizes: tuple[int, int, int]) -> tuple[Sizes, ...]:
 
 
 _MATMUL_SIZES = _products(
-    # K with every remainder by 4, below and above a tile of 16; N likewise; M, N in every part of
-    # a block's tile of 64, whole tiles beside parts.
+    # K and N with every remainder modulo 4, below and above a tile of 16; M and N in every part of
+    # a block's tile of 64, with full tiles next to partial ones.
     (10, 63, 5), (63, 60, 5), (25, 10, 18), (41, 25, 19), (57, 38, 4), (66, 65, 16), (64, 64, 33),
     (64, 63, 7), (64, 38, 17), (64, 25, 17), (64, 10, 17), (63, 64, 6), (41, 64, 3), (25, 64, 18),
     (10, 64, 17), *((m, n, 3) for m in (10, 25, 41, 57) for n in (10, 25, 38, 57)),
 )  # fmt: skip
 
 _TENSOR_SIZES = _products(
-    # K and N with every remainder by 8, the last row of A and of B at every alignment.
+    # K and N with every remainder modulo 8, the last row of A and of B at every alignment.
     (9, 57, 9), (9, 58, 1), (10, 59, 2), (11, 60, 3), (12, 61, 4), (13, 62, 5), (14, 63, 9),
     (9, 56, 7), (9, 63, 1), (65, 66, 6), (64, 64, 65), (16, 64, 8), (57, 40, 8),
 )  # fmt: skip
 
-_PADDING = "the tile that is added lies beyond K: all of it is padding, its products are 0"
-_EMPTY = "the iterations that are added are empty: a guard inside keeps every one of their threads"
+_PADDING = "the additional tile is beyond K: it is all padding, so its products are 0"
+_EMPTY = "the additional iterations are empty: an inner guard excludes all of their threads"
 
 CASES = (
     Case(
@@ -173,31 +173,31 @@ CASES = (
 
 
 def survivors(case: Case, mutants: Iterable[Mutant]) -> tuple[list[Mutant], dict[str, int]]:
-    """Try mutants; give those that nothing shows, and how many each kind of evidence shows."""
-    left: list[Mutant] = []
+    """Test mutants; return the survivors, and the number of mutants for each kind of evidence."""
+    surviving: list[Mutant] = []
     counts: dict[str, int] = {}
     for mutant in mutants:
-        how = case.found_by(mutant)
-        counts[how or "survived"] = counts.get(how or "survived", 0) + 1
-        if not how:
-            left.append(mutant)
-    return left, counts
+        evidence = case.found_by(mutant)
+        counts[evidence or "survived"] = counts.get(evidence or "survived", 0) + 1
+        if not evidence:
+            surviving.append(mutant)
+    return surviving, counts
 
 
 def main(names: Sequence[str]) -> None:
-    """Try every mutant of the named kernels, or of all."""
+    """Test every mutant of the named kernels, or of all kernels."""
     for case in CASES:
         if names and case.name not in names:
             continue
         began = time.perf_counter()
-        left, counts = survivors(case, case.mutants())
+        surviving, counts = survivors(case, case.mutants())
         seconds = time.perf_counter() - began
         sys.stdout.write(
             f"{case.name}: {sum(counts.values())} mutants, {seconds:.0f} s, {counts}\n"
         )
-        for mutant in left:
-            why = case.excuse(mutant) or "NOT EXPLAINED"
-            sys.stdout.write(f"  {mutant}: {why}\n")
+        for mutant in surviving:
+            reason = case.excuse(mutant) or "NOT EXPLAINED"
+            sys.stdout.write(f"  {mutant}: {reason}\n")
 
 
 if __name__ == "__main__":

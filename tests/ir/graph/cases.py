@@ -1,4 +1,4 @@
-"""One table of calls that every operator test runs over."""
+"""The table of calls for the operator tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Dim = int | str
 
 @dataclass(frozen=True)
 class T:
-    """A tensor operand: dimensions are numbers or names of symbols, values are drawn."""
+    """A tensor operand with random values; dimensions are numbers or names of symbols."""
 
     shape: tuple[Dim, ...]
     dtype: DType = f32

@@ -1,4 +1,4 @@
-"""Deduction of symbolic shapes: proved, or checked when the program runs, never guessed."""
+"""Inference of symbolic shapes: requirements are proved or checked at run time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_equal_symbols_need_no_check() -> None:
     assert checks(b) == []
 
 
-def test_different_symbols_are_checked_when_run() -> None:
+def test_different_symbols_are_checked_at_run_time() -> None:
     b, x, y = builder((N,), (M,))
     total = b.emit("add", x, y)
     b.emit("multiply", x, y)
@@ -59,7 +59,7 @@ def test_different_symbols_are_checked_when_run() -> None:
         run_graph(run, [ones, np.ones(1, np.float32)])
 
 
-def test_a_symbol_that_meets_a_number_is_checked() -> None:
+def test_a_symbol_and_a_number_are_checked() -> None:
     b, x, y = builder((N,), (4,))
     assert texts(b.emit("add", x, y)) == ["4"]
     assert len(checks(b)) == 1
@@ -74,7 +74,7 @@ def test_a_stated_fact_needs_no_check() -> None:
     assert checks(b) == []
 
 
-def test_ranges_of_slices_are_checked_where_not_proved() -> None:
+def test_ranges_of_slices_are_checked_unless_proved() -> None:
     b, x = builder((N,))
     part = b.emit("strided_slice", x, (0,), (M,), axes=(0,))
     assert texts(part) == ["m"]
@@ -92,12 +92,12 @@ def test_ranges_of_slices_are_checked_where_not_proved() -> None:
         ((N * 4, M), (N, 4, -1), ["n", "4", "m"]),
     ],
 )
-def test_an_open_dimension_is_resolved(source: Any, dims: Any, expected: list[str]) -> None:
+def test_a_dimension_of_minus_one_is_resolved(source: Any, dims: Any, expected: list[str]) -> None:
     found = resolved_shape([as_expr(d) for d in source], [as_expr(d) for d in dims])
     assert [to_text(d) for d in found] == expected
 
 
-def test_products_are_compared_run_by_run() -> None:
+def test_products_are_compared_group_by_group() -> None:
     b, x = builder((N * M, 8))
     assert texts(b.emit("reshape", x, (N, M, 2, 4))) == ["n", "m", "2", "4"]
     assert checks(b) == []
@@ -108,7 +108,7 @@ def test_products_are_compared_run_by_run() -> None:
 
 
 def test_shapes_computed_from_shapes_are_known() -> None:
-    """Shape, Gather, Concat, Reshape: how ONNX writes a reshape to (n, 2, m)."""
+    """ONNX expresses a reshape to (n, m, 2) as Shape, Gather, Concat, Reshape."""
     b, x = builder((N, M, 2))
     shape = b.emit("shape_to_tensor", (N, M, 2))
     first = b.emit("take", shape, b.emit("full", (1,), 0, dtype="i64"), axis=0)
@@ -123,7 +123,7 @@ def test_shapes_computed_from_shapes_are_known() -> None:
 
 
 def test_conditions_on_shapes_are_decided() -> None:
-    """Where(Equal(shape, -1), 1, shape) is the shape, for no dimension is negative."""
+    """Dimensions are non-negative, so Where(Equal(shape, -1), 1, shape) equals shape."""
     b, _ = builder((N,))
     shape = b.emit("shape_to_tensor", (N, 3))
     chosen = b.emit("where", b.emit("equal", shape, -1), 1, shape)
@@ -168,8 +168,8 @@ def test_attention_equals_pytorch(masked: str | None, *, causal: bool) -> None:
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-12)
 
 
-def test_indices_are_read_once_a_block() -> None:
-    """An embedding's loops read the index by ``let``, and its region is the whole table."""
+def test_an_index_is_loaded_once_per_block() -> None:
+    """An embedding loads the index by ``let``, and its read region is the whole table."""
     from tilewright.ir.graph.nodes import Call
     from tilewright.ir.graph.operators import lower_call
     from tilewright.ir.loop.nodes import Block, Let

@@ -1,7 +1,8 @@
-"""Every operator: shape rule = reference = loop-level definition, at several sizes."""
+"""Operators: shape inference, reference and loop-level definition agree at several sizes."""
 
 from __future__ import annotations
 
+import inspect
 import zlib
 from typing import Any
 
@@ -14,7 +15,7 @@ from tilewright.ir.graph.operators import OPERATORS, get_operator, lower_call
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse, to_text
-from tilewright.ir.structural import explain_difference
+from tilewright.ir.structural_hash import explain_difference
 from tilewright.ir.symbolic import Expr, Var, as_expr, evaluate, parse_expr, var
 from tilewright.ir.verify import verify
 
@@ -22,7 +23,7 @@ from tests.ir.graph.cases import CASES, Case, T
 
 
 class Program:
-    """A case as a call over symbols."""
+    """The call of a case on symbolic shapes."""
 
     def __init__(self, case: Case, *unused: T) -> None:
         self.case = case
@@ -36,7 +37,7 @@ class Program:
         self.function = self.builder.finish(self.results())
 
     def results(self) -> list[Value]:
-        """The result, or its fields."""
+        """The result, or the fields of a tuple result."""
         info = self.value.info
         if not isinstance(info, TupleInfo):
             return [self.value]
@@ -82,7 +83,7 @@ def flat(found: Any) -> tuple[np.ndarray[Any, Any], ...]:
 
 
 def close(have: Any, want: Any, tolerance: float) -> None:
-    """Compare; bfloat16, which NumPy does not know to be a number, as float32."""
+    """Compare arrays; bfloat16, which `assert_allclose` does not support, as float32."""
     if have.dtype.name == "bfloat16":
         have, want = have.astype(np.float32), want.astype(np.float32)
     np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
@@ -118,7 +119,7 @@ def test_inference_reference_and_loops_agree(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_loops_are_well_formed_and_read_back(case: Case) -> None:
+def test_loops_are_well_formed_and_survive_a_round_trip(case: Case) -> None:
     program = Program(case)
     assert isinstance(program.call, Call)
     function = lower_call(program.call, program.value.info, "f").function
@@ -145,7 +146,17 @@ def test_every_operator_has_a_case() -> None:
     assert {c.op for c in CASES} == set(OPERATORS)
 
 
-def test_views_say_so() -> None:
+@pytest.mark.parametrize("op", sorted(OPERATORS))
+def test_every_operator_is_documented(op: str) -> None:
+    """The docstring of the class has all sections; that of a table lists the operator."""
+    class_ = type(OPERATORS[op])
+    text = inspect.getdoc(class_) or ""
+    assert all(f"\n{s}\n{'-' * len(s)}\n" in text for s in ("Parameters", "Returns", "Examples"))
+    if sum(type(o) is class_ for o in OPERATORS.values()) > 1:
+        assert f"\n``{op}``" in text
+
+
+def test_views() -> None:
     assert {name for name, op in OPERATORS.items() if op.is_view} == {
         "reshape",
         "expand_dims",

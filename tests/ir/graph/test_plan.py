@@ -1,20 +1,23 @@
-"""Memory planning: every tensor gets a storage; those that are never needed together share."""
+"""Memory planning: tensors with disjoint live ranges share storage."""
 
 from __future__ import annotations
 
 import pytest
 
+from tilewright.errors import MalformedProgramError
 from tilewright.ir.dtype import DType, f32, i64
-from tilewright.ir.errors import MalformedProgramError
 from tilewright.ir.graph.builder import GraphBuilder
-from tilewright.ir.graph.memory import AllocStorage, Kill, Launch, ViewTensor
 from tilewright.ir.graph.nodes import (
+    AllocStorage,
     CallTIR,
     GraphFunc,
+    Kill,
+    LaunchKernel,
     MakeTuple,
     TensorInfo,
     TupleInfo,
     Value,
+    ViewTensor,
 )
 from tilewright.ir.graph.plan import plan_memory
 from tilewright.ir.loop.builder import Builder
@@ -50,11 +53,11 @@ def rights(func: GraphFunc, kind: type) -> list[object]:
     return [b.right for b in func.bindings if isinstance(b.right, kind)]
 
 
-def test_a_chain_of_equal_tensors_takes_two_storages_and_the_result() -> None:
+def test_a_chain_of_equal_tensors_needs_two_storages_and_the_result() -> None:
     n = var("n")
     planned = plan_memory(module(copy("same")), chain([tensor(n)] * 7, ["same"] * 6))
     assert planned.stage == "memory"
-    assert len(rights(planned, Launch)) == 6
+    assert len(rights(planned, LaunchKernel)) == 6
     assert len(rights(planned, AllocStorage)) == 3
     kills = [r.value.name for r in rights(planned, Kill) if isinstance(r, Kill)]
     assert kills == ["h1_storage", "h0_storage"]
@@ -79,7 +82,7 @@ def test_storages_are_shared_across_dtypes() -> None:
     assert len(rights(planned, AllocStorage)) == 3
 
 
-def test_a_storage_is_shared_where_it_is_provably_large_enough_and_not_far_too_large() -> None:
+def test_a_storage_is_reused_if_its_size_is_proved_sufficient_and_not_excessive() -> None:
     n = var("n", lower=4)
 
     def storages(*sizes: Expr | int) -> int:
@@ -93,7 +96,7 @@ def test_a_storage_is_shared_where_it_is_provably_large_enough_and_not_far_too_l
     assert storages(n, n, var("m")) == 4
 
 
-def test_tuples_and_views_lead_to_their_storage() -> None:
+def test_tuples_and_views_use_the_original_storage() -> None:
     n, g = var("n"), GraphBuilder("main")
     x = g.param("x", tensor(2 * n))
     h = g.bind("h", tensor(2 * n), CallTIR("same", (x,), (tensor(2 * n),)))
@@ -102,7 +105,7 @@ def test_tuples_and_views_lead_to_their_storage() -> None:
     again = g.emit("reshape", g.item(pair, 0), (2 * n,))
     out = g.bind("out", tensor(2 * n), CallTIR("same", (again,), (tensor(2 * n),)))
     planned = plan_memory(module(copy("same")), g.finish((out,)))
-    launches = [r for r in rights(planned, Launch) if isinstance(r, Launch)]
+    launches = [r for r in rights(planned, LaunchKernel) if isinstance(r, LaunchKernel)]
     views = {b.value: b.right for b in planned.bindings if isinstance(b.right, ViewTensor)}
     source = launches[1].args[0]
     while isinstance(source, Value) and source in views:
@@ -119,16 +122,16 @@ def test_planning_twice_changes_nothing() -> None:
     assert plan_memory(module(copy("same")), planned) is planned
 
 
-def test_an_operator_that_is_not_lowered() -> None:
+def test_operators_that_are_not_lowered_are_rejected() -> None:
     n, g = var("n"), GraphBuilder("main")
     y = g.emit("exp", g.param("x", tensor(n)))
     with pytest.raises(MalformedProgramError, match="operator 'exp' is not lowered"):
         plan_memory(module(), g.finish((y,)))
 
 
-def test_a_call_that_does_not_fit_its_function() -> None:
+def test_calls_that_do_not_match_their_callee_are_rejected() -> None:
     n, g = var("n"), GraphBuilder("main")
     x = g.param("x", tensor(n))
     y = g.bind("y", tensor(n), CallTIR("same", (x, x), (tensor(n),)))
-    with pytest.raises(MalformedProgramError, match="2 arguments and 1 outputs do not fit"):
+    with pytest.raises(MalformedProgramError, match="2 arguments and 1 outputs do not match"):
         plan_memory(module(copy("same")), g.finish((y,)))

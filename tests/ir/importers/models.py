@@ -1,4 +1,4 @@
-"""Small models of real architectures, with random weights, and how they are exported."""
+"""Small models of real architectures with random weights, and functions that export them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 PAST = (0, 1, 5)
 PAIRS = [(b, s) for b in (1, 2, 3, 5) for s in (1, 2, 7, 11, 16)]
-"""Twenty pairs of batch and length."""
+"""Twenty pairs of batch size and sequence length."""
 
 Arrays = list[np.ndarray[Any, Any]]
 
 
 def masks(rng: np.random.Generator, batch: int, length: int) -> np.ndarray[Any, Any]:
-    """Random padding, with at least one token a row."""
+    """Return random padding masks with at least one token per row."""
     found = (rng.random((batch, length)) < 0.7).astype(np.int64)
     found[:, 0] = 1
     return found
 
 
 def single_threaded() -> Any:
-    """Use one thread: the models are small, and several test runs share the machine."""
+    """Limit PyTorch to one thread: the models are small, and test runs share the machine."""
     import torch
 
     torch.set_num_threads(1)
@@ -100,7 +100,7 @@ def run_encoder(model: Any, inputs: Arrays) -> Arrays:
 
 
 def cached_llama(attention: str) -> Any:
-    """A Llama whose key-value cache is an input and an output, so that it may grow."""
+    """Return a Llama whose key-value cache is an input and an output, so that it can grow."""
     import transformers
 
     torch = single_threaded()

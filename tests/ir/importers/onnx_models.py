@@ -1,4 +1,4 @@
-"""ONNX models that tests import: exported ones, and small ones written as text."""
+"""ONNX models for the importer tests: exported models, and small models written as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.ir.importers.models import bert, cached_llama
 
 
 def parsed(body: str, opset: int = 18, inputs: str = "float[n, m] x", result: str = "y") -> Any:
-    """A graph of the given nodes."""
+    """Return a model with a graph of the given nodes."""
     from onnx import parser
 
     head = f'<ir_version: 8, opset_import: ["" : {opset}]>'
@@ -20,7 +20,7 @@ def parsed(body: str, opset: int = 18, inputs: str = "float[n, m] x", result: st
 
 @cache
 def wrapped_bert(attention: str) -> Any:
-    """A BERT that gives a plain tuple, as ONNX has it."""
+    """Return a BERT whose result is a plain tuple, as ONNX requires."""
     import torch
 
     class Wrapped(torch.nn.Module):
@@ -42,7 +42,7 @@ NAMES: dict[str, Any] = {
 
 
 def save_bert(path: Path, attention: str, *, external: bool = False) -> None:
-    """Export by way of torch.export."""
+    """Export with torch.export."""
     import torch
     from torch.export import Dim
 
@@ -63,7 +63,7 @@ def save_bert(path: Path, attention: str, *, external: bool = False) -> None:
 
 
 def save_traced_bert(path: Path, attention: str) -> None:
-    """Export by way of tracing, as most models found in the wild were."""
+    """Export with tracing, the format of most published models."""
     import torch
 
     ids = torch.randint(0, 99, (2, 7))
@@ -81,7 +81,7 @@ def save_traced_bert(path: Path, attention: str) -> None:
 
 
 def save_llama(path: Path, attention: str) -> None:
-    """Export with a growing cache."""
+    """Export a Llama with a growing cache."""
     import torch
     from torch.export import Dim
 

@@ -1,4 +1,4 @@
-"""Relatives of BERT and Llama, with random weights, import and mean what they mean in PyTorch."""
+"""Imported models of the BERT and Llama families, with random weights, equal PyTorch."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_architectures_equal_pytorch(name: str) -> None:
 
 
 def test_a_program_saved_and_loaded_imports_alike() -> None:
-    """The file does not hold the names of the dimensions: they are called by their place."""
+    """The file does not contain the names of the dimensions, so input and axis name them."""
     import torch
 
     axes = {0: torch.export.Dim("batch", max=128), 1: torch.export.Dim("seq", max=64)}

@@ -1,4 +1,4 @@
-"""Products of bytes, as PyTorch and ONNX write them, against those."""
+"""Imported matrix products of 8-bit integers, compared with PyTorch and ONNX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.ir.errors import UnsupportedOperatorsError
+from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program, from_onnx
 from tilewright.ir.interpreter.graph import run_graph
 from tilewright.ir.script import to_text
@@ -23,7 +23,7 @@ def numbers(dtype: type, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 
 def model(a: Any, b: Any, zeros: dict[str, Any], *, vector: bool = False) -> Any:
-    """MatMulInteger with a constant right side and constant zero points."""
+    """Return a MatMulInteger with a constant right operand and constant zero points."""
     from onnx import helper, numpy_helper
     from onnx.helper import np_dtype_to_tensor_dtype
 
@@ -75,7 +75,7 @@ def test_matmul_integer_agrees_with_the_reference_of_onnx() -> None:
     np.testing.assert_array_equal(tw.compile(from_onnx(made))(a), expected)
 
 
-def test_a_vector_is_refused_by_name() -> None:
+def test_a_vector_is_rejected_by_name() -> None:
     a, b = numbers(np.uint8, (DEPTH,)), numbers(np.int8, (DEPTH, COLUMNS))
     with pytest.raises(UnsupportedOperatorsError, match="MatMulInteger of a vector"):
         from_onnx(model(a, b, {}, vector=True))

@@ -1,4 +1,4 @@
-"""ONNX models mean after import what they mean in PyTorch and in ONNX Runtime."""
+"""Imported ONNX models compute the same results as PyTorch and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.ir.errors import UnsupportedOperatorsError
+from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.graph.nodes import Call, TensorInfo
 from tilewright.ir.importers import from_onnx
 from tilewright.ir.interpreter.graph import run_graph
@@ -168,7 +168,7 @@ def test_dimensions_may_be_expressions_of_others() -> None:
     assert found[0].shape == (5,)
 
 
-def test_unnamed_dimensions_are_called_by_their_place() -> None:
+def test_unnamed_dimensions_are_named_by_input_and_axis() -> None:
     module = from_onnx(parsed("y = Neg(x)", inputs="float[?, 3] x"))
     info = module.graph().params[0].value.info
     assert isinstance(info, TensorInfo)
@@ -195,7 +195,7 @@ def test_functions_of_the_model_are_inlined() -> None:
     np.testing.assert_array_equal(found, [2, 2, 2])
 
 
-def test_all_unsupported_operators_are_listed_with_their_place() -> None:
+def test_all_unsupported_operators_are_listed_with_their_nodes() -> None:
     body = "a = Hardmax(x) b = own.Mystery(a) c = Unique(x) y = Add(a, x)"
     model = parsed(body)
     model.graph.node[2].name = "/encoder/layer.3/Unique"
@@ -207,7 +207,7 @@ def test_all_unsupported_operators_are_listed_with_their_place() -> None:
     assert "encoder.layer.3 (/encoder/layer.3/Unique)" in str(caught.value)
 
 
-def test_a_shape_that_depends_on_data_is_named() -> None:
+def test_a_shape_that_depends_on_data_is_rejected_by_name() -> None:
     body = "i = Cast <to = 7> (x) y = Reshape(x, i)"
     with pytest.raises(UnsupportedOperatorsError, match="depends on data"):
         from_onnx(parsed(body, inputs="float[2] x"))
@@ -215,5 +215,5 @@ def test_a_shape_that_depends_on_data_is_named() -> None:
 
 def test_wrong_indices_are_an_error_when_run() -> None:
     module = from_onnx(parsed("y = Gather(x, i)", inputs="float[n] x, int64[k] i"))
-    with pytest.raises(Exception, match=r"index 3 is outside \[-3, 3\)"):
+    with pytest.raises(Exception, match=r"index 3 is not in \[-3, 3\)"):
         interpret(module, np.ones(3, np.float32), np.array([0, 3]))

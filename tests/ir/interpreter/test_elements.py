@@ -1,4 +1,4 @@
-"""The meaning of every element operation, at the places where it could be something else."""
+"""The semantics of element operations at boundary values."""
 
 import numpy as np
 import pytest
@@ -85,13 +85,13 @@ def test_functions_round_once_from_float64(op):
     assert UNARY[op](x).dtype == np.float32
 
 
-def test_sigmoid_is_finite_at_the_ends():
+def test_sigmoid_is_finite_for_large_operands():
     with np.errstate(all="ignore"):
         assert UNARY["sigmoid"](np.float32(-1000)) == 0
         assert UNARY["sigmoid"](np.float32(1000)) == 1
 
 
-def test_rounding_goes_to_even_and_sign_keeps_nan():
+def test_round_is_half_to_even_and_sign_keeps_nan():
     assert [UNARY["round"](f32.numpy.type(v)) for v in (0.5, 1.5, 2.5, -0.5)] == [0, 2, 2, 0]
     assert UNARY["sign"](np.float32(-2)) == -1
     assert np.isnan(UNARY["sign"](np.float32("nan")))
@@ -105,5 +105,5 @@ def test_bool_arithmetic_is_logical():
     assert COMPARE["lt"](false, true)
 
 
-def test_every_dtype_has_a_numpy_storage():
+def test_every_dtype_has_a_numpy_dtype():
     assert {t.numpy.itemsize for t in DTYPES.values()} == {1, 2, 4, 8}

@@ -1,4 +1,4 @@
-"""What a result may be off is derived from the program, and is neither too much nor too little."""
+"""The allowed error of a result: neither too large nor too small."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def draw(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
 
-def test_the_bound_of_a_product_grows_with_its_length_and_its_type() -> None:
+def test_the_bound_of_a_product_depends_on_its_length_and_dtype() -> None:
     usual: dict[tuple[int, str], float] = {}
     for k, t, dtype in ((16, "f32", "float32"), (256, "f32", "float32"), (16, "f16", "float16")):
         module = tw.parse(MATMUL.format(k=k, t=t))
@@ -61,7 +61,7 @@ def test_the_bound_of_a_product_grows_with_its_length_and_its_type() -> None:
         assert np.array_equal(exact.values[0], wide[0] @ wide[1]) or np.allclose(
             exact.values[0], wide[0] @ wide[1], rtol=1e-12
         )
-        if t == "f32":  # the worst case of any order is not refused where roundings are typical
+        if t == "f32":  # the worst case of any order limits the estimate
             assert (exact.allowed[0] < 16 * gamma(k) * (np.abs(wide[0]) @ np.abs(wide[1]))).all()
     assert 4 < usual[256, "f32"] / usual[16, "f32"] < 64
     assert 2**11 < usual[16, "f16"] / usual[16, "f32"] < 2**15
@@ -87,7 +87,7 @@ def test_compiled_networks_agree_and_small_faults_do_not(size: int) -> None:
 
 
 def test_any_order_of_a_sum_of_positive_terms_agrees() -> None:
-    """Where all terms have one sign, roundings of the running sum are the largest there are."""
+    """Terms of one sign maximize the rounding errors of the running sum."""
     x = np.abs(draw(1000))
     exact = interpreted(tw.parse(POSITIVE), "total", [x])
     orders = (x, x[::-1], np.sort(x), np.sort(x)[::-1])
@@ -99,7 +99,7 @@ def test_any_order_of_a_sum_of_positive_terms_agrees() -> None:
     assert not compare([np.array([x.sum() * (1 + 1e-4)])], exact).agrees
 
 
-def test_integers_infinities_and_missing_numbers_agree_only_exactly() -> None:
+def test_integers_infinities_and_nan_agree_only_exactly() -> None:
     values = np.array([1.0, np.inf, np.nan, -np.inf])
     exact = Exact((values,), (np.full(4, 1e-3),), "")
     assert compare([values.copy()], exact).agrees
@@ -119,7 +119,7 @@ def test_another_shape_does_not_agree() -> None:
     assert not compare([np.zeros((3, 2))], exact).agrees
 
 
-def test_what_only_moves_has_to_be_exact_up_to_its_type() -> None:
+def test_operators_that_only_move_elements_are_exact_up_to_the_dtype() -> None:
     module = tw.parse("""
 @graph_func
 def main(x: Tensor[(3, 4), f32]):

@@ -1,4 +1,4 @@
-"""A reduction block means its decomposition, also where nothing is reduced."""
+"""Decomposition of reduction blocks, including empty reduction domains."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def the_function(text):
 
 
 @pytest.mark.parametrize("text", [SUM, OUTSIDE, FUSED, GUARDED])
-def test_no_block_keeps_its_initialisation(text):
+def test_no_block_keeps_its_init(text):
     function = the_function(text)
     new = decomposed(function)
     assert all(s.init is None for s in walk(new.body) if isinstance(s, Block))
@@ -82,7 +82,7 @@ def test_no_block_keeps_its_initialisation(text):
     assert len(uids) == len(set(uids))
 
 
-def test_what_cannot_be_split_off_stays():
+def test_an_init_that_cannot_be_separated_is_kept():
     function = the_function(TRIANGLE)
     assert any(s.init is not None for s in walk(decomposed(function).body) if isinstance(s, Block))
     x = np.triu(np.ones((8, 8), np.float32))

@@ -1,4 +1,4 @@
-"""Any string is safe: an answer or a named error, in bounded time."""
+"""Hostile input: any string parses or raises a named error, in bounded time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tilewright.ir.script import ParseError, TextTooLargeError, parse
-from tilewright.ir.script.reading import source
+from tilewright.ir.script.parser import source
 
 from tests.ir.script.texts import GRAPHS, LOOPS
 
@@ -38,13 +38,13 @@ def test_depth(text: str) -> None:
         parse(inside)
 
 
-def test_too_deep_is_said_so() -> None:
-    with pytest.raises(TextTooLargeError, match=f"more than {source.MAX_DEPTH} deep"):
+def test_too_deep_nesting_is_reported() -> None:
+    with pytest.raises(TextTooLargeError, match=f"more than {source.MAX_DEPTH} levels deep"):
         parse("x = " + "-" * 300 + "1")
 
 
 def test_size() -> None:
-    with pytest.raises(TextTooLargeError, match="characters are more than"):
+    with pytest.raises(TextTooLargeError, match=r"expected at most \d+ characters"):
         parse("#" * (source.MAX_CHARACTERS + 1))
 
 
@@ -72,13 +72,13 @@ def test_nothing_runs(tmp_path) -> None:
 
 
 def assert_safe(text: str) -> None:
-    """Parsing gives a program or a located error, nothing else."""
+    """Check that parsing returns a program or raises a located error."""
     error = None
     try:
         parse(text)
     except ParseError as caught:
         error = caught
-    assert error is None or error.place.text in ("", *text.split("\n"))
+    assert error is None or error.location.text in ("", *text.split("\n"))
 
 
 @given(st.text())

@@ -1,4 +1,4 @@
-"""Places of nodes in the text."""
+"""Spans of nodes in printed text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.strategies import prim_funcs
 MODULE = parse(LOOPS)
 
 
-def test_every_word_is_where_it_is_said_to_be() -> None:
+def test_spans_match_the_text() -> None:
     for text in (LOOPS, GRAPHS):
         rendered = render(parse(text))
         lines = rendered.text.split("\n")
@@ -47,7 +47,7 @@ def test_a_loop_covers_its_body() -> None:
     assert (whole.line, whole.last_line) == (5, len(rendered.text.split("\n")))
     assert rendered.at(5, 9) == whole
     assert str(whole) == "loop i defined at 5:9 to line 11"
-    # Where no word is meant, it is the innermost definition around.
+    # Outside of any span, the innermost definition is returned.
     found = rendered.at(11, 1)
     assert found is not None
     assert (found.kind, found.name) == ("block", "C")
@@ -63,7 +63,7 @@ def test_uses_of_loops_buffers_and_values() -> None:
     assert {s.name for s in values if s.role == "used"} >= {"x", "w", "z0", "t"}
 
 
-def test_words_that_only_look_like_names() -> None:
+def test_words_that_do_not_name_nodes() -> None:
     text = """\
 @prim_func(note="i y exp")
 def f(exp: Buffer[(4,), f32], y: Out[(4,), f32]):
@@ -84,7 +84,7 @@ def f(exp: Buffer[(4,), f32], y: Out[(4,), f32]):
     ]
 
 
-def test_function_text_is_kept_while_the_function_lives() -> None:
+def test_function_text_is_cached() -> None:
     func = MODULE.prim("matmul")
     assert render(func).spans is not None
     first = render(func).spans

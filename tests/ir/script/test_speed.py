@@ -1,4 +1,4 @@
-"""Repainting and compile caching wait for these, so they have limits: the best of 5 runs."""
+"""Time limits of printing and hashing, which the UI and the compile cache wait for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse, render
-from tilewright.ir.structural import structural_hash
+from tilewright.ir.structural_hash import structural_hash
 
 from tests.ir.script.texts import GRAPHS, LOOPS
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LAYERS = 40
-"""Copies of a kernel: together about as much text as the scheduled MiniLM."""
+"""The number of kernel copies; the text is about as long as that of the scheduled MiniLM."""
 
 
 def milliseconds(prepare: Callable[[], object], run: Callable[[object], object]) -> float:
-    """Time the first use of something made afresh each time."""
+    """Return the best of 5 CPU times of ``run`` on a newly prepared subject, in ms."""
     best = float("inf")
     for _ in range(5):
         subject = prepare()
@@ -30,8 +30,8 @@ def milliseconds(prepare: Callable[[], object], run: Callable[[object], object])
     return best * 1e3
 
 
-def whole() -> Module:
-    """Make a module of functions that nothing was remembered of."""
+def uncached_module() -> Module:
+    """Return a module of functions without cached text or hashes."""
     kernel, *graphs = parse(LOOPS).prim("kitchen"), *parse(GRAPHS)
     kernels = (replace(kernel, name=f"kitchen{k}") for k in range(LAYERS))
     return Module().with_functions(*kernels, *graphs)
@@ -46,11 +46,11 @@ def test_one_function() -> None:
 
 
 def test_a_whole_module() -> None:
-    assert milliseconds(whole, render) < 100
-    assert milliseconds(whole, structural_hash) < 60
+    assert milliseconds(uncached_module, render) < 100
+    assert milliseconds(uncached_module, structural_hash) < 60
 
 
-def test_what_did_not_change_is_not_written_again() -> None:
+def test_unchanged_functions_are_not_printed_again() -> None:
     module = parse(LOOPS)
     first = milliseconds(lambda: parse(LOOPS), render)
     render(module)

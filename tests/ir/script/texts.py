@@ -1,4 +1,4 @@
-"""Programs that together use every form of the text format, in the printer's own words."""
+"""Programs that together use every form of the text format, exactly as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independent meanings of symbolic terms: NumPy on terms, NumPy and z3 on the text of rules.
+"""Reference semantics of symbolic terms: NumPy for terms, NumPy and z3 for the text of rules.
 
 Nothing here uses the simplifier: text is walked with `ast`, terms by their fields.
 """
@@ -48,12 +48,12 @@ Values = Mapping[Var, Array]
 
 
 def safe(d: Array) -> Array:
-    """A divisor without zeros; the caller masks where they were."""
+    """Replace zeros of a divisor; the caller masks these elements."""
     return np.where(d == 0, 1, d)
 
 
 def value_of(e: Expr | Bool, values: Values) -> Array:
-    """What a term evaluates to, for many assignments at once (garbage where a divisor is zero)."""
+    """Evaluate a term for many assignments (undefined where a divisor is zero)."""
     sub = lambda child: value_of(child, values)  # noqa: E731
     match e:
         case Var():
@@ -91,7 +91,7 @@ def value_of(e: Expr | Bool, values: Values) -> Array:
 
 
 class Sampler:
-    """Random terms built through the public operators, beside their values without simplification.
+    """Random terms built by the public operators, with their values without simplification.
 
     ``defined`` collects where no divisor was zero; ``large`` becomes true where int64 might not
     hold an intermediate result.
@@ -122,7 +122,7 @@ class Sampler:
         self.large = False
 
     def integer(self, depth: int) -> tuple[Expr, Array]:
-        """A random integer term and its values."""
+        """Return a random integer term and its values."""
         if depth == 0 or self.random.random() < 0.1:
             return self.leaf()
         kind = self.random.choice("++--***////%%%%mMscu")
@@ -174,7 +174,7 @@ class Sampler:
                 return (a // b) * b + a % b, x
 
     def condition(self, depth: int) -> tuple[Bool, Array]:
-        """A random condition and its values."""
+        """Return a random condition and its values."""
         kind = self.random.choice("<>=!&|~" if depth > 0 else "<>=!")
         if kind in "&|":
             (p, x), (q, y) = self.condition(depth - 1), self.condition(depth - 1)
@@ -194,20 +194,18 @@ class Sampler:
                 return negate(eq(a, b)), x != y
 
 
-# ---- the text of rules ---------------------------------------------------------------------------
-
 NAMES_OF_FUNCTIONS = {"min", "max"}
 
 
 def symbols_of(*texts: str) -> list[str]:
-    """The free names of expressions, sorted."""
+    """Return the free names of expressions, sorted."""
     nodes = [node for text in texts for node in ast.walk(ast.parse(text, mode="eval"))]
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return sorted(names - NAMES_OF_FUNCTIONS)
 
 
 class Numbers:
-    """Meaning of text over NumPy arrays. ``defined`` is false where a divisor is zero."""
+    """Evaluation of text over NumPy arrays; ``defined`` is false where a divisor is zero."""
 
     def __init__(self, values: Mapping[str, Array]) -> None:
         self.values = values
@@ -270,12 +268,12 @@ COMPARE: dict[type[ast.cmpop], Callable] = {
 
 
 def compared(ops: list[ast.cmpop], sides: list) -> list:
-    """Each comparison of a chain."""
+    """Return the comparisons of a chain."""
     return [COMPARE[type(op)](a, b) for op, (a, b) in zip(ops, pairwise(sides), strict=True)]
 
 
 class Formulas:
-    """Meaning of text as z3 formulas; ``side`` says that no divisor is zero."""
+    """Conversion of text to z3 formulas; ``side`` requires nonzero divisors."""
 
     def __init__(self, constants: Mapping[str, int] | None = None) -> None:
         self.constants = dict(constants or {})

@@ -1,4 +1,4 @@
-"""The edge to sympy, and sympy as an oracle."""
+"""Conversion to sympy, and sympy as an oracle."""
 
 from __future__ import annotations
 
@@ -85,6 +85,6 @@ def test_solve_for(equation, symbol, expected) -> None:
         (eq(minimum(n, 3) + n, m), n, "it occurs inside"),
     ],
 )
-def test_what_cannot_be_solved_says_why(equation, symbol, reason: str) -> None:
+def test_unsolvable_equations_report_the_reason(equation, symbol, reason: str) -> None:
     with pytest.raises(UnsolvableEquationError, match=reason):
         solve_for(equation, symbol)

@@ -1,4 +1,4 @@
-"""Facts: what they carry, how they combine, what contradicts, what simplification makes of them."""
+"""Facts: origin and discharge, combination, contradictions, simplification."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_loops_and_ranges() -> None:
     assert NONE.with_loop(counter, 8) == NONE
 
 
-def test_substitution_renames_symbols_and_drops_what_is_trivial() -> None:
+def test_substitution_removes_trivial_facts() -> None:
     facts = NONE.assume(i < n, origin="loop").assume(eq(n % 4, 0))
     renamed = facts.substitute({i: j, n: 8 * m})
     assert [f.predicate for f in renamed] == [j < 8 * m]
@@ -117,13 +117,13 @@ def test_three_facts_contradict_together() -> None:
     assert "(c)" not in caught.value.message
 
 
-def test_hints_contradict_nothing() -> None:
+def test_hints_do_not_contradict_facts() -> None:
     facts = NONE.assume(n <= 4).assume(n >= 10, discharge=Discharge.ASSUMED_HINT)
     assert len(facts) == 2
     assert isinstance(prove(n <= 4, facts), Proved)
 
 
-def test_false_neighbours_of_contradictions_are_accepted() -> None:
+def test_false_neighbors_of_contradictions_are_accepted() -> None:
     facts = NONE.assume(n <= 4).assume(n >= 4).assume(eq(n % 4, 0)).assume(any_of(eq(i, 1), i > 9))
     assert is_proved(eq(n, 4), facts)
 
@@ -156,7 +156,7 @@ def test_simplify_uses_facts(e, facts, expected) -> None:
     assert simplify(e, facts) is expected
 
 
-def test_simplify_returns_what_it_cannot_simplify() -> None:
+def test_simplify_returns_irreducible_terms_unchanged() -> None:
     e = (i * 3 + t) // (n + 1)
     assert simplify(e, LOOPS) is e
     assert simplify(7) == 7

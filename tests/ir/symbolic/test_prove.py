@@ -1,4 +1,4 @@
-"""What must be proved, what must be refuted, and that neither is ever wrong."""
+"""Proofs and refutations, and soundness on random goals."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tilewright.ir.symbolic import (
     simplify,
     var,
 )
-from tilewright.ir.symbolic.proof import ladder, polyhedra, smt
-from tilewright.ir.symbolic.proof.question import Question
+from tilewright.ir.symbolic.proof import polyhedra, smt, strategy
+from tilewright.ir.symbolic.proof.goal import Goal
 
 from tests.ir.symbolic.oracle import Sampler, value_of
 
@@ -55,7 +55,7 @@ LAST = minimum(8, n - i * 8)
 CUBE = NONE.with_range(f, 0, h * w * k - 1)
 
 QUERIES: list[tuple[Bool, Bool, Facts]] = [
-    # claim, false neighbour, facts
+    # claim, false neighbor, facts
     (eq((x // 8) * 8 + x % 8, x), eq((x // 8) * 8 + x % 7, x), NONE),
     (ceildiv(n, 8) * 8 >= n, ceildiv(n, 8) * 8 > n, NONE),
     (ceildiv(n, 8) * 8 < n + 8, ceildiv(n, 8) * 8 < n + 7, NONE),
@@ -99,16 +99,16 @@ QUERIES: list[tuple[Bool, Bool, Facts]] = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "neighbour", "facts"), QUERIES, ids=lambda q: str(q)[:60])
-def test_claim_is_proved_and_its_neighbour_refuted(claim, neighbour, facts) -> None:
+@pytest.mark.parametrize(("claim", "neighbor", "facts"), QUERIES, ids=lambda q: str(q)[:60])
+def test_claim_is_proved_and_its_neighbor_refuted(claim, neighbor, facts) -> None:
     assert isinstance(prove(claim, facts), Proved)
-    answer = prove(neighbour, facts)
+    answer = prove(neighbor, facts)
     assert isinstance(answer, Refuted)
-    check_counterexample(neighbour, facts, answer)
+    check_counterexample(neighbor, facts, answer)
 
 
 def check_counterexample(claim: Bool, facts: Facts, answer: Refuted) -> None:
-    """The values are as declared, satisfy the facts, and break the claim."""
+    """Check that values satisfy declarations and facts, but not the claim."""
     values = answer.counterexample
     for v, value in values.items():
         assert v.lower is None or v.lower <= value
@@ -119,8 +119,8 @@ def check_counterexample(claim: Bool, facts: Facts, answer: Refuted) -> None:
     assert all(evaluate(fact.predicate, values) for fact in about if fact.usable)
 
 
-def random_question(sampler: Sampler) -> tuple[Bool, np.ndarray, Facts, np.ndarray] | None:
-    """A claim and facts with their values; None where they contradict each other or overflow."""
+def random_goal(sampler: Sampler) -> tuple[Bool, np.ndarray, Facts, np.ndarray] | None:
+    """Return a claim and facts with their values; None if they are contradictory or overflow."""
     sampler.restart()
     facts, holds = NONE, np.ones(sampler.count, dtype=bool)
     try:
@@ -133,20 +133,20 @@ def random_question(sampler: Sampler) -> tuple[Bool, np.ndarray, Facts, np.ndarr
     where = holds & sampler.defined
     if sampler.large or not where.any():
         return None
-    # Claims at the edge of what the samples show: often true, often just false.
+    # Claims at the limit of the sampled values: often true, often false by one.
     margin = int((u - v)[where].max()) + sampler.random.choice((0, 0, 0, -1))
     return a <= e + margin, u <= v + margin, facts, where
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_answer_is_wrong(seed: int) -> None:
+def test_proofs_and_refutations_are_sound(seed: int) -> None:
     sampler = Sampler(500 + seed, count=300)
     proved = refuted = 0
     while proved + refuted < 60:
-        question = random_question(sampler)
-        if question is None:
+        goal = random_goal(sampler)
+        if goal is None:
             continue
-        claim, values, facts, where = question
+        claim, values, facts, where = goal
         match prove(claim, facts):
             case Proved(by):
                 proved += 1
@@ -198,16 +198,16 @@ def test_simplify_with_facts_keeps_values_where_they_hold(seed: int) -> None:
     assert changed > 3
 
 
-def as_asked(claim: Bool, facts: Facts) -> Question:
-    """The question without any reduction, for one rung alone."""
-    simplifier = ladder.simplifier_for(frozenset())
-    return Question(claim, facts.predicates, simplifier, claim, tuple(facts.predicates))
+def unsimplified_goal(claim: Bool, facts: Facts) -> Goal:
+    """Return a goal without simplification, for testing one prover."""
+    simplifier = strategy.simplifier_for(frozenset())
+    return Goal(claim, facts.predicates, simplifier, claim, tuple(facts.predicates))
 
 
-RUNGS: dict[str, Callable] = {"isl": polyhedra.decide, "z3": lambda q: smt.decide(q, 1000)}
+PROVERS: dict[str, Callable] = {"isl": polyhedra.decide, "z3": lambda q: smt.decide(q, 1000)}
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("prover", PROVERS)
 @pytest.mark.parametrize(
     ("claim", "facts", "holds"),
     [
@@ -223,25 +223,27 @@ RUNGS: dict[str, Callable] = {"isl": polyhedra.decide, "z3": lambda q: smt.decid
         (ne(x % 5, 3), NONE.assume(any_of(eq(x, 7), eq(x, 9))), True),
     ],
 )
-def test_each_rung_by_itself(rung: str, claim: Bool, facts: Facts, holds: bool) -> None:
-    answer = RUNGS[rung](as_asked(claim, facts))
+def test_each_prover_separately(prover: str, claim: Bool, facts: Facts, holds: bool) -> None:
+    answer = PROVERS[prover](unsimplified_goal(claim, facts))
     assert isinstance(answer, Proved if holds else Refuted), answer
 
 
-def test_z3_floors_towards_minus_infinity() -> None:
+def test_z3_floors_toward_minus_infinity() -> None:
     d = var("d", lower=-7, upper=-1)
-    assert isinstance(smt.decide(as_asked(eq((x // d) * d + x % d, x), NONE), 500), Proved)
-    assert isinstance(smt.decide(as_asked(all_of(x % d <= 0, x % d > d), NONE), 500), Proved)
-    assert isinstance(smt.decide(as_asked(x % d >= 0, NONE), 500), Refuted)
+    assert isinstance(smt.decide(unsimplified_goal(eq((x // d) * d + x % d, x), NONE), 500), Proved)
+    assert isinstance(
+        smt.decide(unsimplified_goal(all_of(x % d <= 0, x % d > d), NONE), 500), Proved
+    )
+    assert isinstance(smt.decide(unsimplified_goal(x % d >= 0, NONE), 500), Refuted)
 
 
-def test_isl_reads_what_we_write() -> None:
+def test_isl_parses_translated_goals() -> None:
     import islpy
 
     sampler = Sampler(42)
     for _ in range(300):
         claim = sampler.condition(2)[0]
-        text = polyhedra._Translation(as_asked(claim, NONE)).formula
+        text = polyhedra._Translation(unsimplified_goal(claim, NONE)).formula
         islpy.Set.read_from_str(islpy.Context(), text)  # raises where the syntax is wrong
 
 
@@ -251,7 +253,7 @@ def test_hints_are_never_used() -> None:
     assert isinstance(prove(n <= 10, hinted.assume(n <= 10, discharge=Discharge.CALLER)), Proved)
 
 
-def test_unknown_says_what_is_missing() -> None:
+def test_unknown_describes_the_missing_fact() -> None:
     u, v, z = var("u"), var("v"), var("z")
     claim = ne(u * u * u + v * v * v, z * z * z + 114)
     answer = prove(claim)
@@ -260,7 +262,7 @@ def test_unknown_says_what_is_missing() -> None:
     assert "a fact about u, v, z may decide it" in answer.missing
 
 
-def test_the_same_question_gets_the_same_answer_object() -> None:
+def test_proofs_are_cached() -> None:
     claim = i // 4 < ceildiv(n, 4) + 3
     assert prove(claim, IN_N) is prove(claim, IN_N)
 
@@ -279,7 +281,7 @@ def test_trivial_claims() -> None:
 @given(st.integers(1, 16), st.integers(0, 200))
 @settings(max_examples=60)
 def test_tail_guards_match_arithmetic(factor: int, extent: int) -> None:
-    """A split of a constant extent needs a guard exactly where the factor does not divide it."""
+    """Check that a split needs a guard exactly if the factor does not divide the extent."""
     i0, i1 = var("i0"), var("i1")
     loops = NONE.with_loop(i0, -(-extent // factor)).with_loop(i1, factor)
     needed = extent % factor != 0

@@ -1,4 +1,4 @@
-"""The function of every rule keeps values, and every rule does get used."""
+"""The function of every rule preserves values and matches sampled terms."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from tilewright.ir.symbolic import Bool, Const, Expr, eq, maximum, minimum, negate, select
 from tilewright.ir.symbolic.rule import PLAIN, Rule
-from tilewright.ir.symbolic.rules.choices import GREATEST, LEAST, SELECTION
+from tilewright.ir.symbolic.rules.choices import MAXIMUM, MINIMUM, SELECTION
 from tilewright.ir.symbolic.rules.comparison import EQUALITY, ORDER
 from tilewright.ir.symbolic.rules.division import DIVISION
-from tilewright.ir.symbolic.rules.logic import BOTH, EITHER
+from tilewright.ir.symbolic.rules.logic import CONJUNCTION, DISJUNCTION
 from tilewright.ir.symbolic.rules.modulo import MODULO
 from tilewright.ir.symbolic.rules.sums import SUMS
 from tilewright.ir.symbolic.terms import FloorDiv, Mod, linear_terms
@@ -21,7 +21,7 @@ from tilewright.ir.symbolic.terms import FloorDiv, Mod, linear_terms
 from tests.ir.symbolic.oracle import Array, Sampler, safe, value_of
 
 ROUNDS = 2000
-LEAST_USES = 8
+MINIMUM_USES = 8
 
 
 def agree(rule: Rule, found: Expr | Bool | bool, expected: Array, where: Array, sampler: Sampler):
@@ -42,7 +42,7 @@ def divisors(s: Sampler) -> list[Expr]:
 
 
 def numerators(s: Sampler, d: Expr) -> Iterator[Expr]:
-    """Terms that give the rules something to do with a divisor."""
+    """Yield terms that rules for a divisor can match."""
     x, n, m, i, _, k, p = s.symbols
     pick = lambda: s.random.choice(s.symbols)  # noqa: E731
     c = s.random.choice((1, 2, 3, 4, 8, -1))
@@ -83,11 +83,11 @@ def test_rules_for_division_and_remainder(name: str, rules) -> None:
 
 
 def check_uses(rules, uses: Counter[str]) -> None:
-    assert {rule.name: uses[rule.name] for rule in rules if uses[rule.name] < LEAST_USES} == {}
+    assert {rule.name: uses[rule.name] for rule in rules if uses[rule.name] < MINIMUM_USES} == {}
 
 
 def summands(s: Sampler) -> Iterator[dict[Expr, int]]:
-    """Terms as they meet in a sum before any rule has looked at them."""
+    """Yield terms of sums before rules are applied."""
     x, n, m, i, _, k, _ = s.symbols
     f, c = s.random.choice((Const(1), m, n)), s.random.choice((1, 2, -3))
     d = s.random.choice((Const(4), Const(6), m, 2 * m))
@@ -140,7 +140,7 @@ def defined(e: Expr, s: Sampler) -> Array:
     return where
 
 
-@pytest.mark.parametrize(("name", "rules"), [("min", LEAST), ("max", GREATEST)])
+@pytest.mark.parametrize(("name", "rules"), [("min", MINIMUM), ("max", MAXIMUM)])
 def test_rules_for_extrema(name: str, rules) -> None:
     uses: Counter[str] = Counter()
     s = Sampler(5)
@@ -201,7 +201,7 @@ def test_rules_for_comparisons(name: str, rules) -> None:
     check_uses(rules, uses)
 
 
-@pytest.mark.parametrize(("name", "rules"), [("and", BOTH), ("or", EITHER)])
+@pytest.mark.parametrize(("name", "rules"), [("and", CONJUNCTION), ("or", DISJUNCTION)])
 def test_rules_for_logic(name: str, rules) -> None:
     uses: Counter[str] = Counter()
     s = Sampler(8)

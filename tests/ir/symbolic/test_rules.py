@@ -1,4 +1,4 @@
-"""Every rule is true (z3, or divisors 1 to 16 each and random numbers) and is used as stated."""
+"""Every rule is valid: checked by z3, partly for divisors 1 to 16, and by random evaluation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import z3
 
 from tilewright.ir.symbolic.rule import Rule
-from tilewright.ir.symbolic.rules.choices import GREATEST, LEAST, SELECTION
+from tilewright.ir.symbolic.rules.choices import MAXIMUM, MINIMUM, SELECTION
 from tilewright.ir.symbolic.rules.comparison import EQUALITY, ORDER
 from tilewright.ir.symbolic.rules.division import DIVISION
-from tilewright.ir.symbolic.rules.logic import BOTH, EITHER
+from tilewright.ir.symbolic.rules.logic import CONJUNCTION, DISJUNCTION
 from tilewright.ir.symbolic.rules.modulo import MODULO
 from tilewright.ir.symbolic.rules.sums import SUMS
 
@@ -22,27 +22,27 @@ TABLES: dict[str, tuple[Rule, ...]] = {
     "division": DIVISION,
     "modulo": MODULO,
     "sums": SUMS,
-    "least": LEAST,
-    "greatest": GREATEST,
+    "least": MINIMUM,
+    "greatest": MAXIMUM,
     "selection": SELECTION,
     "order": ORDER,
     "equality": EQUALITY,
-    "both": BOTH,
-    "either": EITHER,
+    "both": CONJUNCTION,
+    "either": DISJUNCTION,
 }
 
-# Where z3 does not decide the identity over free integers: the names that get all values 1 to 16.
-# (In the fourth, coefficients only matter modulo the divisor.)
+# z3 does not decide these identities over free integers; the listed names take values 1 to 16.
+# (In the nested remainder, coefficients only matter modulo the divisor.)
 DIVISORS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("division", "take out known multiples"): ("d",),
+    ("division", "extract divisible terms"): ("d",),
     ("modulo", "remainder by range"): ("d",),
     ("modulo", "drop multiples"): ("d",),
-    ("modulo", "remainder of remainders"): ("c", "d", "m"),
-    ("modulo", "remainder by a unit and what it leaves"): ("e", "g"),
-    ("modulo", "drop known multiples"): ("d",),
+    ("modulo", "nested remainder"): ("c", "d", "m"),
+    ("modulo", "extract a common factor"): ("e", "g"),
+    ("modulo", "drop divisible terms"): ("d",),
     ("sums", "quotient and remainder"): ("d",),
-    ("sums", "what a quotient leaves"): ("d",),
-    ("sums", "two digits make one"): ("d", "e"),
+    ("sums", "remainder from quotient"): ("d",),
+    ("sums", "merge remainders"): ("d", "e"),
 }
 
 RULES = [pytest.param(t, r, id=f"{t}: {r.name}") for t, rules in TABLES.items() for r in rules]
@@ -53,10 +53,10 @@ BATCH = 400_000
 def counterexamples(rule: Rule, constants: dict[str, int], rlimit: int) -> z3.CheckSatResult:
     """Ask z3 for values that satisfy the side condition and break the identity."""
     formulas = Formulas(constants)
-    given, identity = formulas(rule.given), formulas(rule.identity)
+    side_condition, identity = formulas(rule.side_condition), formulas(rule.identity)
     solver = z3.Solver()
     solver.set("rlimit", rlimit)
-    solver.add(given, z3.Not(identity), *formulas.side)
+    solver.add(side_condition, z3.Not(identity), *formulas.side)
     return solver.check()
 
 
@@ -80,12 +80,12 @@ def test_the_list_of_divisors_names_rules() -> None:
 def test_random_numbers_satisfy_the_identity(table: str, rule: Rule) -> None:
     del table
     draw = np.random.default_rng(7)
-    names = symbols_of(rule.identity, rule.given) or ["a"]
+    names = symbols_of(rule.identity, rule.side_condition) or ["a"]
     accepted = 0
     for spread in (3, 8, 20, 6, 10, 4, 5, 7, 9, 30) * 4:
         numbers = Numbers({n: draw.integers(-spread, spread + 1, BATCH) for n in names})
-        given, identity = numbers(rule.given), numbers(rule.identity)
-        cases = given & numbers.defined
+        side_condition, identity = numbers(rule.side_condition), numbers(rule.identity)
+        cases = side_condition & numbers.defined
         assert identity[cases].all()
         accepted += int(cases.sum())
         if accepted >= EVALUATIONS:
@@ -98,8 +98,8 @@ def test_a_wrong_rule_would_be_found() -> None:
     assert counterexamples(wrong, {}, 10_000_000) == z3.sat
     draw = np.random.default_rng(0)
     numbers = Numbers({n: draw.integers(-5, 6, 10_000) for n in "guve"})
-    given, identity = numbers(wrong.given), numbers(wrong.identity)
-    assert not identity[given & numbers.defined].all()
+    side_condition, identity = numbers(wrong.side_condition), numbers(wrong.identity)
+    assert not identity[side_condition & numbers.defined].all()
 
 
 def test_names_are_unique() -> None:

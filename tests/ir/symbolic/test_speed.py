@@ -14,14 +14,14 @@ from tests.benchmarks.symbolic import measure_again, measure_building, measure_p
 SLACK = 5
 
 
-def test_building_from_cold_tables() -> None:
+def test_construction_with_empty_caches() -> None:
     times = measure_building(thread_time_ns)
     assert times["count"] == 1000
     assert times["median"] <= 100 * SLACK
     assert times["p99"] <= 1000 * SLACK
 
 
-def test_building_again_is_a_lookup() -> None:
+def test_repeated_construction_uses_caches() -> None:
     assert measure_again()["median"] <= 10 * SLACK
 
 
@@ -31,7 +31,7 @@ def test_typical_proofs_are_fast() -> None:
     assert times["p99"] <= 50_000
 
 
-def test_the_hardest_question_ends_within_its_budget() -> None:
+def test_the_hardest_goal_ends_within_its_budget() -> None:
     a, b, c, d, e = (var(name, lower=1) for name in "abcde")
     assert isinstance(prove(ne(a, a + 1)), Proved)
     start = process_time()

@@ -173,13 +173,13 @@ def test_bounds_and_congruence() -> None:
         (lambda: 1 if eq(x, n) else 2, UndecidedConditionError),
     ],
 )
-def test_misuse_is_named(operation, where) -> None:
+def test_misuse_raises_named_errors(operation, where) -> None:
     with pytest.raises(where):
         operation()
 
 
-def test_an_undecided_condition_says_what_to_do() -> None:
-    with pytest.raises(UndecidedConditionError, match="'x < n' is true for some values") as caught:
+def test_undecided_condition_errors_have_a_hint() -> None:
+    with pytest.raises(UndecidedConditionError, match="the value of 'x < n' depends") as caught:
         bool(x < n)
     assert "prove(condition, facts)" in str(caught.value)
 
@@ -252,7 +252,7 @@ def test_dead_terms_leave_the_table() -> None:
     assert len(_sums) < before + 100
 
 
-def test_remembered_results_are_bounded() -> None:
+def test_caches_are_bounded() -> None:
     from tilewright.ir.symbolic.build import _CACHE_LIMIT, _caches
 
     v = var("v")
@@ -312,15 +312,15 @@ def test_threads_prove_alike() -> None:
 def test_threads_use_z3_and_isl_on_their_own_contexts() -> None:
     from tilewright.ir.symbolic.proof import polyhedra, smt
 
-    from tests.ir.symbolic.test_prove import as_asked
+    from tests.ir.symbolic.test_prove import unsimplified_goal
 
     sampler = Sampler(9)
-    questions = [as_asked(sampler.condition(1)[0], Facts()) for _ in range(40)]
+    goals = [unsimplified_goal(sampler.condition(1)[0], Facts()) for _ in range(40)]
     gate = Barrier(THREADS)
 
     def ask(_: int) -> list[str]:
         gate.wait()
-        found = [(polyhedra.decide(q), smt.decide(q, 20)) for q in questions]
+        found = [(polyhedra.decide(q), smt.decide(q, 20)) for q in goals]
         return [f"{type(a).__name__} {type(b).__name__}" for a, b in found]
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -338,7 +338,7 @@ def test_order_depends_on_serials_not_on_names_or_history() -> None:
 
 
 def listed(gap: int) -> list[str]:
-    """Name compound terms in their order; their symbols are made with others in between."""
+    """Return compound terms in sorted order; other symbols are created between theirs."""
     symbols: list[Expr] = []
     for name in "abcd":
         symbols.append(var(name))
@@ -356,12 +356,12 @@ def listed(gap: int) -> list[str]:
     return sorted(terms, key=lambda name: terms[name].order)
 
 
-def test_order_does_not_depend_on_what_was_made_before() -> None:
+def test_order_is_independent_of_earlier_symbols() -> None:
     once = listed(0)
     assert listed(1) == listed(1000) == once
 
 
-def test_order_tells_where_a_symbol_occurs_again() -> None:
+def test_order_distinguishes_repeated_symbols() -> None:
     y = var("y")
     terms = [x * x * y, x * y * y, x // (x + y), x // (y + 1), x * x // y, x * y // x, y * y // x]
     assert len({e.order for e in terms}) == len(terms)
@@ -374,11 +374,11 @@ def test_order_of_deep_terms_that_differ_at_the_bottom() -> None:
     assert sorted(deep, key=lambda e: e.order) == deep
 
 
-def test_order_tells_signs_apart() -> None:
+def test_order_distinguishes_signs() -> None:
     assert ((x - n) // 3).order != ((x - 2 * n) // 3).order
 
 
-def test_var_is_not_anything_else() -> None:
+def test_var_matches_only_symbols() -> None:
     assert isinstance(x, Var)
     assert free_vars(x) == {x}
     assert free_vars(x < n) == {x, n}

@@ -104,28 +104,28 @@ def test_parse_accepts_nodes_and_chains() -> None:
 
 BAD = [
     ("i +", 1, "invalid syntax"),
-    ("i ** 2", 1, "no operator Pow"),
-    ("i / 2", 1, "no operator Div"),
+    ("i ** 2", 1, "unsupported operator '**'"),
+    ("i / 2", 1, "unsupported operator '/'"),
     ("i + q", 5, "no symbol 'q'"),
     ("f(i)", 1, "no function 'f'"),
-    ("min(i, key=j)", 1, "no function 'min'"),
-    ("ceildiv(i)", 1, "1 arguments; 2 are needed"),
-    ("ceildiv(i, 2, 3)", 1, "3 arguments; 2 are needed"),
-    ("min()", 1, "0 arguments; at least 1 are needed"),
-    ("i + (j < 3)", 6, "is a condition where an integer is needed"),
-    ("select(i, 1, 2)", 8, "is an integer where a condition is needed"),
-    ("i < n and j", 11, "is an integer where a condition is needed"),
-    ("1.5 + i", 1, "is not a symbolic integer"),
-    ("'a'", 1, "is not a symbolic integer"),
-    ("i if j else n", 1, "is not a symbolic integer"),
-    ("i in n", 1, "no comparison In"),
-    ("~i", 1, "no operator Invert"),
+    ("min(i, key=j)", 1, "'min' takes no keyword arguments"),
+    ("ceildiv(i)", 1, "expected 2 arguments, got 1"),
+    ("ceildiv(i, 2, 3)", 1, "expected 2 arguments, got 3"),
+    ("min()", 1, "expected at least 1 argument, got 0"),
+    ("i + (j < 3)", 6, "expected an integer, got the condition 'j <= 2'"),
+    ("select(i, 1, 2)", 8, "expected a condition, got the integer"),
+    ("i < n and j", 11, "expected a condition, got the integer"),
+    ("1.5 + i", 1, "expected a symbolic integer"),
+    ("'a'", 1, "expected a symbolic integer"),
+    ("i if j else n", 1, "expected a symbolic integer"),
+    ("i in n", 1, "unsupported operator 'in'"),
+    ("~i", 1, "unsupported operator '~'"),
     ("__import__('os')", 1, "no function '__import__'"),
-    ("i.real", 1, "is not a symbolic integer"),
-    ("[i]", 1, "is not a symbolic integer"),
-    ("", 1, "cannot read"),
-    ("i\x00", 1, "cannot read"),
-    ("(" * 150 + "i" + ")" * 150 + "+(" * 300, 1, "cannot read"),
+    ("i.real", 1, "expected a symbolic integer"),
+    ("[i]", 1, "expected a symbolic integer"),
+    ("", 1, "cannot parse"),
+    ("i\x00", 1, "cannot parse"),
+    ("(" * 150 + "i" + ")" * 150 + "+(" * 300, 1, "cannot parse"),
     ("min(i, " * 90 + "j" + ")" * 90 + " + 1.5", 1, ""),
     ("-" * 5000 + "i", 1, ""),
 ]
@@ -141,10 +141,10 @@ def test_bad_text_is_located(text: str, column: int, message: str) -> None:
     assert caught.value.details["column"] == caught.value.column
 
 
-def test_unknown_symbols_list_the_known() -> None:
+def test_unknown_symbol_errors_list_the_symbols() -> None:
     with pytest.raises(SymbolicSyntaxError, match="no symbol 'q'") as caught:
         parse_expr("q", {"i": i, "n": n})
-    assert "symbols here: i, n" in str(caught.value)
+    assert "symbols are i, n" in str(caught.value)
 
 
 def test_nothing_is_executed() -> None:

@@ -109,7 +109,7 @@ def test_linear_forms() -> None:
 
 
 @pytest.mark.parametrize("e", [x * x, x * y, x // 2, minimum(x, 3) + y, (x % 4) * n])
-def test_what_is_not_linear(e) -> None:
+def test_non_linear_terms(e) -> None:
     assert linear_form(e, {x, y}) is None
 
 

@@ -1,4 +1,4 @@
-"""Thread-level programs as text."""
+"""The printer of thread-level functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from tilewright.ir.dtype import bool_, f32, i32, i64
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.thread import nodes as t
+from tilewright.ir.thread.function import LaunchGrid, ThreadAxis, ThreadFunc
 from tilewright.ir.thread.operations.nvidia import LDMATRIX_X2, TRAP
 from tilewright.ir.thread.text import to_text
 from tilewright.ir.thread.types import (
@@ -40,8 +41,8 @@ STATEMENTS = {
     ),
     "barrier(block)": t.Barrier("block"),
     "pause()": t.Pause(),
-    "nvidia.trap()": t.Perform(TRAP, ()),
-    "a, b = nvidia.ldmatrix.x2.f16(q + i)": t.Perform(
+    "nvidia.trap()": t.MachineOp(TRAP, ()),
+    "a, b = nvidia.ldmatrix.x2.f16(q + i)": t.MachineOp(
         LDMATRIX_X2, (t.Offset(Q, I),), (t.Reg("a", WORD), t.Reg("b", WORD))
     ),
     "return": t.Return(),
@@ -81,8 +82,8 @@ VALUES = {
 
 
 def lines(*body: t.Stmt) -> list[str]:
-    """The statements of a function, without its head."""
-    return [x.strip() for x in to_text(t.ThreadFunc("f", (P,), body)).splitlines()[1:]]
+    """Return the printed statements of a function, without the signature."""
+    return [x.strip() for x in to_text(ThreadFunc("f", (P,), body)).splitlines()[1:]]
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
@@ -100,7 +101,7 @@ def test_lists_of_statements():
     loop = t.Loop(I, as_expr(0), N, (store,), 2)
     other = t.If(t.Predicate(N < 4), (), (t.While(t.Predicate(N > 1), (store,)),))
     region = t.Parallel(Q, I, N, N, var("worker"), (store,))
-    text = to_text(t.ThreadFunc("f", (P, N), (loop, other, region), WORD))
+    text = to_text(ThreadFunc("f", (P, N), (loop, other, region), WORD))
     assert text == (
         "f(p: ptr, n) -> i32:\n"
         "    for i in range(0, n, 2):\n"
@@ -115,7 +116,7 @@ def test_lists_of_statements():
     )
 
 
-def test_what_is_used_twice_gets_a_name():
+def test_values_used_twice_are_named():
     square = t.Binary("mul", LOAD, LOAD)
     assert lines(t.Store(AT, t.Binary("add", square, square))) == [
         "v = load.f32 p[i * 4, align=4]",
@@ -124,16 +125,16 @@ def test_what_is_used_twice_gets_a_name():
     ]
 
 
-def test_names_are_told_apart():
+def test_equal_names_are_made_unique():
     first, second = t.Reg("r", F), t.Reg("r", F)
     assert lines(t.Assign(first, ONE), t.Assign(second, first)) == ["r = 1.0: f32", "r_1 = r"]
 
 
-def test_a_launch_stands_above():
-    axis = t.ThreadAxis("blockIdx.x", I, N)
-    kernel = t.ThreadFunc(
+def test_launch_axes_are_printed_above_the_signature():
+    axis = ThreadAxis("blockIdx.x", I, N)
+    kernel = ThreadFunc(
         "k", (t.Reg("g", GLOBAL_POINTER), N), (t.Allocate(t.Reg("s", SHARED_POINTER), 4),),
-        launch=t.Launch((axis,)),
+        launch=LaunchGrid((axis,)),
     )  # fmt: skip
     assert to_text(kernel).splitlines() == [
         "# blockIdx.x: i < n",

@@ -1,4 +1,4 @@
-"""What thread-level statements contain, bind and capture."""
+"""Nested statements, bindings, and captures of thread-level statements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_walk_is_in_program_order() -> None:
     assert kinds == ["Parallel", "Assign", "Loop", "Assign", "Store"]
 
 
-def test_a_region_captures_what_it_does_not_bind() -> None:
+def test_free_variables_of_a_region_are_captured() -> None:
     variables, registers = captured(region())
     assert variables == (N,)
     assert registers == (X,)
@@ -73,6 +73,6 @@ def test_types_follow_from_operands() -> None:
     assert Compare("lt", wide, wide).type.lanes == 8
 
 
-def test_every_statement_tells_its_source() -> None:
+def test_every_statement_has_a_source() -> None:
     for kind in get_args(nodes.Stmt):
         assert "source" in {f.name for f in dataclasses.fields(kind)}

@@ -1,12 +1,11 @@
-"""Every registered instruction is what the contract asks; unknown ones are answered."""
+"""Every registered instruction satisfies the contract; unknown names are reported."""
 
 import pytest
 
-from tilewright.ir.analysis import determined
+from tilewright.ir.analysis import injective_in
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.symbolic import Facts, const_value
-from tilewright.ir.target import Target, provides
 from tilewright.ir.thread.operations import OPERATIONS
 from tilewright.ir.verify import violations
 from tilewright.schedules.intrinsics.match import pattern_of, unify
@@ -19,6 +18,7 @@ from tilewright.schedules.intrinsics.registry import (
     intrinsics_for,
     register,
 )
+from tilewright.target.target import Target, provides
 
 ALL = intrinsics_for(None)
 
@@ -41,7 +41,7 @@ def test_semantics_are_one_perfect_nest_over_constant_shapes(intrinsic):
 def test_spatial_loops_write_different_elements(intrinsic):
     nest = pattern_of(intrinsic)
     ranges = {x.var: x.extent for x in nest.loops}
-    found = determined(nest.store.indices, ranges, Facts())
+    found = injective_in(nest.store.indices, ranges, Facts())
     spatial = {v for v, kinds in nest.kinds.items() if kinds == {"spatial"}}
     assert spatial <= found
     assert all(len(kinds) == 1 for kinds in nest.kinds.values())
@@ -61,13 +61,13 @@ def test_parameters_are_numbered_and_partial_loops_exist():
         assert len(intrinsic.layouts) in (0, len(intrinsic.semantics.buffer_params))
 
 
-def test_an_unknown_name_lists_what_is_near():
+def test_an_unknown_name_lists_similar_names():
     with pytest.raises(UnknownIntrinsicError, match=r"intrinsics are avx512\.fma\.f32\.14x32"):
         get_intrinsic("avx512.fma.f32.14x23")
     assert not has_intrinsic("avx512.fma.f32.14x23")
 
 
-def test_a_name_is_taken_once():
+def test_names_are_unique():
     known = get_intrinsic("avx2.fma.f32.6x16")
     assert register(known) is known
     other = type(known)(known.name, "", known.semantics, (), known.expand)
@@ -75,7 +75,7 @@ def test_a_name_is_taken_once():
         register(other)
 
 
-def test_a_target_has_what_it_provides():
+def test_a_target_has_the_instructions_it_provides():
     target = Target("cpu", features=("avx2",))
     names = {i.name for i in intrinsics_for(target)}
     assert "avx2.fma.f32.6x16" in names

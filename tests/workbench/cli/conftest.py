@@ -1,4 +1,4 @@
-"""The command line, called in this process."""
+"""Fixtures of the command line, which runs in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command printed, and how it ended."""
+    """The exit code and output of a command."""
 
     code: int
     out: str

@@ -1,22 +1,22 @@
-"""``tilewright export``: what it writes, what it tells, what it refuses."""
+"""``tilewright export``: files, output and errors."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from tilewright.workbench.cli import ship
+from tilewright.workbench.cli import export
 
 
 def test_export_lists_the_files_it_wrote(run, matmul: Path, tmp_path: Path) -> None:
     ran = run("export", matmul, "-o", tmp_path / "made", "--name", "product")
     assert ran.code == 0
     assert "libproduct.so" in ran.out
-    assert "made for Target('cpu') in" in ran.out
+    assert "exported for Target('cpu') in" in ran.out
     assert (tmp_path / "made" / "product.h").is_file()
 
 
-def test_export_json_has_sizes_of_what_lies_there(run, matmul: Path, tmp_path: Path) -> None:
+def test_json_output_contains_the_sizes_of_the_files(run, matmul: Path, tmp_path: Path) -> None:
     made = tmp_path / "made"
     data = run("export", matmul, "-o", made, "--json").data
     assert data["directory"] == str(made)
@@ -33,10 +33,10 @@ def test_export_applies_a_trace_first(run, matmul: Path, trace: Path, tmp_path: 
     assert (tmp_path / "made" / name).read_bytes() != (tmp_path / "plain" / name).read_bytes()
 
 
-def test_a_directory_that_exists_is_left_alone(run, matmul: Path, tmp_path: Path) -> None:
+def test_existing_directory_is_not_changed(run, matmul: Path, tmp_path: Path) -> None:
     ran = run("export", matmul, "-o", tmp_path)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"Cannot write the export: {tmp_path} exists")
+    assert ran.err.startswith(f"Invalid output directory: {tmp_path} exists")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["matmul.tw"]
 
 
@@ -46,19 +46,19 @@ def test_errors_as_json(run, matmul: Path, tmp_path: Path) -> None:
     assert ran.data["error"]["kind"] == "ExportError"
 
 
-def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch) -> None:
-    ship._Meter().tell(0.5, "lowering")
+def test_progress_is_displayed_only_on_a_terminal(capsys, monkeypatch) -> None:
+    export._Meter().update(0.5, "lowering")
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    meter = ship._Meter()
-    meter.tell(0.5, "lowering")
+    meter = export._Meter()
+    meter.update(0.5, "lowering")
     meter.clear()
-    said = capsys.readouterr().err
-    assert " 50%  lowering" in said
-    assert said.endswith("\r\x1b[K")
+    output = capsys.readouterr().err
+    assert " 50%  lowering" in output
+    assert output.endswith("\r\x1b[K")
 
 
-def test_the_manifest_is_the_one_the_verb_named(run, matmul: Path, tmp_path: Path) -> None:
+def test_manifest_has_the_chosen_name(run, matmul: Path, tmp_path: Path) -> None:
     run("export", matmul, "-o", tmp_path / "made", "--name", "p", "--threads", "1")
     manifest = json.loads((tmp_path / "made" / "p.json").read_text())
     assert manifest["target"].endswith("threads=1)")

@@ -1,14 +1,14 @@
-"""minilm_plain.py DIRECTORY OUT REPEATS (BATCH LENGTH)...: as minilm.c, in plain Python."""
+"""minilm_plain.py DIRECTORY OUT REPEATS (BATCH LENGTH)...: minilm.c in Python."""
 
 import sys
 import time
 from pathlib import Path
 
-sys.modules["tilewright"] = None  # whoever imports it fails
+sys.modules["tilewright"] = None  # imports of it fail
 sys.path.insert(0, sys.argv[1])
 
 import numpy as np  # noqa: E402
-from minilm import load  # noqa: E402  # what lies beside the library
+from minilm import load  # noqa: E402  # the loader of the exported directory
 
 model, repeats = load(), int(sys.argv[3])
 numbers = list(map(int, sys.argv[4:]))

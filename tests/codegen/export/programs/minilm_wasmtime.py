@@ -20,13 +20,13 @@ def call(name, *words):
 
 
 def put(data):
-    place = call("alloc", len(data)) & 0xFFFFFFFF
-    memory.write(store, data, place)
-    return place
+    address = call("alloc", len(data)) & 0xFFFFFFFF
+    memory.write(store, data, address)
+    return address
 
 
-def word(place):
-    return struct.unpack("<I", memory.read(store, place, place + 4))[0]
+def word(address):
+    return struct.unpack("<I", memory.read(store, address, address + 4))[0]
 
 
 def tensor(values, shape):
@@ -40,14 +40,14 @@ def checked(code):
 
 
 def results():
-    checked(call("main", model, ids, mask, places, places + 8, error))
-    return [word(places), word(places + 8)]
+    checked(call("main", model, ids, mask, outputs, outputs + 8, error))
+    return [word(outputs), word(outputs + 8)]
 
 
 weights = (directory / "minilm.safetensors").read_bytes()
-error, places, held = put(bytes(512)), put(bytes(16)), put(weights)
-checked(call("start", held, len(weights), 0, places, error))
-model = word(places)
+error, outputs, weights_address = put(bytes(512)), put(bytes(16)), put(weights)
+checked(call("start", weights_address, len(weights), 0, outputs, error))
+model = word(outputs)
 numbers = list(map(int, sys.argv[4:]))
 with Path(sys.argv[2]).open("wb") as out:
     for shape in zip(numbers[::2], numbers[1::2], strict=True):

@@ -1,4 +1,5 @@
-/* Every way to call the small model wrongly: a code and a message each, and memory in balance. */
+/* Prints the code and the message of every invalid call of the small model, and checks that all memory
+ * is freed. */
 #define TILEWRIGHT_STDIO
 #include "small.h"
 
@@ -15,8 +16,8 @@ static void counted_free(void *context, void *memory) {
   tw_stdlib_free(context, memory);
 }
 
-static void show(const char *what, int32_t code, const tw_error *error) {
-  printf("%s: %d %d %s\n", what, code, error->code == code ? error->parameter : -99,
+static void show(const char *name, int32_t code, const tw_error *error) {
+  printf("%s: %d %d %s\n", name, code, error->code == code ? error->parameter : -99,
          error->message);
 }
 
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
   char *weights = tw_read_file(argv[1], &bytes);
 
   show("no runtime", small_open(0, weights, bytes, &model, &error), &error);
-  show("nowhere", small_open(&runtime, weights, bytes, 0, &error), &error);
+  show("no output", small_open(&runtime, weights, bytes, 0, &error), &error);
   other.version = 2;
   show("version", small_open(&other, weights, bytes, &model, &error), &error);
   other = runtime;

@@ -1,4 +1,4 @@
-/* Calls the small model at the shapes of its arguments, and writes what it gives to a file. */
+/* Calls the small model with the sizes in its arguments, and writes the results to a file. */
 #define TILEWRIGHT_STDIO
 #include "small.h"
 

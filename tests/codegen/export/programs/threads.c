@@ -61,7 +61,7 @@ static void close_models(void) {
   other_close(other);
 }
 
-/* Short loops in great number: every iteration once, the first failure wins, nobody is left. */
+/* Many short loops: every iteration runs once, the first error code wins, all workers finish. */
 static int64_t marks[64];
 
 static int32_t mark(void *environment, int64_t begin, int64_t end, int64_t worker) {
@@ -87,7 +87,7 @@ static int stress(void) {
   return bad;
 }
 
-/* A forked child runs serially, and closes its copy of the pool without waiting for anybody. */
+/* A forked child runs serially, and closes its copy of the pool without waiting for threads. */
 static int fork_and_mark(void) {
   int64_t never = -1;
   int status = 1;

@@ -1,4 +1,4 @@
-"""The pretended driver as a fixture."""
+"""The fake driver as a fixture."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.codegen.runtime.cuda.pretended import FakeDriver, loaded
 
 @pytest.fixture
 def driver() -> Iterator[FakeDriver]:
-    """The driver as new: one GPU of capability 8.0 with a gigabyte."""
-    found = loaded()
-    found.reset()
-    yield found
-    found.reset()
+    """The fake driver after a reset: one GPU of compute capability 8.0 with 1 GiB of memory."""
+    fake = loaded()
+    fake.reset()
+    yield fake
+    fake.reset()

@@ -1,8 +1,8 @@
-/* A stand-in for libcuda.so.1: what the CUDA driver's interface does, on the host.
+/* A fake libcuda.so.1, which implements the interface of the CUDA driver on the host.
  *
- * Memory of the "GPU" lies in pages that the process may not touch: only copies and kernels open
- * them, so host code that reads a device address dies, as it would on a machine with a GPU.
- * Kernels are executed by a callback of the test; every call is written to a log.
+ * Memory of the fake GPU is in protected pages, which only copies and kernels make accessible. So
+ * host code that reads a device address crashes, as on a machine with a GPU. Kernels are executed
+ * by a callback of the test. Calls are written to a log.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ struct block { char *start; size_t size, room; struct block *next; };
 struct module { char *names; };
 struct function { char name[256]; int max_shared; struct function *next; };
 
-static int devices = 1, capability = 80, initialised, unloadable, faulty;
+static int devices = 1, capability = 80, initialized, unloadable, faulty;
 static size_t limit = 1u << 30, used;
 static struct block *blocks;
 static struct function *functions;
@@ -48,7 +48,7 @@ static void note(const char *format, ...) {
 
 static void *current(void) { return depth ? stack[depth - 1] : NULL; }
 
-/* ------------------------------------------------------------ what tests set and read */
+/* The interface for tests. */
 
 void fake_reset(void) {
     devices = 1, capability = 80, unloadable = 0, faulty = 0, limit = 1u << 30, launched = NULL;
@@ -58,24 +58,24 @@ void fake_devices(int count) { devices = count; }
 void fake_capability(int number) { capability = number; }
 void fake_limit(size_t bytes) { limit = bytes; }
 void fake_unloadable(int code) { unloadable = code; }
-/* From the next copy back to the host on, the GPU has faulted. */
+/* Let copies from the GPU fail with a code. */
 void fake_fault(int code) { faulty = code; }
 void fake_on_launch(Launched callback) { launched = callback; }
 const char *fake_calls(void) { return calls; }
 size_t fake_used(void) { return used; }
 
-/* ------------------------------------------------------------ devices and contexts */
+/* Devices and contexts. */
 
-CUresult cuInit(unsigned flags) { initialised = 1; return devices ? 0 : NO_DEVICE; }
+CUresult cuInit(unsigned flags) { initialized = 1; return devices ? 0 : NO_DEVICE; }
 CUresult cuDriverGetVersion(int *version) { *version = 13050; return 0; }
-CUresult cuDeviceGetCount(int *count) { *count = devices; return initialised ? 0 : NOT_INITIALIZED; }
+CUresult cuDeviceGetCount(int *count) { *count = devices; return initialized ? 0 : NOT_INITIALIZED; }
 CUresult cuDeviceGet(int *device, int ordinal) {
     if (ordinal < 0 || ordinal >= devices) return INVALID_DEVICE;
     *device = ordinal;
     return 0;
 }
 CUresult cuDeviceGetName(char *name, int size, int device) {
-    snprintf(name, size, "Pretended GPU");
+    snprintf(name, size, "Fake GPU");
     return 0;
 }
 CUresult cuDeviceComputeCapability(int *major, int *minor, int device) {
@@ -115,10 +115,10 @@ CUresult cuCtxGetApiVersion(void *context, unsigned *version) { *version = 13050
 CUresult cuCtxSynchronize(void) { return 0; }
 CUresult cuCtxDetach(void *context) { return 0; }
 
-/* ------------------------------------------------------------ memory */
+/* Memory. */
 
-/* Pages are open while a copy or a kernel runs; a kernel's callback may wait for another thread
- * that allocates, so the lock is not held meanwhile. */
+/* Pages are accessible while a copy or a kernel runs. The lock is not held during that time,
+ * because the callback of a kernel may wait for another thread that allocates. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int opened;
 
@@ -144,7 +144,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
         blocks = b, used += size, *address = (CUdeviceptr)b->start;
     }
     pthread_mutex_unlock(&lock);
-    note(fits ? "alloc %zu\n" : "alloc %zu refused\n", size);
+    note(fits ? "alloc %zu\n" : "alloc %zu rejected\n", size);
     return fits ? 0 : OUT_OF_MEMORY;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
@@ -166,8 +166,8 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     return 0;
 }
 
-/* 1 inside the GPU's memory, 0 outside of it, -1 across the end of a block. */
-static int place(char *address, size_t size) {
+/* Return 1 inside GPU memory, 0 outside of it, -1 across the end of a block. */
+static int locate(char *address, size_t size) {
     int found = 0;
     pthread_mutex_lock(&lock);
     for (struct block *b = blocks; b && !found; b = b->next)
@@ -178,7 +178,7 @@ static int place(char *address, size_t size) {
 }
 CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
     if (!current()) return INVALID_CONTEXT;
-    int to = place((char *)target, size), from = place((char *)source, size);
+    int to = locate((char *)target, size), from = locate((char *)source, size);
     if (to < 0 || from < 0) return INVALID_VALUE;
     if (faulty && from) return faulty;
     note("copy %s to %s %zu\n", from ? "device" : "host", to ? "device" : "host", size);
@@ -188,7 +188,7 @@ CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
     return 0;
 }
 
-/* ------------------------------------------------------------ kernels */
+/* Kernels. */
 
 CUresult cuModuleLoadData(void **module, const void *image) {
     const char *text = image;
@@ -197,9 +197,9 @@ CUresult cuModuleLoadData(void **module, const void *image) {
     if (unloadable && (machine_code || unloadable != 218)) return unloadable;
     if (!machine_code && !strstr(text, ".version")) return INVALID_IMAGE;
     note("load %s\n", machine_code ? "cubin" : "ptx");
-    struct module *made = malloc(sizeof *made);
-    made->names = machine_code ? NULL : strdup(text);
-    *module = made;
+    struct module *result = malloc(sizeof *result);
+    result->names = machine_code ? NULL : strdup(text);
+    *module = result;
     return 0;
 }
 CUresult cuModuleLoadDataEx(void **module, const void *image, unsigned count, void *o, void **v) {
@@ -209,10 +209,10 @@ CUresult cuModuleUnload(void *module) { return 0; }
 CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
     struct module *from = module;
     if (from->names && !strstr(from->names, name)) return NOT_FOUND;
-    struct function *made = calloc(1, sizeof *made);
-    snprintf(made->name, sizeof made->name, "%s", name);
-    made->max_shared = 48 * 1024, made->next = functions, functions = made;
-    *function = made;
+    struct function *result = calloc(1, sizeof *result);
+    snprintf(result->name, sizeof result->name, "%s", name);
+    result->max_shared = 48 * 1024, result->next = functions, functions = result;
+    *function = result;
     return 0;
 }
 CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
@@ -243,7 +243,7 @@ CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, u
 }
 CUresult cuStreamSynchronize(void *stream) { note("wait\n"); return 0; }
 
-/* ------------------------------------------------------------ errors */
+/* Errors. */
 
 CUresult cuGetErrorString(CUresult code, const char **text) {
     switch (code) {

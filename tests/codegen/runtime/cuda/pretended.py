@@ -1,4 +1,4 @@
-"""A CUDA driver that is none: PyCUDA and the runtime run against it on a machine without a GPU."""
+"""A fake CUDA driver, with which PyCUDA and the runtime run on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import tilewright as tw
-from tilewright.codegen.simt.device import SimtDevice
+from tilewright.codegen.runtime.simt_device import SimtDevice
 
 SOURCE = Path(__file__).with_name("fake_driver.c")
 LAUNCHED = ctypes.CFUNCTYPE(
@@ -22,22 +22,22 @@ LAUNCHED = ctypes.CFUNCTYPE(
 
 
 def compiler() -> list[str]:
-    """The C compiler of the machine, or that of the ``ziglang`` package."""
-    found = shutil.which("gcc") or shutil.which("cc")
-    return [found] if found else [sys.executable, "-m", "ziglang", "cc"]
+    """Return the command of the C compiler of the machine, or of the ``ziglang`` package."""
+    path = shutil.which("gcc") or shutil.which("cc")
+    return [path] if path else [sys.executable, "-m", "ziglang", "cc"]
 
 
 def build(folder: Path) -> Path:
-    """Compile the driver; its name is what PyCUDA and the runtime ask the system for."""
-    made = folder / "libcuda.so.1"
+    """Compile the driver under the library name that PyCUDA and the runtime load."""
+    library = folder / "libcuda.so.1"
     flags = ["-shared", "-fPIC", "-O1", "-w", "-Wl,-soname,libcuda.so.1"]
-    subprocess.run([*compiler(), *flags, "-o", str(made), str(SOURCE)], check=True)
-    return made
+    subprocess.run([*compiler(), *flags, "-o", str(library), str(SOURCE)], check=True)
+    return library
 
 
 @dataclass
 class FakeDriver:
-    """The library, told what to pretend; ``calls`` is what was asked of it."""
+    """The library of the fake driver; ``calls`` is the log of driver calls."""
 
     library: ctypes.CDLL
 
@@ -59,19 +59,19 @@ class FakeDriver:
         self.library.fake_reset()
 
     def emulate(self, program: tw.Schedule | tw.Module) -> None:
-        """Let SIMT execute the kernels of a program."""
+        """Execute the kernels of a program with the SIMT emulation."""
         simt = tw.compile(program, tw.Target("simt", arch="sm_80"))
         emulator = SimtDevice(simt.target)
         emulator.load(simt.artifact)
-        known = {k.program.lowered.name: k for k in emulator._kernels}
-        counts = {n: len(k.program.lowered.function.params) for n, k in known.items()}
-        self.on_launch(lambda name, dims, params: known[name].launch([0, *dims], params), counts)
+        kernels = {k.program.lowered.name: k for k in emulator._kernels}
+        counts = {n: len(k.program.lowered.function.params) for n, k in kernels.items()}
+        self.on_launch(lambda name, dims, params: kernels[name].launch([0, *dims], params), counts)
         self.kept.append(emulator)
 
     def on_launch(
         self, function: Callable[[str, list[int], list[int]], int], counts: Mapping[str, int] | int
     ) -> None:
-        """Let ``function`` be the GPU: the name, the launch's numbers, the arguments' addresses."""
+        """Set the callback of launches, ``function(kernel, dimensions, argument addresses)``."""
 
         def launched(name, dims, params) -> int:
             count = counts if isinstance(counts, int) else counts[name.decode()]
@@ -84,7 +84,7 @@ class FakeDriver:
 
 @cache
 def loaded() -> FakeDriver:
-    """Load it, once a process, before anything asks for the real one."""
+    """Load the fake driver once per process, before the real driver is loaded."""
     folder = Path(tempfile.mkdtemp(prefix="tilewright-driver-"))
     try:
         return FakeDriver(ctypes.CDLL(str(build(folder)), ctypes.RTLD_GLOBAL))

@@ -1,4 +1,4 @@
-"""Host flow over a device's memory, which the host itself may not touch."""
+"""Host flow with tensors in device memory, which the host cannot access."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.flow.devices import NoDeviceLibraryError
+from tilewright.codegen.errors import ArgumentShapeError, DeviceError, LaunchError
+from tilewright.codegen.lower.host.devices import NoDeviceLibraryError
 from tilewright.codegen.runtime.cuda.device import opened_device
-from tilewright.codegen.runtime.errors import DeviceError, LaunchError, ShapeMismatchError
 from tilewright.ir.dtype import bf16, bool_, i64
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import (
@@ -41,53 +41,53 @@ def compiled(driver, module: Module) -> tw.Executable:
 
 
 def branching() -> Module:
-    """main(x, flag) = 3 * x if flag else x / 2"""
+    """Return the module of main(x, flag) = 3 * x if flag else x / 2."""
     n, g = var("n"), GraphBuilder("main")
     x, flag = g.param("x", tensor(n)), g.param("flag", TensorInfo((), bool_))
 
     def side(uid: int, kernel: str) -> Branch:
-        made = Value(uid, kernel, tensor(n))
-        return Branch((Binding(made, CallTIR(kernel, (x,), (tensor(n),))),), (made,))
+        value = Value(uid, kernel, tensor(n))
+        return Branch((Binding(value, CallTIR(kernel, (x,), (tensor(n),))),), (value,))
 
-    picked = g.bind("picked", tensor(n), IfElse(flag, side(100, "triple"), side(101, "halve")))
+    selected = g.bind("selected", tensor(n), IfElse(flag, side(100, "triple"), side(101, "halve")))
     kernels = (scale_kernel("triple", 3), scale_kernel("halve", 0.5))
-    return Module().with_functions(*kernels, g.finish((picked, x)))
+    return Module().with_functions(*kernels, g.finish((selected, x)))
 
 
-def test_a_branch_is_taken_by_a_tensor_on_the_device(driver) -> None:
+def test_a_tensor_on_the_device_selects_a_branch(driver) -> None:
     exe = compiled(driver, branching())
     for flag, expected in ((True, 3.0), (False, 0.5)):
-        picked, x = exe(ones(5), np.array(flag))
-        assert picked.tolist() == [expected] * 5
-        assert x.tolist() == [1.0] * 5  # a parameter that is a result is copied there
+        selected, x = exe(ones(5), np.array(flag))
+        assert selected.tolist() == [expected] * 5
+        assert x.tolist() == [1.0] * 5  # a parameter that is a result is copied on the device
     assert "copy device to host 1" in driver.calls
     assert "copy device to device 20" in driver.calls
 
 
-def test_elements_of_a_tensor_on_the_device_are_symbols(driver) -> None:
+def test_elements_of_a_tensor_on_the_device_bind_symbols(driver) -> None:
     n, m = var("n", lower=1), var("m", lower=0)
     g = GraphBuilder("main")
     x = g.param("x", tensor(n, m))
     g.param("shape", TensorInfo((as_expr(2),), i64, elements=(n, m)))
     exe = tw.compile(Module().with_functions(g.finish((x,))), CUDA)
     assert exe(ones(2, 3), np.array([2, 3])).shape == (2, 3)
-    with pytest.raises(ShapeMismatchError, match="element 1"):
+    with pytest.raises(ArgumentShapeError, match="element 1"):
         exe(ones(2, 3), np.array([2, 4]))
 
 
-def test_state_is_updated_where_it_lies(driver) -> None:
+def test_state_is_updated_on_the_device(driver) -> None:
     exe = compiled(driver, Module().with_functions(increment_kernel()))
     state = ones(4)
     exe["increment"].into(state)
     assert state.tolist() == [2.0] * 4
-    kept = opened_device().upload(state)
+    uploaded = opened_device().upload(state)
     before = len(driver.calls)
-    exe["increment"].into(kept)
+    exe["increment"].into(uploaded)
     assert not [c for c in driver.calls[before:] if c.startswith("copy")]
-    assert kept.numpy().tolist() == [3.0] * 4
+    assert uploaded.numpy().tolist() == [3.0] * 4
 
 
-def test_an_arena_on_the_device_serves_every_shape(driver) -> None:
+def test_an_arena_on_the_device_is_used_for_all_shapes(driver) -> None:
     exe = compiled(driver, chain(5))
     for count in (3, 700, 3):
         assert exe(ones(count)).tolist() == [6.0] * count
@@ -106,49 +106,51 @@ def test_versions_of_a_kernel_are_chosen_by_their_guards(driver) -> None:
     assert launches == ["triple", "halve", "halve", "double"]
 
 
-def test_brain_floats_travel(driver) -> None:
+def test_bfloat16_arguments_and_results(driver) -> None:
     n, b = var("n", lower=0), Builder("twice")
     x, y = b.param("x", (n,), bf16), b.param("y", (n,), bf16, "out")
     b.compute(y, lambda i: Binary("add", b.load(x, i), b.load(x, i)))
     exe = compiled(driver, Module().with_functions(b.finish()))
     x_bits = np.arange(5).astype(bf16.numpy)
-    given = exe(x_bits)
-    assert given.dtype == bf16.numpy
-    assert given.astype(float).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
+    result = exe(x_bits)
+    assert result.dtype == bf16.numpy
+    assert result.astype(float).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
     import torch
 
-    mixed = torch.arange(5, dtype=torch.bfloat16)
-    assert exe(mixed).astype(float).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
+    compact = torch.arange(5, dtype=torch.bfloat16)
+    assert exe(compact).astype(float).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
     strided = torch.arange(10, dtype=torch.bfloat16)[::2]
     assert exe(strided).astype(float).tolist() == [0.0, 4.0, 8.0, 12.0, 16.0]
 
 
-def test_tensors_of_torch_on_the_host_are_copied(driver) -> None:
+def test_torch_tensors_on_the_host_are_copied(driver) -> None:
     import torch
 
     exe = compiled(driver, Module().with_functions(scale_kernel("triple", 3)))
     assert exe(torch.ones(3)).tolist() == [3.0] * 3
 
 
-def test_a_library_of_the_host_has_no_place(driver) -> None:
+def test_a_host_library_call_is_rejected(driver) -> None:
     n, g = var("n", lower=0), GraphBuilder("main")
     x = g.param("x", tensor(n))
     y = g.bind("y", tensor(n), CallDPSLibrary("blas.sgemm", (x,), (tensor(n),)))
-    with pytest.raises(NoDeviceLibraryError, match=r"'blas\.sgemm' works on the host's memory"):
+    with pytest.raises(
+        NoDeviceLibraryError, match=r"'blas\.sgemm' requires tensors in host memory"
+    ):
         tw.compile(Module().with_functions(g.finish((y,))), CUDA)
 
 
 def test_a_tensor_of_another_gpu(driver) -> None:
-    class Elsewhere:
+    class TensorOnSecondGpu:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (2, 1)
 
     exe = compiled(driver, Module().with_functions(scale_kernel("triple", 3)))
     with pytest.raises(DeviceError, match="expected a tensor on cuda:0, got one on cuda:1"):
-        exe(Elsewhere())
+        exe(TensorOnSecondGpu())
 
 
-def test_a_copy_that_fails_tells_the_fault_before_it(driver) -> None:
+def test_a_failing_copy_reports_an_earlier_fault(driver) -> None:
     exe = compiled(driver, branching())
     driver.library.fake_fault(700)
     with pytest.raises(LaunchError, match="illegal memory access"):

@@ -1,4 +1,4 @@
-"""``python -m tests.gpu_check``: what it says without a GPU, and what it finds on one."""
+"""``python -m tests.gpu_check``, without a GPU and with the fake driver."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tests.benchmarks import gpu
 ROOT = Path(__file__).parents[4]
 
 
-def test_without_a_gpu_it_says_so_and_fails() -> None:
+def test_without_a_gpu_it_fails_with_a_message() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.gpu_check"], capture_output=True, text=True, cwd=ROOT,
         check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "no GPU to check: no CUDA driver" in done.stderr
+    assert "no GPU: no CUDA driver" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("capability", "arch"), [(75, "sm_75"), (80, "sm_80"), (90, "sm_90a"), (121, "sm_121a")]
 )
-def test_the_arch_is_the_gpus_own(capability: int, arch: str) -> None:
+def test_the_default_arch_is_the_arch_of_the_gpu(capability: int, arch: str) -> None:
     assert gpu_check.own_arch(capability) == arch
 
 
 def only(number: int, monkeypatch: pytest.MonkeyPatch) -> gpu.Kernel:
-    """Leave one kernel, small."""
+    """Keep one kernel, with small sizes."""
     kernel = gpu.KERNELS[number]
     sizes = [s[: len(kernel.checked[0])] for s in ((3, 5, 7), (17, 33, 9))]
     kernel = dataclasses.replace(kernel, checked=sizes, timed=sizes[:1])
@@ -45,7 +45,7 @@ def only(number: int, monkeypatch: pytest.MonkeyPatch) -> gpu.Kernel:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_right_results_and_times_are_written(
+def test_correct_results_and_times_are_written(
     driver, number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kernel = only(number, monkeypatch)
@@ -56,7 +56,7 @@ def test_right_results_and_times_are_written(
     assert code == 0, found["results"]
     assert [r["ok"] for r in found["results"]] == [True, True]
     assert found["times"][0]["us"] > 0
-    assert found["machine"]["gpu"] == "Pretended GPU"
+    assert found["machine"]["gpu"] == "Fake GPU"
     assert found["machine"]["versions"]["tilewright"]
     assert found["peers"] is False
 
@@ -64,19 +64,19 @@ def test_right_results_and_times_are_written(
 def test_wrong_results_are_an_error(driver, monkeypatch, tmp_path: Path, capsys) -> None:
     only(1, monkeypatch)
 
-    def nonsense(_name: str, _dims: list[int], params: list[int]) -> int:
+    def wrong_results(_name: str, _dims: list[int], params: list[int]) -> int:
         address, rows, columns = (ctypes.c_int64.from_address(p).value for p in params[1:])
         memory = (ctypes.c_float * (rows * columns)).from_address(address)
         memory[:] = [7.0] * (rows * columns)
         return 0
 
-    driver.on_launch(nonsense, 4)
+    driver.on_launch(wrong_results, 4)
     code = gpu_check.main(["--no-model", "--arch", "sm_80", "--json", str(tmp_path / "f.json")])
     assert code == 1
     assert "2 results are WRONG" in capsys.readouterr().out
 
 
-def test_a_part_that_fails_leaves_the_others(driver, monkeypatch) -> None:
+def test_a_failed_part_does_not_stop_the_others(driver, monkeypatch) -> None:
     kernel = only(0, monkeypatch)
     driver.on_launch(lambda *_: 700, 5)
     rows = gpu.attempt("x", lambda: gpu.check(kernel, tw.Target("cuda", arch="sm_80")))

@@ -1,4 +1,4 @@
-"""annotate, unannotate."""
+"""Tests of annotate and unannotate."""
 
 from tilewright.schedules.primitives.annotate.annotate import Annotate
 from tilewright.schedules.primitives.annotate.unannotate import Unannotate
@@ -6,7 +6,7 @@ from tilewright.schedules.primitives.annotate.unannotate import Unannotate
 from tests.schedules.helpers import CHAIN, rejected, schedule
 
 
-def test_notes_come_and_go():
+def test_annotations_are_added_and_removed():
     sch = schedule(CHAIN)
     block = sch.get_block("first")
     (loop,) = sch.get_loops(block)
@@ -22,8 +22,8 @@ def test_notes_come_and_go():
 def test_requirements():
     sch = schedule(CHAIN)
     block = sch.get_block("first")
-    rejected(sch, Annotate(block, "not a name", 1), 1, "no identifier")
+    rejected(sch, Annotate(block, "not a name", 1), 1, "not a Python identifier")
     sch.annotate(block, "weight", 2)
-    problem = rejected(sch, Annotate(block, "weight", 3), 2, "carries weight=2 already")
+    problem = rejected(sch, Annotate(block, "weight", 3), 2, "already has the annotation weight=2")
     assert problem.fixes == (Unannotate(block, "weight"),)
     rejected(sch, Unannotate(block, "wait"), 1, "no annotation 'wait'")

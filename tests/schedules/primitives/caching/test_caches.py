@@ -1,4 +1,4 @@
-"""cache_read, cache_write."""
+"""Tests of cache_read and cache_write."""
 
 from tilewright.schedules.coerce import index_map
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
@@ -34,7 +34,7 @@ def even(x: Buffer[(8,), i32], y: InOut[(16,), i32]):
 """
 
 
-def test_what_is_read_is_copied_first(golden):
+def test_cache_read_copies_before_the_block(golden):
     sch = schedule(MATMUL)
     copy = sch.cache_read("mm", "B", "global")
     assert copy.name == "copy_B"
@@ -42,7 +42,7 @@ def test_what_is_read_is_copied_first(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_inside_a_loop_of_its_producer_the_copy_is_made_there():
+def test_the_copy_is_inside_a_loop_of_the_producer():
     sch = schedule(CHAIN)
     second = sch.get_block("second")
     (j,) = sch.get_loops(second)
@@ -52,7 +52,7 @@ def test_inside_a_loop_of_its_producer_the_copy_is_made_there():
     assert sch.verify().ok
 
 
-def test_what_is_written_is_copied_out(golden):
+def test_cache_write_copies_after_the_block(golden):
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     i, j, _ = sch.get_loops(mm)
@@ -67,7 +67,7 @@ def test_what_is_written_is_copied_out(golden):
 def test_requirements_of_cache_read():
     sch = schedule(MATMUL)
     mm, c, b = sch.get_block("mm"), sch.get_buffer("C"), sch.get_buffer("B")
-    rejected(sch, CacheRead(mm, b, "cellar"), 3, "no scope 'cellar'")
+    rejected(sch, CacheRead(mm, b, "cellar"), 3, "no memory scope 'cellar'")
     rejected(sch, CacheRead(mm, c), 2, "also writes 'C'")
     chain = schedule(CHAIN)
     first, u = chain.get_block("first"), chain.get_buffer("u")
@@ -85,12 +85,17 @@ def test_requirements_of_cache_write():
     twice = schedule(IN_PLACE)
     rejected(twice, CacheWrite(twice.get_block("double"), twice.get_buffer("x")), 3)
     even = schedule(EVEN)
-    rejected(even, CacheWrite(even.get_block("spread"), even.get_buffer("y")), 4, "unwritten")
+    rejected(
+        even,
+        CacheWrite(even.get_block("spread"), even.get_buffer("y")),
+        4,
+        "does not provably write every element",
+    )
     holes = schedule(HOLES)
     assert not holes.check(CacheWrite(holes.get_block("zero"), holes.get_buffer("y")))
 
 
-def test_suggested_for_what_a_block_touches():
+def test_suggested_for_accessed_buffers():
     sch = schedule(MATMUL)
     steps = {c.step.title() for c in sch.suggest(sch.get_block("mm")) if c.applicable}
     assert "cache_read(block=mm, buffer=A, scope='local')" in steps
@@ -105,4 +110,4 @@ def test_a_copy_in_another_layout():
     assert sch.verify().required().compared[0].exact
     mm, buffer = sch.get_block("mm"), sch.get_buffer("A")
     crossed = index_map("lambda a, b: (a + b,)", {})
-    rejected(sch, CacheRead(mm, buffer, "global", crossed), 4, "may send different elements")
+    rejected(sch, CacheRead(mm, buffer, "global", crossed), 4, "is not injective in")

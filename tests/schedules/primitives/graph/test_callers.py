@@ -1,4 +1,4 @@
-"""Graph steps that change a kernel adapt all of its callers, or say which they cannot adapt."""
+"""Tests of graph steps that change a kernel and adapt its callers."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse
 from tilewright.ir.verify import verify
 from tilewright.schedules import Schedule
+from tilewright.schedules.handles import BindingRef, FunctionRef
 from tilewright.schedules.primitives.graph.collapse_dims import CollapseDims
 from tilewright.schedules.primitives.graph.dead_code import DeadCode
 from tilewright.schedules.primitives.graph.fold_constants import FoldConstants
@@ -15,7 +16,6 @@ from tilewright.schedules.primitives.graph.fuse_tir import FuseTir
 from tilewright.schedules.primitives.graph.hoist_block import HoistBlock
 from tilewright.schedules.primitives.graph.legalize import Legalize
 from tilewright.schedules.primitives.graph.lift_transforms import LiftTransforms
-from tilewright.schedules.refs import BindingRef, FunctionRef
 
 from tests.schedules.helpers import rejected
 
@@ -110,14 +110,14 @@ def same(schedule, *args):
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def test_every_result_of_a_kernel_gets_its_shape_back():
+def test_all_results_of_a_kernel_keep_their_shapes():
     schedule = lowered(PIECES)
     schedule.collapse_dims(FunctionRef("split"))
     assert [b.rank for b in schedule.module.prim("split").buffer_params] == [2, 2, 2]
     assert same(schedule, X)
 
 
-def test_a_kernel_that_a_branch_calls_outlives_fusion():
+def test_fusion_keeps_a_kernel_called_in_a_branch():
     schedule = lowered(BRANCHES)
     schedule.fuse_ops(MAIN)
     schedule.fuse_tir(MAIN)
@@ -127,7 +127,7 @@ def test_a_kernel_that_a_branch_calls_outlives_fusion():
     assert same(schedule, X, np.array(False))
 
 
-def test_fused_kernels_that_a_branch_calls_as_well_stay():
+def test_fusion_keeps_fused_kernels_called_in_a_branch():
     text = CHAIN.replace(
         "y = add(u, t)\n    return y", "y = add(u, t)\n    z = relu(y)\n    return z"
     )
@@ -140,7 +140,7 @@ def test_fused_kernels_that_a_branch_calls_as_well_stay():
 
 def with_version():
     schedule = lowered(CHAIN)
-    version = schedule.specialise(RELU, symbol="b", lower=2, upper=2)
+    version = schedule.specialize(RELU, symbol="b", lower=2, upper=2)
     return schedule, version
 
 
@@ -158,11 +158,11 @@ def grouped():
 
 def test_collapse_dims_needs_plain_calls():
     schedule, version = with_version()
-    rejected(schedule, CollapseDims(RELU), 3, "calls it with versions")
+    rejected(schedule, CollapseDims(RELU), 3, "with versions")
     rejected(schedule, CollapseDims(version), 3, "as a version of another kernel")
     rejected(launched(), CollapseDims(RELU), 3, "in the memory stage")
     rejected(lowered(BRANCHES), CollapseDims(RELU), 3, "in a branch")
-    rejected(grouped(), CollapseDims(FunctionRef("negative")), 3, "waits for fuse_tir")
+    rejected(grouped(), CollapseDims(FunctionRef("negative")), 3, "in a group of fuse_ops")
 
 
 def test_hoisting_splits_a_kernel_in_two():
@@ -176,16 +176,16 @@ def test_hoisting_splits_a_kernel_in_two():
 def test_requirements_of_hoist_block():
     schedule = Schedule(parse(COPIED))
     turn, both, last = (schedule.get_block(n, "turned") for n in ("turn", "both", "last"))
-    rejected(schedule, HoistBlock(last), 2, "not one temporary of its own")
-    rejected(schedule, HoistBlock(both), 3, "it reads t, no input")
+    rejected(schedule, HoistBlock(last), 2, "expected exactly one temporary")
+    rejected(schedule, HoistBlock(both), 3, "reads t; expected only inputs")
     shared = schedule.branch()
     shared.compute_at(turn, shared.get_loops(both)[0])
-    rejected(shared, HoistBlock(turn), 1, "shares its outer loops")
-    schedule.specialise(FunctionRef("turned"), symbol="n", lower=1, upper=1)
-    rejected(schedule, HoistBlock(turn), 4, "calls it with versions")
+    rejected(shared, HoistBlock(turn), 1, "is not in a top-level loop nest")
+    schedule.specialize(FunctionRef("turned"), symbol="n", lower=1, upper=1)
+    rejected(schedule, HoistBlock(turn), 4, "with versions")
 
 
-def test_kernels_are_no_graphs():
+def test_graph_steps_reject_kernels():
     schedule = lowered(CHAIN)
     message = "'relu' is a loop-level function; graph-level functions are main"
     rejected(schedule, Legalize(RELU), 1, message)
@@ -194,12 +194,12 @@ def test_kernels_are_no_graphs():
     rejected(schedule, LiftTransforms(RELU), 1, message)
     rejected(schedule, FuseOps(RELU), 1, message)
     rejected(schedule, FuseTir(RELU), 1, message)
-    rejected(schedule, CollapseDims(MAIN), 1, "'main' is a graph-level function")
+    rejected(schedule, CollapseDims(MAIN), 1, "'main' is not a loop-level function")
 
 
-def test_graphs_in_the_memory_stage_are_settled():
+def test_graph_steps_reject_the_memory_stage():
     schedule = launched()
-    message = "in the memory stage, this step needs the dataflow stage"
+    message = "is in the memory stage; expected the dataflow stage"
     rejected(schedule, Legalize(MAIN), 1, message)
     rejected(schedule, FoldConstants(MAIN), 1, message)
     rejected(schedule, DeadCode(MAIN), 1, message)
@@ -208,22 +208,27 @@ def test_graphs_in_the_memory_stage_are_settled():
     rejected(schedule, FuseTir(MAIN), 1, message)
 
 
-def test_a_scheduled_kernel_keeps_its_dimensions():
+def test_collapse_dims_rejects_a_scheduled_kernel():
     schedule = lowered(CHAIN)
     *_, last = schedule.get_loops(schedule.get_block("relu", "relu"))
     schedule.split(last, factors=(None, 4))
-    rejected(schedule, CollapseDims(RELU), 2, "is scheduled already")
+    rejected(schedule, CollapseDims(RELU), 2, "is already scheduled")
 
 
-def test_one_call_is_no_group():
+def test_fuse_ops_rejects_a_group_of_one_call():
     schedule = lowered(CHAIN)
-    rejected(schedule, FuseOps(MAIN, (binding(schedule, "u"),)), 2, "1 of 1 bindings call kernels")
+    rejected(
+        schedule,
+        FuseOps(MAIN, (binding(schedule, "u"),)),
+        2,
+        "1 of the 1 chosen bindings call kernels",
+    )
 
 
-def test_groups_may_not_surround_what_is_no_part_of_them():
+def test_fuse_ops_rejects_paths_that_leave_the_group():
     schedule = lowered(CHAIN.replace("y = add(u, t)", "w = negative(u)\n    y = add(w, t)"))
     ends = (binding(schedule, "u"), binding(schedule, "y"))
-    rejected(schedule, FuseOps(MAIN, ends), 3, "'u' is used by w too")
+    rejected(schedule, FuseOps(MAIN, ends), 3, "'u' is also used outside of the group, by w")
     rejected(schedule, FuseOps(MAIN, ends), 4, "depends on the group through w")
 
 
@@ -243,7 +248,7 @@ def main(x: Tensor[(b, s, 8), f32]):
     return y
 """
     schedule = Schedule(parse(text))
-    problem = rejected(schedule, FuseTir(MAIN), 2, "'u' in group 'group' calls no kernel")
+    problem = rejected(schedule, FuseTir(MAIN), 2, "'u' in group 'group' is not a call of a kernel")
     assert [f.title() for f in problem.fixes] == ["legalize(function=group)"]
     schedule.legalize(FunctionRef("group"))
     schedule.fuse_tir(MAIN)
@@ -251,7 +256,7 @@ def main(x: Tensor[(b, s, 8), f32]):
 
 
 @pytest.mark.parametrize("name", ["relu", "add"])
-def test_origins_of_all_that_was_fused_stay_on_the_kernel(name):
+def test_a_fused_kernel_has_all_origins(name):
     schedule = lowered(CHAIN)
     origins = schedule.module.prim(name).origins
     assert origins

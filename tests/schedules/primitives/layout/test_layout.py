@@ -1,7 +1,8 @@
-"""transform_layout, set_scope."""
+"""Tests of transform_layout and set_scope."""
 
 import pytest
 
+from tilewright.schedules.apply import prepared
 from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
 from tilewright.schedules.problem import ParameterError
@@ -24,7 +25,7 @@ def test_panels(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_columns_that_do_not_fill_the_last_panel():
+def test_a_partial_last_panel():
     sch, buffer = packed()
     sch.transform_layout(buffer, "lambda k, n: (n // 10, k, n % 10)")
     assert [str(d) for d in sch.state.buffer(buffer).shape] == ["3", "16", "10"]
@@ -40,29 +41,29 @@ def test_a_symbolic_dimension():
     assert sch.verify().ok
 
 
-def test_columns_the_other_way_round():
+def test_reversed_columns():
     sch, buffer = packed()
     sch.transform_layout(buffer, "lambda k, n: (23 - n, k)")
     assert sch.verify().ok
 
 
 def map_step(sch, buffer, text):
-    return sch.state.prepared(TransformLayout(buffer, text))
+    return prepared(sch.state, TransformLayout(buffer, text))
 
 
 def test_requirements_of_transform_layout():
     sch, buffer = packed()
     rejected(sch, map_step(sch, sch.get_buffer("A"), "lambda a, b: (b, a)"), 1, "is a parameter")
-    rejected(sch, map_step(sch, buffer, "lambda a: (a,)"), 2, "takes 1 indices")
-    rejected(sch, map_step(sch, buffer, "lambda a, b: (a, b // 2)"), 3, "b cannot be told")
-    rejected(sch, map_step(sch, buffer, "lambda a, b: (a + 1, b)"), 4, "from 1")
+    rejected(sch, map_step(sch, buffer, "lambda a: (a,)"), 2, "index map with 1 inputs")
+    rejected(sch, map_step(sch, buffer, "lambda a, b: (a, b // 2)"), 3, "is not injective in b")
+    rejected(sch, map_step(sch, buffer, "lambda a, b: (a + 1, b)"), 4, "starts at 1")
 
 
-def test_what_is_no_map():
+def test_invalid_index_maps():
     sch, buffer = packed()
-    with pytest.raises(ParameterError, match="no lambda"):
+    with pytest.raises(ParameterError, match="is not a lambda"):
         sch.transform_layout(buffer, "a, b")
-    with pytest.raises(ParameterError, match="takes map of indices"):
+    with pytest.raises(ParameterError, match="expected index map"):
         sch.transform_layout(buffer, 3)
 
 
@@ -72,11 +73,11 @@ def test_scopes():
     assert sch.state.buffer(sch.get_buffer("t")).scope == "local"
     assert sch.verify().ok
     rejected(sch, SetScope(sch.get_buffer("x"), "local"), 1, "is a parameter")
-    rejected(sch, SetScope(sch.get_buffer("u"), "attic"), 2, "no scope 'attic'")
+    rejected(sch, SetScope(sch.get_buffer("u"), "attic"), 2, "no memory scope 'attic'")
 
 
-def test_a_buffer_that_an_instruction_works_on_stays_as_it_lies():
+def test_buffers_of_tensorized_blocks_keep_their_layout():
     sch = FMA_AVX512.scheduled()
     packed = sch.get_buffer("B_global")
     turned = "lambda a, b, c: (b, a, c)"
-    rejected(sch, map_step(sch, packed, turned), 5, "works on 'B_global' in block 'mm_o'")
+    rejected(sch, map_step(sch, packed, turned), 5, "accesses 'B_global' in block 'mm_o'")

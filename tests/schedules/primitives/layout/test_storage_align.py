@@ -1,4 +1,4 @@
-"""storage_align."""
+"""Tests of storage_align."""
 
 from tilewright.schedules.primitives.layout.storage_align import StorageAlign
 
@@ -21,10 +21,10 @@ def test_rows_are_padded(golden):
 def test_requirements():
     sch, _, buffer = cached()
     rejected(sch, StorageAlign(sch.get_buffer("A"), 0, 32, 8), 1, "parameter")
-    rejected(sch, StorageAlign(buffer, 1, 32, 8), 2, "all but the last")
+    rejected(sch, StorageAlign(buffer, 1, 32, 8), 2, "must be in [0, 1)")
     rejected(sch, StorageAlign(buffer, -1, 32, 8), 2, "axis -1")
-    rejected(sch, StorageAlign(buffer, 0, 0, 0), 3, "remainder 0 by 0")
-    rejected(sch, StorageAlign(buffer, 0, 32, 32), 3, "remainder 32 by 32")
+    rejected(sch, StorageAlign(buffer, 0, 0, 0), 3, "[0, factor=0)")
+    rejected(sch, StorageAlign(buffer, 0, 32, 32), 3, "offset 32 must be in [0, factor=32)")
     accepted(sch, StorageAlign(buffer, 0, 32, 8))
     sch.storage_align(buffer, axis=0, factor=32, offset=8)
-    rejected(sch, StorageAlign(buffer, 0, 32, 8), 4, "aligns 'B_shared' already")
+    rejected(sch, StorageAlign(buffer, 0, 32, 8), 4, "already has a storage_align annotation")

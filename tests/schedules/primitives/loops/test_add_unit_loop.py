@@ -1,4 +1,4 @@
-"""A loop of one iteration changes nothing but the nest, and a block without loops gets one."""
+"""Tests of add_unit_loop."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ from tilewright.ir.loop.nodes import Binary
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import var
 from tilewright.schedules import Schedule
+from tilewright.schedules.handles import LoopRef
 from tilewright.schedules.primitives.loops.add_unit_loop import AddUnitLoop
 from tilewright.schedules.problem import StepError
-from tilewright.schedules.refs import LoopRef
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def outputs(schedule):
     return y
 
 
-def test_around_a_loop_and_around_a_block(schedule, golden):
+def test_unit_loops_around_a_loop_and_a_block(schedule, golden):
     before = outputs(schedule)
     (loop,) = schedule.get_loops(schedule.get_block("scale"))
     outer = schedule.add_unit_loop(loop)
@@ -43,13 +43,13 @@ def test_around_a_loop_and_around_a_block(schedule, golden):
     np.testing.assert_array_equal(outputs(schedule), before)
 
 
-def test_the_new_loop_takes_steps(schedule):
+def test_steps_apply_to_the_new_loop(schedule):
     unit = schedule.add_unit_loop(schedule.get_block("double"))
     schedule.unroll(unit)
     assert schedule.state.loop(unit).kind == "unrolled"
 
 
-def test_suggested_where_no_loop_is_around(schedule):
+def test_suggested_for_a_block_outside_of_loops(schedule):
     found = {
         name: list(AddUnitLoop.suggest(schedule.state, schedule.get_block(name)))
         for name in ("sum", "double", "scale")
@@ -57,7 +57,7 @@ def test_suggested_where_no_loop_is_around(schedule):
     assert found == {"sum": [], "double": [AddUnitLoop(schedule.get_block("double"))], "scale": []}
 
 
-def test_a_loop_that_is_not_there_is_refused(schedule):
+def test_an_unknown_loop_is_rejected(schedule):
     with pytest.raises(StepError, match="q") as caught:
         schedule.add_unit_loop(LoopRef("shares", 10**6, "q"))
     assert [p.requirement for p in caught.value.problems] == [0]

@@ -1,9 +1,9 @@
-"""bind."""
+"""Tests of bind."""
 
 from tilewright.ir.script import parse
-from tilewright.ir.target import Target
 from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.loops.bind import Bind
+from tilewright.target.target import Target
 
 from tests.schedules.helpers import (
     CHAIN,
@@ -97,15 +97,15 @@ def test_rows_to_blocks_and_columns_to_threads(golden):
     assert sch.verify().required()
 
 
-def test_what_a_block_keeps_in_shared_memory_is_its_own():
-    """Of whatever size: every thread block has memory of its own."""
+def test_shared_memory_is_private_to_a_thread_block():
+    """Every thread block has its own shared memory, whatever its size."""
     sch = schedule(STAGED)
     i, j = sch.get_loops(sch.get_block("write"))
     _, k = sch.get_loops(sch.get_block("read"))
     accepted(sch, Bind(i, "blockIdx.x"), Bind(j, "threadIdx.x"), Bind(k, "threadIdx.x"))
 
 
-def test_a_reduction_is_shared_by_threads_alone():
+def test_only_threads_can_share_a_reduction():
     sch = schedule(SUM)
     _, k = sch.get_loops(sch.get_block("sum"))
     _, inner = sch.split(k, factors=(None, 32))
@@ -124,7 +124,7 @@ def test_requirement_2_serial():
     sch = schedule(MATMUL)
     i, *_ = sch.get_loops(sch.get_block("mm"))
     sch.parallel(i)
-    rejected(sch, Bind(i, "blockIdx.x"), 2, "parallel already")
+    rejected(sch, Bind(i, "blockIdx.x"), 2, "is already parallel")
 
 
 def test_requirement_3_one_extent_and_not_nested():
@@ -133,31 +133,31 @@ def test_requirement_3_one_extent_and_not_nested():
     _, a = sch.split(loops[0], factors=(None, 32))
     _, b = sch.split(loops[1], factors=(None, 64))
     sch.bind(a, "threadIdx.x")
-    problem = rejected(sch, Bind(b, "threadIdx.x"), 3, "threadIdx.x is 32 for loop")
+    problem = rejected(sch, Bind(b, "threadIdx.x"), 3, "threadIdx.x has extent 32 in loop")
     assert problem.numbers == {"has": "32", "would be": "64"}
     nested = schedule(MATMUL)
     i, j, _ = nested.get_loops(nested.get_block("mm"))
     nested.bind(i, "blockIdx.x")
-    rejected(nested, Bind(j, "blockIdx.x"), 3, "one inside the other")
+    rejected(nested, Bind(j, "blockIdx.x"), 3, "are nested")
 
 
 def test_requirement_4_extents():
     sch = schedule(MATMUL)
     i, *_ = sch.get_loops(sch.get_block("mm"))
-    problem = rejected(sch, Bind(i, "threadIdx.x"), 4, "extent M of loop 'i' is no constant")
+    problem = rejected(sch, Bind(i, "threadIdx.x"), 4, "extent M of loop 'i' is not a constant")
     assert problem.fixes
     long = schedule(LONG)
     i, j = long.get_loops(long.get_block("copy"))
-    rejected(long, Bind(j, "threadIdx.x"), 4, "extent 2048 of loop 'j' is above 1024")
-    rejected(long, Bind(i, "blockIdx.y"), 4, "above 65535")
+    rejected(long, Bind(j, "threadIdx.x"), 4, "extent 2048 of loop 'j' is greater than 1024")
+    rejected(long, Bind(i, "blockIdx.y"), 4, "greater than 65535")
     accepted(long, Bind(i, "blockIdx.x"))
 
 
-def test_requirement_4_extent_of_blocks_is_known_before_the_launch():
+def test_requirement_4_grid_size_is_known_at_launch():
     sch = schedule(TRIANGLE)
     i, j = sch.get_loops(sch.get_block("lower"))
     sch.bind(i, "blockIdx.y")
-    rejected(sch, Bind(j, "blockIdx.x"), 4, "is needed before the launch")
+    rejected(sch, Bind(j, "blockIdx.x"), 4, "must be known at launch")
 
 
 def test_requirement_5_threads_of_a_block():
@@ -191,7 +191,7 @@ def test_requirement_7_kinds_of_iterations():
     rejected(scan, Bind(i, "threadIdx.x"), 7, "ordered")
     horner = schedule(HORNER)
     _, k = horner.get_loops(horner.get_block("step"))
-    rejected(horner, Bind(k, "threadIdx.x"), 7, "no update C = C op value")
+    rejected(horner, Bind(k, "threadIdx.x"), 7, "does not have the form C = C op value")
 
 
 def test_requirement_8_independence():
@@ -200,23 +200,23 @@ def test_requirement_8_independence():
     rejected(sch, Bind(j, "threadIdx.x"), 8, "write the same elements of 'y'")
 
 
-def test_shared_memory_is_no_threads_own():
-    """What looks private to an iteration is one place for all threads of the block."""
+def test_shared_memory_is_not_private_to_a_thread():
+    """All threads of a thread block share a buffer that looks private to an iteration."""
     text = STAGED.replace("t[vi, vj]", "t[vi, 0]").replace("t[wi, 31 - wk]", "t[wi, 0]")
     sch = schedule(text)
     _, j = sch.get_loops(sch.get_block("write"))
     rejected(sch, Bind(j, "threadIdx.x"), 8, "write the same elements of 't'")
 
 
-def test_the_same_through_the_local_scope():
+def test_local_memory_is_private_to_a_thread():
     text = STAGED.replace('scope="shared"', 'scope="local"')
     sch = schedule(text)
     i, _ = sch.get_loops(sch.get_block("write"))
     accepted(sch, Bind(i, "blockIdx.x"))
 
 
-def test_offers_follow_the_target():
-    """A processor has no thread axes; a GPU offers those that no loop has yet."""
+def test_suggestions_depend_on_the_target():
+    """A CPU has no thread axes; for a GPU, unused axes are suggested."""
     for target, wanted in (("cpu", []), ("cuda", ["blockIdx.y", "threadIdx.x"])):
         sch = Schedule(parse(MATMUL), Target(target))
         i, j, _ = sch.get_loops(sch.get_block("mm"))

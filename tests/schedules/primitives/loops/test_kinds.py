@@ -1,4 +1,4 @@
-"""parallel, vectorize, unroll."""
+"""Tests of parallel, vectorize and unroll."""
 
 import pytest
 
@@ -18,9 +18,9 @@ def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
                 y[vi, vj] = x[vi]
 """
 
-NEIGHBOURS = """
+NEIGHBORS = """
 @prim_func
-def neighbours(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+def neighbors(x: Buffer[(8,), i32], y: Out[(8,), i32]):
     t = alloc((9,), i32)
     for i in range(8):
         with block("write"):
@@ -63,7 +63,7 @@ def test_lanes_may_share_a_reduction():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     *_, k = sch.get_loops(mm)
-    problem = rejected(sch, Vectorize(k), 4, "still holds its initialisation")
+    problem = rejected(sch, Vectorize(k), 4, "whose init is not decomposed")
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
     sch.decompose_reduction(mm, k)
     sch.vectorize(k)
@@ -72,15 +72,15 @@ def test_lanes_may_share_a_reduction():
 
 @pytest.mark.parametrize("factors", [(None, 8), (None, 5)])
 @pytest.mark.parametrize("outside", [False, True])
-def test_a_reduction_that_holds_its_initialisation_offers_to_take_it_out(factors, outside):
-    """Also where the reduction is cut, with a tail, and where its loop surrounds others."""
+def test_vectorize_of_a_reduction_with_init_suggests_decompose_reduction(factors, outside):
+    """The fix also works for a split reduction with a tail, and for an outer reduction loop."""
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     _, j, k = sch.get_loops(mm)
     k0, k1 = sch.split(k, factors=factors)
     if outside:
         sch.reorder((k0, j, k1))
-    problem = rejected(sch, Vectorize(k1), 4, "still holds its initialisation")
+    problem = rejected(sch, Vectorize(k1), 4, "whose init is not decomposed")
     assert [f.title() for f in problem.fixes] == [
         f"decompose_reduction(block=mm, loop={sch.state.loop(k0).var.name})"
     ]
@@ -89,7 +89,7 @@ def test_a_reduction_that_holds_its_initialisation_offers_to_take_it_out(factors
     assert sch.verify().ok
 
 
-def test_a_loop_that_more_than_a_reduction_shares_has_no_such_step():
+def test_no_fix_for_a_loop_with_other_statements():
     sch = schedule(SHARED)
     k = sch.get_loops(sch.get_block("sum"))[-1]
     assert rejected(sch, Vectorize(k), 4, "of block 'sum'").fixes == ()
@@ -98,9 +98,9 @@ def test_a_loop_that_more_than_a_reduction_shares_has_no_such_step():
 def test_requirements_of_parallel():
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Parallel(k), 3, "feeds a reduction of block 'mm'")
+    rejected(sch, Parallel(k), 3, "binds a reduction of block 'mm'")
     sch.parallel(j)
-    rejected(sch, Parallel(j), 1, "parallel already")
+    rejected(sch, Parallel(j), 1, "is already parallel")
     rejected(sch, Parallel(i), 2, "'j' inside loop 'i' is parallel")
     other = schedule(MATMUL)
     i, j, k = other.get_loops(other.get_block("mm"))
@@ -112,7 +112,7 @@ def test_requirements_of_parallel():
     same = schedule(SAME)
     _, j = same.get_loops(same.get_block("last"))
     rejected(same, Parallel(j), 4, "write the same elements of 'y'")
-    near = schedule(NEIGHBOURS)
+    near = schedule(NEIGHBORS)
     (i,) = near.get_loops(near.get_block("read"))
     rejected(near, Parallel(i), 4, "reads elements of 't' that other iterations")
 
@@ -120,7 +120,7 @@ def test_requirements_of_parallel():
 def test_requirements_of_vectorize():
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
-    problem = rejected(sch, Vectorize(i), 3, "extent M of loop 'i' is no constant")
+    problem = rejected(sch, Vectorize(i), 3, "extent M of loop 'i' is not a constant")
     assert [f.verb() for f in problem.fixes] == ["split", "split"]
     rejected(sch, Vectorize(k), 4, "reduction")
     sch.vectorize(j)
@@ -140,13 +140,13 @@ def test_requirements_of_vectorize():
 def test_requirements_of_unroll():
     sch = schedule(MATMUL)
     i, _, k = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Unroll(i), 2, "is no constant")
+    rejected(sch, Unroll(i), 2, "is not a constant")
     sch.unroll(k)
-    rejected(sch, Unroll(k), 1, "unrolled already")
+    rejected(sch, Unroll(k), 1, "is already unrolled")
     text = MATMUL.replace("16", "1000")
     big = schedule(text)
     *_, k = big.get_loops(big.get_block("mm"))
-    rejected(big, Unroll(k), 2, "1000 of loop 'k' is more than 256")
+    rejected(big, Unroll(k), 2, "1000 of loop 'k' exceeds 256")
 
 
 @pytest.mark.parametrize("verb", ["parallel", "vectorize", "unroll"])

@@ -1,13 +1,14 @@
+from tilewright.schedules.apply import prepared
 from tilewright.schedules.primitives.loops.loop_partition import LoopPartition
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 
 
 def step(sch, loop, point):
-    return sch.state.prepared(LoopPartition(loop, point))
+    return prepared(sch.state, LoopPartition(loop, point))
 
 
-def test_the_main_part_needs_no_guard(golden):
+def test_the_main_part_needs_no_predicate(golden):
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops(sch.get_block("mm"))
     i0, _ = sch.split(i, factors=(None, 14))
@@ -18,7 +19,7 @@ def test_the_main_part_needs_no_guard(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_a_reduction_goes_on_in_the_second_part():
+def test_a_reduction_continues_in_the_second_part():
     sch = schedule(MATMUL)
     *_, k = sch.get_loops(sch.get_block("mm"))
     sch.loop_partition(k, 5)
@@ -31,14 +32,14 @@ def test_requirements():
     i, j, k = sch.get_loops(sch.get_block("mm"))
     problem = rejected(sch, step(sch, i, 7), 2, "past the end")
     assert problem.counterexample is not None
-    rejected(sch, step(sch, j, -1), 2, "below 0")
-    rejected(sch, LoopPartition(j, sch.state.loop(i).var), 2, "mentions a loop variable")
-    rejected(sch, step(sch, k, 0), 3, "may start in the second part")
+    rejected(sch, step(sch, j, -1), 2, "less than 0")
+    rejected(sch, LoopPartition(j, sch.state.loop(i).var), 2, "not a term over the symbols")
+    rejected(sch, step(sch, k, 0), 3, "may have to run in the second part")
     sch.unroll(k)
     rejected(sch, step(sch, k, 4), 1, "is unrolled")
 
 
-def test_suggested_where_the_guard_ends():
+def test_suggested_at_the_last_full_tile():
     sch = schedule(CHAIN)
     (j,) = sch.get_loops(sch.get_block("second"))
     j0, _ = sch.split(j, factors=(None, 8))

@@ -48,7 +48,7 @@ def horner(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
 """
 
 
-def test_the_reduction_goes_outside(golden):
+def test_the_reduction_becomes_the_outer_loop(golden):
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
     sch.reorder((k, i))
@@ -64,16 +64,16 @@ def test_requirements():
     rejected(sch, Reorder((i, i)), 1)
     chain = schedule(CHAIN)
     first, second = (chain.get_loops(chain.get_block(b))[0] for b in ("first", "second"))
-    rejected(chain, Reorder((first, second)), 2, "not in one chain")
+    rejected(chain, Reorder((first, second)), 2, "not in a perfect nest")
     triangle = schedule(TRIANGLE)
     a, b = triangle.get_loops(triangle.get_block("lower"))
-    rejected(triangle, Reorder((b, a)), 3, "depends on i")
+    rejected(triangle, Reorder((b, a)), 3, "depends on 'i', which would become an inner loop")
     scan = schedule(SCAN_2D)
     a, b = scan.get_loops(scan.get_block("step"))
     rejected(scan, Reorder((b, a)), 4, "ordered")
     horner = schedule(NO_UPDATE)
     a, b = horner.get_loops(horner.get_block("horner"))
-    rejected(horner, Reorder((b, a)), 4, "commutes")
+    rejected(horner, Reorder((b, a)), 4, "not a commutative reduction")
     same = schedule(SAME)
     a, b = same.get_loops(same.get_block("last"))
     rejected(same, Reorder((b, a)), 5, "same elements")
@@ -82,7 +82,7 @@ def test_requirements():
     rejected(shifted, Reorder((b, a)), 5, "another iteration")
 
 
-def test_one_loop_alone_has_no_other_order():
+def test_a_single_loop_is_rejected():
     scan = schedule(SCAN)
     (i,) = scan.get_loops(scan.get_block("step"))
     rejected(scan, Reorder((i,)), 1)

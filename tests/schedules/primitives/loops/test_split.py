@@ -16,7 +16,7 @@ def test_a_symbolic_loop_gets_a_predicate(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_the_derived_factor_may_be_anywhere():
+def test_any_factor_may_be_derived():
     sch = schedule(MATMUL)
     _, j, _ = sch.get_loops(sch.get_block("mm"))
     j0, j1 = sch.split(j, factors=(5, None))
@@ -32,7 +32,7 @@ def test_factors_may_be_symbolic():
     assert sch.trace[-1].decisions == {"guard": "none"}
 
 
-def test_fused_and_split_again_leaves_no_division():
+def test_split_of_a_fused_loop_leaves_no_division():
     sch = schedule(MATMUL)
     i, j, _ = sch.get_loops(sch.get_block("mm"))
     fused = sch.fuse((i, j))
@@ -44,11 +44,11 @@ def test_fused_and_split_again_leaves_no_division():
 def test_requirements():
     sch = schedule(MATMUL)
     i, j, _ = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Split(i, (None, None)), 2, "2 are None")
-    rejected(sch, Split(i, (8,)), 2, "1 factors")
+    rejected(sch, Split(i, (None, None)), 2, "2 of them None")
+    rejected(sch, Split(i, (8,)), 2, "got 1 factors")
     rejected(sch, Split(j, (None, 0)), 3, "factor 0")
-    rejected(sch, Split(j, (None, var("q"))), 3, "loop variable")
-    problem = rejected(sch, Split(i, (2, 4)), 4, "multiply to 8")
+    rejected(sch, Split(j, (None, var("q"))), 3, "not a term over the symbols")
+    problem = rejected(sch, Split(i, (2, 4)), 4, "product of the factors is 8")
     assert problem.counterexample is not None
     assert problem.counterexample["M"] > 8
     rejected(sch, Split(j, (5, 4)), 4, "is less than the extent 24")
@@ -58,18 +58,18 @@ def test_requirements():
     rejected(sch, Split(j, (None, 2)), 1, "annotations (note)")
 
 
-def test_a_factor_that_may_be_zero_is_refused():
+def test_a_factor_that_may_be_zero_is_rejected():
     sch = schedule(CHAIN)
     (i,) = sch.get_loops(sch.get_block("first"))
     problem = rejected(sch, Split(i, (None, sch.state.loop(i).extent)), 3, "not provably positive")
     assert problem.counterexample == {"n": 0}
 
 
-def test_stale_and_foreign_handles_say_what_became_of_them():
+def test_stale_and_foreign_handles_are_explained():
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops(sch.get_block("mm"))
     sch.split(i, factors=(None, 2))
-    problem = rejected(sch, Split(i, (None, 2)), 0, "turned it into i_0, i_1")
+    problem = rejected(sch, Split(i, (None, 2)), 0, "replaced it by i_0, i_1")
     assert problem.where == (i,)
     missing = type(i)("matmul", 999, "q")
     rejected(sch, Split(missing, (None, 2)), 0, "no loop 'q'; loops of function 'matmul' are i_0")

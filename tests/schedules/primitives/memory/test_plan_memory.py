@@ -1,10 +1,10 @@
-"""Memory is planned for lowered graphs, once."""
+"""Tests of plan_memory."""
 
-from tilewright.ir.graph.memory import AllocStorage
+from tilewright.ir.graph.nodes import AllocStorage
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
+from tilewright.schedules.handles import FunctionRef
 from tilewright.schedules.primitives.memory.plan_memory import PlanMemory
-from tilewright.schedules.refs import FunctionRef
 
 from tests.schedules.helpers import rejected
 from tests.schedules.primitives.graph.test_callers import CHAIN, MAIN, RELU, X, launched, same
@@ -14,20 +14,20 @@ LONG = CHAIN.replace(
 )
 
 
-def test_storage_of_dead_tensors_is_used_again():
+def test_storage_is_reused_after_the_live_range():
     schedule = Schedule(parse(LONG))
     schedule.legalize(MAIN)
     assert schedule.plan_memory(MAIN) == FunctionRef("main")
     graph = schedule.module.graph()
     assert graph.stage == "memory"
-    # Five tensors; u lies where a was, as t is used to the end and y is the result.
+    # Five tensors: u reuses the storage of a, because t is live to the end and y is the result.
     assert sum(isinstance(b.right, AllocStorage) for b in graph.bindings) == 4
     assert same(schedule, X)
 
 
 def test_requirements_of_plan_memory():
     schedule = Schedule(parse(CHAIN))
-    problem = rejected(schedule, PlanMemory(MAIN), 2, "'t' still calls the operator relu")
+    problem = rejected(schedule, PlanMemory(MAIN), 2, "'t' calls operator relu")
     (place,) = problem.where
     assert (place.function, place.name) == ("main", "t")
     again = launched()

@@ -1,4 +1,4 @@
-"""compute_at, reverse_compute_at."""
+"""Tests of compute_at and reverse_compute_at."""
 
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.placement.reverse_compute_at import ReverseComputeAt
@@ -104,7 +104,7 @@ def rows(x: Buffer[(M, 8), i32], y: Out[(M,), i32]):
 """
 
 
-def test_a_stencil_computes_what_a_tile_needs(golden):
+def test_a_stencil_computes_the_region_of_a_tile(golden):
     sch = schedule(STENCIL)
     (j,) = sch.get_loops(sch.get_block("sum"))
     j0, _ = sch.split(j, factors=(None, 8))
@@ -130,22 +130,22 @@ def test_requirements_of_compute_at():
     sch = schedule(CHAIN)
     first, second, third = (sch.get_block(b) for b in ("first", "second", "third"))
     (i,), (j,), (k,) = (sch.get_loops(b) for b in (first, second, third))
-    rejected(sch, ComputeAt(first, i), 1, "is around block 'first' already")
+    rejected(sch, ComputeAt(first, i), 1, "is already around block 'first'")
     rejected(sch, ComputeAt(third, i), 2, "is a parameter")
-    problem = rejected(sch, ComputeAt(first, k), 4, "read by second")
+    problem = rejected(sch, ComputeAt(first, k), 4, "is read by 'second' outside of loop 'k'")
     assert problem.fixes == (ComputeAt(first, j),)
     twice = schedule(DIAGONAL)
-    place = twice.get_loops(twice.get_block("second"))[0]
-    assert not twice.check(ComputeAt(twice.get_block("first"), place))
+    destination = twice.get_loops(twice.get_block("second"))[0]
+    assert not twice.check(ComputeAt(twice.get_block("first"), destination))
     pairs = schedule(DIAGONAL.replace("t[vi, vi]", "t[vi // 2, 0]"))
-    place = pairs.get_loops(pairs.get_block("second"))[0]
-    rejected(pairs, ComputeAt(pairs.get_block("first"), place), 3, "vi of block 'first' cannot")
+    destination = pairs.get_loops(pairs.get_block("second"))[0]
+    rejected(pairs, ComputeAt(pairs.get_block("first"), destination), 3, "are not injective in vi")
     between = schedule(BETWEEN)
-    place = between.get_loops(between.get_block("second"))[0]
-    rejected(between, ComputeAt(between.get_block("first"), place), 5, "uses 'x'")
+    destination = between.get_loops(between.get_block("second"))[0]
+    rejected(between, ComputeAt(between.get_block("first"), destination), 5, "dependence on 'x'")
 
 
-def test_nothing_moves_into_a_vector():
+def test_vectorized_destinations_are_rejected():
     text = CHAIN.replace('n = symbols("n", lower=0)', "")
     sch = schedule(text.replace("(n,)", "(8,)").replace("range(n)", "range(8)"))
     second = sch.get_block("second")
@@ -155,7 +155,7 @@ def test_nothing_moves_into_a_vector():
     rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 7, "vectorized")
 
 
-def test_a_consumer_moves_into_the_tile_that_made_its_input(golden):
+def test_a_consumer_moves_into_the_tile_of_its_producer(golden):
     sch = schedule(CHAIN)
     (j,) = sch.get_loops(sch.get_block("second"))
     j0, _ = sch.split(j, factors=(None, 8))
@@ -168,7 +168,9 @@ def test_a_reduction_of_whole_rows_moves_into_the_loop_of_rows():
     sch = schedule(ROW_SUMS)
     i, j = sch.get_loops(sch.get_block("square"))
     total = sch.get_block("sum")
-    rejected(sch, ReverseComputeAt(total, j), 6, "does not provably give in one iteration")
+    rejected(
+        sch, ReverseComputeAt(total, j), 6, "one iteration of loop 'j' does not provably cover"
+    )
     sch.reverse_compute_at(total, i)
     assert sch.verify().ok
 
@@ -181,37 +183,43 @@ def test_requirements_of_reverse_compute_at():
     rejected(sch, ReverseComputeAt(third, i), 3, "no block in loop 'i' writes")
     rejected(sch, ReverseComputeAt(second, k), 3)
     clear = schedule(BETWEEN)
-    place = clear.get_loops(clear.get_block("first"))[0]
-    rejected(clear, ReverseComputeAt(clear.get_block("clear"), place), 3)
+    destination = clear.get_loops(clear.get_block("first"))[0]
+    rejected(clear, ReverseComputeAt(clear.get_block("clear"), destination), 3)
     evens = schedule(EVENS)
-    place = evens.get_loops(evens.get_block("first"))[0]
-    rejected(evens, ReverseComputeAt(evens.get_block("second"), place), 6)
+    destination = evens.get_loops(evens.get_block("first"))[0]
+    rejected(evens, ReverseComputeAt(evens.get_block("second"), destination), 6)
     twice = schedule(DIAGONAL)
-    place = twice.get_loops(twice.get_block("first"))[0]
-    assert not twice.check(ReverseComputeAt(twice.get_block("second"), place))
-    tile, _ = twice.split(place, factors=(None, 4))
-    rejected(twice, ReverseComputeAt(twice.get_block("second"), tile), 6, "with holes")
+    destination = twice.get_loops(twice.get_block("first"))[0]
+    assert not twice.check(ReverseComputeAt(twice.get_block("second"), destination))
+    tile, _ = twice.split(destination, factors=(None, 4))
+    rejected(
+        twice, ReverseComputeAt(twice.get_block("second"), tile), 6, "does not write a full box"
+    )
     cleared = schedule(OVERWRITTEN)
-    place = cleared.get_loops(cleared.get_block("first"))[0]
-    rejected(cleared, ReverseComputeAt(cleared.get_block("second"), place), 4, "uses 'x'")
+    destination = cleared.get_loops(cleared.get_block("first"))[0]
+    rejected(
+        cleared, ReverseComputeAt(cleared.get_block("second"), destination), 4, "dependence on 'x'"
+    )
     stencil = schedule(STENCIL)
-    place = stencil.get_loops(stencil.get_block("square"))[0]
-    rejected(stencil, ReverseComputeAt(stencil.get_block("sum"), place), 6, "leaves what")
+    destination = stencil.get_loops(stencil.get_block("square"))[0]
+    rejected(
+        stencil, ReverseComputeAt(stencil.get_block("sum"), destination), 6, "outside of the box"
+    )
     del j
 
 
-def test_an_update_in_place_stays():
+def test_in_place_updates_cannot_move():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = y[vk] + u[vk]").replace("Out[", "InOut[")
     sch = schedule(text)
     (j,) = sch.get_loops(sch.get_block("second"))
     rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "in place")
 
 
-def test_an_iteration_that_is_no_index_alone():
+def test_iteration_variables_must_be_plain_indices():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = u[n - 1 - vk] - x[vk]")
     sch = schedule(text)
     (j,) = sch.get_loops(sch.get_block("second"))
-    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 5, "no index alone")
+    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 5, "not plain indices")
 
 
 PAIRS = """
@@ -230,27 +238,27 @@ def pairs(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
 """
 
 
-def test_pairs_need_all_of_both():
+def test_all_combinations_of_iterations_must_run():
     sch = schedule(PAIRS)
     (i,) = sch.get_loops(sch.get_block("first"))
-    rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 6, "not all of their pairs")
+    rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 6, "not all of their combinations")
 
 
-def test_the_last_one_to_write_stays_the_last():
+def test_a_repeated_write_cannot_move():
     sch = schedule(
         ROW_SUMS.replace("reduce(k)", "spatial(k)")
         .replace("+= t", "= t")
         .replace("                with init(): y[va] = 0\n", "")
     )
     i, _ = sch.get_loops(sch.get_block("square"))
-    rejected(sch, ReverseComputeAt(sch.get_block("sum"), i), 8, "iterations vk of block 'sum'")
+    rejected(sch, ReverseComputeAt(sch.get_block("sum"), i), 8, "are not injective in vk")
 
 
-def test_somebody_in_the_way():
+def test_another_writer_is_rejected():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "t[vk] = u[vk] - x[vk]")
     sch = schedule(text)
     (j,) = sch.get_loops(sch.get_block("second"))
-    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "not the only one")
+    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "not the only writer")
 
 
 def test_parallel_tiles_that_overlap_would_write_one_element_twice():
@@ -259,7 +267,7 @@ def test_parallel_tiles_that_overlap_would_write_one_element_twice():
     rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 7, "write the same elements of 'z'")
 
 
-def test_parallel_tiles_side_by_side():
+def test_parallel_tiles_that_are_disjoint():
     sch = schedule(STENCIL)
     copy = sch.cache_write("sum", "y", "global")
     (j,) = sch.get_loops(sch.get_block("sum"))

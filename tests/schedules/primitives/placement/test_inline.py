@@ -1,4 +1,4 @@
-"""compute_inline, reverse_compute_inline."""
+"""Tests of compute_inline and reverse_compute_inline."""
 
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
 from tilewright.schedules.primitives.placement.reverse_compute_inline import ReverseComputeInline
@@ -54,7 +54,7 @@ def overwritten(x: InOut[(8,), i32], y: Out[(8,), i32]):
 """
 
 
-def test_a_producer_dissolves(golden):
+def test_compute_inline(golden):
     sch = schedule(CHAIN)
     first, t = sch.get_block("first"), sch.get_buffer("t")
     sch.compute_inline(first)
@@ -65,7 +65,7 @@ def test_a_producer_dissolves(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_a_consumer_dissolves(golden):
+def test_reverse_compute_inline(golden):
     sch = schedule(TRANSPOSED)
     sch.reverse_compute_inline("double")
     golden("reverse_compute_inline.txt", str(sch))
@@ -74,29 +74,39 @@ def test_a_consumer_dissolves(golden):
 
 def test_requirements_of_compute_inline():
     sch = schedule(MATMUL)
-    rejected(sch, ComputeInline(sch.get_block("mm")), 1, "iterations of kind spatial, reduce")
+    rejected(sch, ComputeInline(sch.get_block("mm")), 1, "not spatial (kinds: spatial, reduce)")
     chain = schedule(CHAIN)
     rejected(chain, ComputeInline(chain.get_block("third")), 2, "is a parameter")
     text = CHAIN.replace("u[vj] = t[vj] * x[vj]", "u[vj] = x[vj]")
     unread = schedule(text)
-    rejected(unread, ComputeInline(unread.get_block("first")), 4, "read by nobody")
+    rejected(unread, ComputeInline(unread.get_block("first")), 4, "no block reads 't'")
     part = schedule(PART)
-    rejected(part, ComputeInline(part.get_block("first")), 3, "runs to 4, but 't' has 8")
+    rejected(
+        part,
+        ComputeInline(part.get_block("first")),
+        3,
+        "has extent 4, but it indexes a dimension of 't' of size 8",
+    )
     old = schedule(OVERWRITTEN)
-    rejected(old, ComputeInline(old.get_block("first")), 5, "'clear' writes 'x'")
+    rejected(
+        old, ComputeInline(old.get_block("first")), 5, "'clear' writes input 'x' of the producer"
+    )
 
 
 def test_requirements_of_reverse_compute_inline():
     sch = schedule(MATMUL)
-    rejected(sch, ReverseComputeInline(sch.get_block("mm")), 1, "reduce")
+    rejected(sch, ReverseComputeInline(sch.get_block("mm")), 1, "not spatial")
     copy = sch.cache_write("mm", "C", "local")
-    rejected(sch, ReverseComputeInline(copy), 3, "'mm' does not write one element")
+    rejected(sch, ReverseComputeInline(copy), 3, "'mm' does not store exactly one element")
     chain = schedule(CHAIN)
     rejected(chain, ReverseComputeInline(chain.get_block("first")), 2, "0 temporaries")
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = u[n - 1 - vk]")
     turned = schedule(text)
     rejected(
-        turned, ReverseComputeInline(turned.get_block("third")), 4, "not its iteration variables"
+        turned,
+        ReverseComputeInline(turned.get_block("third")),
+        4,
+        "expected its iteration variables",
     )
     text = TRANSPOSED.replace("y[va, vb] = t[va, vb]", "y[va, vb] = t[va, va]").replace(
         "t = alloc((8, 4)", "t = alloc((8, 8)"
@@ -104,11 +114,11 @@ def test_requirements_of_reverse_compute_inline():
     diagonal = schedule(text)
     rejected(diagonal, ReverseComputeInline(diagonal.get_block("double")), 4, "(va, va)")
     part = schedule(PART)
-    rejected(part, ReverseComputeInline(part.get_block("second")), 4, "runs to 4")
+    rejected(part, ReverseComputeInline(part.get_block("second")), 4, "has extent 4")
     old = schedule(OVERWRITTEN)
-    rejected(old, ReverseComputeInline(old.get_block("second")), 5, "uses 'x'")
+    rejected(old, ReverseComputeInline(old.get_block("second")), 5, "violate a dependence on 'x'")
     text = TRANSPOSED.replace("y: Out[(8, 4), i32]", "y: Out[(8,), i32]").replace(
         "y[va, vb]", "y[va]"
     )
     last = schedule(text)
-    rejected(last, ReverseComputeInline(last.get_block("double")), 6, "iterations vb of block")
+    rejected(last, ReverseComputeInline(last.get_block("double")), 6, "are not injective in vb")

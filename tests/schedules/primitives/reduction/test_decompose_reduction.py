@@ -25,7 +25,7 @@ def triangle(x: Buffer[(8, 8), i32], y: Out[(8,), i32]):
 """
 
 
-def test_the_initialisation_takes_the_spatial_loops_along(golden):
+def test_spatial_loops_are_duplicated_around_the_init(golden):
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     i, j, k = sch.get_loops(mm)
@@ -39,7 +39,7 @@ def test_the_initialisation_takes_the_spatial_loops_along(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_a_split_reduction_leaves_its_guard_with_the_update():
+def test_the_predicate_of_a_split_reduction_stays_with_the_update():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     *_, k = sch.get_loops(mm)
@@ -58,23 +58,23 @@ def test_requirements():
     problem = rejected(sch, DecomposeReduction(mm, i), 3, "more than once")
     assert problem.fixes == (DecomposeReduction(mm, k),)
     sch.decompose_reduction(mm, k)
-    rejected(sch, DecomposeReduction(mm, k), 1, "no reduction with an initialisation")
+    rejected(sch, DecomposeReduction(mm, k), 1, "not a reduction with an init")
     chain = schedule(CHAIN)
     first = chain.get_block("first")
     rejected(chain, DecomposeReduction(first, chain.get_loops(first)[0]), 1)
     triangle = schedule(TRIANGLE)
     block = triangle.get_block("sum")
-    rejected(triangle, DecomposeReduction(block, triangle.get_loops(block)[0]), 4, "repeated")
+    rejected(triangle, DecomposeReduction(block, triangle.get_loops(block)[0]), 4, "duplicated")
 
 
-def test_a_loop_that_feeds_both_kinds_is_repeated():
+def test_a_loop_that_binds_both_kinds_is_duplicated():
     sch = schedule(MIXED)
     block = sch.get_block("sum")
     sch.decompose_reduction(block, sch.get_loops(block)[0])
     assert sch.verify().required().compared[0].exact
 
 
-def test_results_that_several_iterations_write():
+def test_write_indices_must_be_injective():
     text = """
 @prim_func
 def last(x: Buffer[(4, 8, 3), i32], y: Out[(4,), i32]):
@@ -88,10 +88,10 @@ def last(x: Buffer[(4, 8, 3), i32], y: Out[(4,), i32]):
 """
     sch = schedule(text)
     block = sch.get_block("sum")
-    rejected(sch, DecomposeReduction(block, sch.get_loops(block)[1]), 5, "iterations vj of block")
+    rejected(sch, DecomposeReduction(block, sch.get_loops(block)[1]), 5, "are not injective in vj")
 
 
-def test_a_loop_elsewhere_is_refused_and_the_right_one_named():
+def test_the_fix_for_another_loop_is_a_legal_loop():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     copy = sch.cache_read(mm, "A", "global")

@@ -71,7 +71,7 @@ def corner(x: Buffer[(8, 4), i32], y: Out[(8, 8), i32]):
 """
 
 
-def test_lanes_of_a_guarded_reduction(golden):
+def test_lanes_of_a_reduction_with_a_predicate(golden):
     sch = schedule(ROW_MAX)
     block = sch.get_block("max")
     _, k = sch.get_loops(block)
@@ -96,20 +96,22 @@ def test_requirements():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     i, _, k = sch.get_loops(mm)
-    problem = rejected(sch, Rfactor(mm, i), 2, "'i' does not feed reduction")
+    problem = rejected(sch, Rfactor(mm, i), 2, "bind reduction iteration variables only")
     assert problem.fixes == (Rfactor(mm, k),)
     horner = schedule(HORNER)
     block = horner.get_block("horner")
-    rejected(horner, Rfactor(block, horner.get_loops(block)[1]), 1, "no reduction C = C op value")
+    rejected(horner, Rfactor(block, horner.get_loops(block)[1]), 1, "with an init and an update")
     both = schedule(BOTH)
     block = both.get_block("sum")
     rejected(both, Rfactor(block, both.get_loops(block)[0]), 2)
     twice = schedule(TWICE)
     block = twice.get_block("sum")
-    rejected(twice, Rfactor(block, twice.get_loops(block)[2]), 3, "loops again cannot be told")
+    rejected(
+        twice, Rfactor(block, twice.get_loops(block)[2]), 3, "not injective in the loops again"
+    )
     corner = schedule(CORNER)
     block = corner.get_block("sum")
     rejected(corner, Rfactor(block, corner.get_loops(block)[1]), 3, "indexed by (vi, 0)")
     triangle = schedule(TRIANGLE)
     block = triangle.get_block("sum")
-    rejected(triangle, Rfactor(block, triangle.get_loops(block)[1]), 4, "depends on a loop")
+    rejected(triangle, Rfactor(block, triangle.get_loops(block)[1]), 4, "depends on another loop")

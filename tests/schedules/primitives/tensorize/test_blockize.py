@@ -1,4 +1,4 @@
-"""blockize, and what steps see of the block it makes."""
+"""Tests of blockize, and of other steps on the new block."""
 
 from tilewright.ir.analysis import flops, tree_of
 from tilewright.ir.script import parse, to_text
@@ -59,7 +59,7 @@ def tiled():
     return sch, mm, (i0, j0, k, i1, j1)
 
 
-def test_the_initialisation_moves_out_with_the_reduction(golden):
+def test_the_init_moves_to_the_new_block(golden):
     sch, _, loops = tiled()
     sch.blockize(loops[3])
     golden("blockize.txt", str(sch))
@@ -67,7 +67,7 @@ def test_the_initialisation_moves_out_with_the_reduction(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_the_initialisation_stays_where_the_reduction_is_inside():
+def test_the_init_stays_in_the_inner_block():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     block = sch.blockize(sch.get_loops(mm)[1])
@@ -84,7 +84,7 @@ def test_text_round_trip():
     assert to_text(parse(text).prims[0]) == text
 
 
-def test_steps_around_see_one_block(golden):
+def test_outer_steps_treat_the_new_block_as_a_unit(golden):
     sch, _, (i0, j0, k, i1, _) = tiled()
     block = sch.blockize(i1)
     start = sch.decompose_reduction(block, k)
@@ -92,7 +92,7 @@ def test_steps_around_see_one_block(golden):
     sch.split(j0, factors=(None, 2))
     sch.cache_read(block, "A", "local")
     golden("around.txt", str(sch))
-    assert [b.name for b in tree_of(sch.module.prims[0]).leaf_blocks()] == [
+    assert [b.name for b in tree_of(sch.module.prims[0]).outermost_blocks()] == [
         "copy_A",
         sch.state.block(start).name,
         "mm_o",
@@ -101,7 +101,7 @@ def test_steps_around_see_one_block(golden):
     assert sch.verify().required().compared[0].exact
 
 
-def test_a_producer_moves_to_what_the_block_reads():
+def test_a_producer_moves_to_the_region_of_the_block():
     sch = schedule(CHAIN)
     second = sch.get_block("second")
     (j,) = sch.get_loops(second)
@@ -112,7 +112,7 @@ def test_a_producer_moves_to_what_the_block_reads():
     assert term_text(sch.state.loop(sch.get_loops("first")[-1]).extent) == "8"
 
 
-def test_what_is_computed_is_still_counted():
+def test_flops_do_not_change():
     sch, _, loops = tiled()
     before = flops(sch.module.prims[0])
     sch.blockize(loops[3])
@@ -127,7 +127,7 @@ def test_steps_inside_of_a_plain_block():
     assert sch.verify().required().compared[0].exact
 
 
-def test_blocks_in_blocks():
+def test_nested_blocks():
     sch, _, (*_, i1, j1) = tiled()
     sch.blockize(j1)
     sch.blockize(i1)
@@ -135,18 +135,23 @@ def test_blocks_in_blocks():
     assert sch.verify().required().compared[0].exact
 
 
-def test_placement_works_outside_only():
+def test_placement_rejects_inner_blocks():
     sch, mm, (*_, i1, _) = tiled()
     sch.blockize(i1)
-    rejected(sch, CacheRead(mm, sch.get_buffer("A")), 0, "inside of block 'mm_o'")
+    rejected(sch, CacheRead(mm, sch.get_buffer("A")), 0, "inside block 'mm_o'")
     chain = schedule(CHAIN)
     (j,) = chain.get_loops("second")
     chain.blockize(j)
     step = ComputeAt(chain.get_block("first"), j)
-    rejected(chain, step, 0, "'j' is inside of block 'second_o', and compute_at works outside")
+    rejected(
+        chain,
+        step,
+        0,
+        "'j' is inside block 'second_o'; compute_at requires a target outside of blocks",
+    )
 
 
-def test_iterations_that_overlap_are_still_found():
+def test_overlapping_iterations_are_detected():
     text = """
 @prim_func
 def overlap(x: Buffer[(8,), i32], y: Out[(8,), i32]):
@@ -172,12 +177,12 @@ def test_a_scan_keeps_its_order():
     assert sch.verify().ok
 
 
-def test_one_nest_around_one_block():
+def test_two_blocks_are_rejected():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     i, _, k = sch.get_loops(mm)
     sch.decompose_reduction(mm, k)
-    rejected(sch, Blockize(i), 1, "there are 2 blocks (mm_init, mm)")
+    rejected(sch, Blockize(i), 1, "blocks inside: mm_init, mm")
 
 
 def test_requirements_of_blockize():
@@ -185,10 +190,15 @@ def test_requirements_of_blockize():
     j = sch.get_loops("take")[-1]
     rejected(sch, Blockize(j), 2, "'p', which is read from memory")
     mixed = schedule(MIXED)
-    rejected(mixed, Blockize(mixed.get_loops("sum")[1]), 2, "feeds reduce and spatial iterations")
+    rejected(
+        mixed,
+        Blockize(mixed.get_loops("sum")[1]),
+        2,
+        "binds reduce and spatial iteration variables",
+    )
     triangle = schedule(TRIANGLE)
     k = triangle.get_loops("sum")[1]
-    rejected(triangle, Blockize(k), 3, "cannot be repeated")
+    rejected(triangle, Blockize(k), 3, "cannot be duplicated")
 
 
 def test_suggested_for_a_nest():

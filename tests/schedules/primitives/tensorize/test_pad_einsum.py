@@ -1,4 +1,4 @@
-"""pad_einsum: padded contractions compute the same, and say what they cannot pad."""
+"""Tests of pad_einsum."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_a_matmul(golden):
     assert to_text(parse(str(sch)).prims[0]) == str(sch)
 
 
-def test_tiles_of_what_is_padded_need_no_guard():
+def test_padded_tiles_need_no_predicate():
     sch, _ = padded(MATMUL_F32, (16, 8, 16))
     for loop, size in zip(sch.get_loops("mm"), (16, 8, 16), strict=True):
         outer, _ = sch.split(loop, (None, size))
@@ -47,7 +47,7 @@ def test_tiles_of_what_is_padded_need_no_guard():
         assert term_text(sch.state.loop(outer).extent).startswith("ceildiv")
 
 
-def test_only_what_grows_is_copied():
+def test_only_padded_operands_are_copied():
     sch, made = padded(MATMUL, (16, 8, 16))
     assert [r.name for r in made] == ["pad_A", "crop_C"]
     assert sch.verify().required().compared[0].exact
@@ -70,51 +70,53 @@ def test_a_copy_that_pads_while_fetching():
 
 
 @pytest.mark.parametrize("update", ["+= x[vi, vk]", "+= x[vi, vk] * 3", "+= x[vi, vk] * x[vi, vk]"])
-def test_sums_that_zeros_leave(update):
+def test_sums_that_zeros_do_not_change(update):
     sch, _ = padded(ROWS.format(start=0, update=update), (4, 4), "sum")
     assert sch.verify(runs=4).required().compared[0].exact
 
 
 def test_requirement_one():
     scan = schedule(SCAN)
-    rejected(scan, PadEinsum(scan.get_block("step"), (4,)), 1, "ordered iterations")
+    rejected(scan, PadEinsum(scan.get_block("step"), (4,)), 1, "ordered iteration variables")
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     sch.decompose_reduction(mm, sch.get_loops(mm)[2])
-    rejected(sch, PadEinsum(mm, (16, 16, 16)), 1, "not the only one to write 'C'")
+    rejected(sch, PadEinsum(mm, (16, 16, 16)), 1, "not the only writer of 'C'")
     text = MATMUL.replace("A[vi, vk]", "A[vi, 0]")
     sch = schedule(text)
-    rejected(sch, PadEinsum(sch.get_block("mm"), (16, 1, 1)), 1, "no iteration variables")
+    rejected(sch, PadEinsum(sch.get_block("mm"), (16, 1, 1)), 1, "not iteration variables")
 
 
 def test_requirement_two():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     sch.split(sch.get_loops(mm)[0], (None, 16))
-    rejected(sch, PadEinsum(mm, (16, 16, 16)), 2, "do not hold it alone")
+    rejected(sch, PadEinsum(mm, (16, 16, 16)), 2, "not a perfect nest")
 
 
 def test_requirement_three():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
-    rejected(sch, PadEinsum(mm, (16, 16)), 3, "has 2 numbers; block 'mm' has 3")
-    rejected(sch, PadEinsum(mm, (16, 16, 0)), 3, "positive multiple")
+    rejected(sch, PadEinsum(mm, (16, 16)), 3, "each of the 3 iteration variables of block 'mm'")
+    rejected(sch, PadEinsum(mm, (16, 16, 0)), 3, "positive tile size")
 
 
 def test_requirement_four():
     sch = schedule(ROWS.format(start=-5, update="= max(y[vi], x[vi, vk])"))
     block = sch.get_block("sum")
-    problem = rejected(sch, PadEinsum(block, (4, 4)), 4, "does not add up")
+    problem = rejected(sch, PadEinsum(block, (4, 4)), 4, "is not a sum")
     assert problem.fixes == (PadEinsum(block, (4, 1)),)
     sch = schedule(ROWS.format(start=0, update="+= x[vi, vk] * w[vi]"))
-    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "'w' does not have 'vk' as an index")
+    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "'w' is not indexed by 'vk'")
     sch = schedule(ROWS.format(start=0, update="+= abs(x[vi, vk])"))
-    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "more than products")
+    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "not a sum of products")
 
 
 def test_requirement_five():
     sch = schedule(MATMUL)
-    rejected(sch, PadEinsum(sch.get_block("mm"), (1, 8, 16)), 5, "are multiples of (1, 8, 16)")
+    rejected(
+        sch, PadEinsum(sch.get_block("mm"), (1, 8, 16)), 5, "are already multiples of (1, 8, 16)"
+    )
 
 
 def test_suggested_for_an_einsum():

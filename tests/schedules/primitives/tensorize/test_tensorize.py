@@ -1,4 +1,4 @@
-"""tensorize: what each requirement refuses, and that every step it offers mends."""
+"""Tests of tensorize: a rejected case per requirement, and the legality of its fixes."""
 
 import random
 from collections import Counter
@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from tilewright.ir.script import parse, to_text
-from tilewright.ir.target import Target
 from tilewright.ir.verify import violations
 from tilewright.schedules import (
     Schedule,
@@ -17,6 +16,7 @@ from tilewright.schedules import (
     to_json,
     to_python,
 )
+from tilewright.schedules.apply import prepared
 from tilewright.schedules.gallery import ATTEMPTS
 from tilewright.schedules.intrinsics.registry import intrinsics_for
 from tilewright.schedules.primitives.annotate.annotate import Annotate
@@ -28,6 +28,7 @@ from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
 from tilewright.schedules.primitives.tensorize import _site
 from tilewright.schedules.primitives.tensorize.tensorize import REQUIREMENTS, Tensorize
+from tilewright.target.target import Target
 
 from tests.codegen.tensorized import FMA_AVX2, FMA_AVX512, MATMUL_F32
 from tests.schedules.helpers import rejected
@@ -38,7 +39,7 @@ FMA = "avx512.fma.f32.14x32"
 
 
 def tile(text=MATMUL_F32, rows=14, columns=32, target=FMA_AVX512.target, *, started=True):
-    """The matmul cut into tiles, with the loops of one tile."""
+    """Return the matmul split into tiles, with the loops of one tile."""
     sch = Schedule(parse(text), target)
     mm = sch.get_block("mm")
     i, j, k = sch.get_loops(mm)
@@ -51,7 +52,7 @@ def tile(text=MATMUL_F32, rows=14, columns=32, target=FMA_AVX512.target, *, star
 
 
 def program(**parts):
-    """A matmul in which something is another thing."""
+    """Return a matmul with some parts of its text replaced."""
     text = MATMUL_F32
     for old, new in parts.values():
         assert old in text
@@ -81,7 +82,7 @@ def test_traces_replay_in_both_forms():
 
 
 def test_tails_of_every_size():
-    """The guards stay inside: whatever the tile leaves over is what runs."""
+    """The predicates stay inside the block, so partial tiles run their iterations only."""
     sch, _, (*_, i1, _) = tile(rows=6, columns=16, target=FMA_AVX2.target)
     before = sch.module.prims[0]
     sch.tensorize(i1, "avx2.fma.f32.6x16")
@@ -104,7 +105,7 @@ def test_loops_in_another_order_and_operands_exchanged():
     assert sch.verify().required().compared[0].exact
 
 
-def test_a_transposed_operand_has_another_stride_only():
+def test_a_transposed_operand_differs_only_in_its_stride():
     text = program(
         a=("A: Buffer[(M, K), f32]", "A: Buffer[(K, M), f32]"), at=("A[vi, vk]", "A[vk, vi]")
     )
@@ -113,16 +114,16 @@ def test_a_transposed_operand_has_another_stride_only():
     assert sch.verify().ok
 
 
-def test_loops_of_one_iteration_are_dropped():
+def test_unit_loops_are_removed():
     sch, mm, (*_, i1, _) = tile()
     unit = sch.add_unit_loop(mm)
     sch.tensorize(i1, FMA)
     absence = [p.message for p in sch.check(Split(unit, (None, 2)))]
-    assert "dropped a loop of one iteration" in absence[0]
+    assert "removed a loop of one iteration" in absence[0]
     assert sch.verify().ok
 
 
-def test_a_block_made_before():
+def test_a_block_made_by_blockize():
     sch, _, (*_, i1, _) = tile()
     block = sch.blockize(i1)
     assert sch.tensorize(block, FMA) == block
@@ -130,10 +131,10 @@ def test_a_block_made_before():
     assert sch.verify().ok
 
 
-def test_giving_it_up():
+def test_unannotate_undoes_tensorize():
     sch, _, (*_, i1, j1) = tile()
     block = sch.tensorize(i1, FMA)
-    rejected(sch, Split(j1, (None, 8)), 0, f"whose work {FMA} does")
+    rejected(sch, Split(j1, (None, 8)), 0, f"which {FMA} implements")
     sch.unannotate(block, "intrinsic")
     assert sch.state.block(block).annotations == ()
     sch.tensorize(block, FMA)
@@ -144,17 +145,17 @@ def test_requirement_one_and_two():
     rejected(sch, Tensorize(i1, "avx512.fma.f32.14x33"), 1, "intrinsics are avx512.fma.f32.14x32")
     sch.decompose_reduction(mm, k)
     outer = sch.get_loops(mm)[0]
-    rejected(sch, Tensorize(outer, FMA), 2, "there are 2 blocks (mm_init, mm)")
+    rejected(sch, Tensorize(outer, FMA), 2, "blocks inside: mm_init, mm")
     block = sch.tensorize(i1, FMA)
-    rejected(sch, Tensorize(block, FMA), 2, "tensorized already, by avx512.fma.f32.14x32")
+    rejected(sch, Tensorize(block, FMA), 2, "already tensorized by avx512.fma.f32.14x32")
 
 
 def test_requirement_three():
     sch, _, (*_, i1, _) = tile(rows=16)
-    problem = rejected(sch, Tensorize(i1, FMA), 3, "extent 16 of loop 'i_1' is not 14")
+    problem = rejected(sch, Tensorize(i1, FMA), 3, "extent 16 of loop 'i_1' differs from extent 14")
     assert [f.title() for f in problem.fixes] == ["split(loop=i_1, factors=(None, 14))"]
     sch, _, (*_, k, i1, j1) = tile()
-    problem = rejected(sch, Tensorize(j1, FMA), 3, "no loop for loop")
+    problem = rejected(sch, Tensorize(j1, FMA), 3, "no counterpart of loop 'i'")
     assert f"tensorize(target=i_1, intrinsic='{FMA}')" in [f.title() for f in problem.fixes]
     assert k != i1
 
@@ -162,7 +163,7 @@ def test_requirement_three():
 def test_requirement_four():
     text = program(f32=("f32]", "f64]"))
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 4, "'A' holds f64, 'A' holds f32")
+    rejected(sch, Tensorize(i1, FMA), 4, "'A' has dtype f64; the instruction requires f32")
 
 
 def test_requirement_five():
@@ -170,17 +171,19 @@ def test_requirement_five():
         b=("B: Buffer[(K, N), f32]", "B: Buffer[(N, K), f32]"), at=("B[vk, vj]", "B[vj, vk]")
     )
     sch, _, (*_, i1, _) = tile(text)
-    problem = rejected(sch, Tensorize(i1, FMA), 5, "stride K of 'B' along loop 'j_1' is not 1")
+    problem = rejected(
+        sch, Tensorize(i1, FMA), 5, "stride K of 'B' along loop 'j_1' differs from stride 1"
+    )
     assert problem.fixes[0].title().startswith("cache_read(block=mm, buffer=B")
 
 
 def test_requirement_six():
     text = program(at=("A[vi, vk] *", "A[vi // 2, vk] *"))
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 6, "does not move by the same step")
+    rejected(sch, Tensorize(i1, FMA), 6, "is not linear in i_1, j_1")
     text = program(sine=("* B[vk, vj]", "* exp(B[vk, vj])"))
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 6, "exp(B[k, j_0 * 32 + j_1]) is computed")
+    rejected(sch, Tensorize(i1, FMA), 6, "the program computes exp(B[k, j_0 * 32 + j_1])")
 
 
 ALIAS = """
@@ -205,7 +208,7 @@ def rows(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(32,), f32]):
 """
 
 
-def test_outputs_that_are_inputs_and_results_that_meet():
+def test_aliased_outputs_and_repeated_writes():
     sch = Schedule(parse(ALIAS), FMA_AVX512.target)
     rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "'C' is both 'C' and 'A'")
     sch = Schedule(parse(SAME_ROW), FMA_AVX512.target)
@@ -214,7 +217,7 @@ def test_outputs_that_are_inputs_and_results_that_meet():
 
 def test_requirement_seven():
     sch, _, (*_, i1, _) = tile(started=False)
-    problem = rejected(sch, Tensorize(i1, FMA), 7, "holds its initialisation")
+    problem = rejected(sch, Tensorize(i1, FMA), 7, "has an init")
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
     text = program(
         init=("C[vi, vj] = 0.0", "C[vi, vj] = -inf"),
@@ -224,7 +227,7 @@ def test_requirement_seven():
         ),
     )
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 7, "combined by 'max', in the instruction by 'add'")
+    rejected(sch, Tensorize(i1, FMA), 7, "reduces with 'max', the instruction with 'add'")
 
 
 def gallery(title):
@@ -236,7 +239,7 @@ def gallery(title):
 def test_requirement_eight():
     sch, step = gallery("Operands that are not in fragments")
     problem = next(p for p in sch.check(step) if p.requirement == 8)
-    assert "'A_pad' is in 'global'; 'A' has to be in 'fragment'" in problem.message
+    assert "'A_pad' is in 'global'; the instruction requires 'fragment' for 'A'" in problem.message
     sch.set_scope("B_pad", "fragment")
     rejected(sch, Tensorize(step.target, step.intrinsic), 8, "'A_pad' is in 'global'")
 
@@ -244,16 +247,18 @@ def test_requirement_eight():
 def test_requirement_nine():
     target = Target("cpu", features=("avx2",))
     sch, _, (*_, i1, _) = tile(target=target)
-    rejected(sch, Tensorize(i1, FMA), 9, "has no avx512f, which avx512.fma.f32.14x32 needs")
+    rejected(sch, Tensorize(i1, FMA), 9, "avx512.fma.f32.14x32 needs avx512f, which")
     gpu, _, (*_, i1, _) = tile(target=Target("cuda", arch="sm_80"))
-    rejected(gpu, Tensorize(i1, FMA), 9, "Target('cuda', arch='sm_80') has no avx512f")
+    rejected(gpu, Tensorize(i1, FMA), 9, "Target('cuda', arch='sm_80') does not have")
 
 
 def test_requirement_ten():
-    sch, step = gallery("A guard inside of a warp's tile")
+    sch, step = gallery("A guard inside a warp's tile")
     for symbol in ("M", "N"):
         sch.assume(sch.get_function("matmul"), symbol, 16)
-    problem = rejected(sch, Tensorize(step.target, step.intrinsic), 10, "a warp performs all")
+    problem = rejected(
+        sch, Tensorize(step.target, step.intrinsic), 10, "a warp executes either all"
+    )
     assert [f.title() for f in problem.fixes] == [
         "assume(function=matmul, symbol='K', multiple_of=16)"
     ]
@@ -273,13 +278,13 @@ def causal(A: Buffer[(14, 8), f32], B: Buffer[(8, 32), f32], C: InOut[(14, 32), 
 
 
 @pytest.mark.parametrize("guard", ["j <= i", "2 <= i", "i != 3", "i % 2 < 1"])
-def test_guards_that_are_no_tails(guard):
+def test_predicates_that_are_not_tails(guard):
     sch = Schedule(parse(CAUSAL.format(guard)), FMA_AVX512.target)
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 10, "it does not cut off the end of one loop")
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 10, "is not an upper bound of the single loop")
 
 
 @pytest.mark.parametrize("guard", ["i < 5", "j + k < 20", "k < 3", "i < 20", "i < 3 and j <= k"])
-def test_guards_that_are_tails(guard):
+def test_predicates_that_are_tails(guard):
     sch = Schedule(parse(CAUSAL.format(guard)), FMA_AVX512.target)
     sch.tensorize(sch.get_loop("i"), FMA)
     assert sch.verify().required().compared[0].exact
@@ -289,7 +294,7 @@ def test_all_kinds_have_a_requirement():
     assert sorted(REQUIREMENTS.values()) == list(range(3, 11))
 
 
-def test_suggested_exactly_or_nearly():
+def test_suggestions_match_or_are_similar():
     sch, _, (*_, i1, _) = tile()
     found = [c for c in sch.suggest(i1) if c.step.verb() == "tensorize"]
     assert [(c.step.intrinsic, c.applicable) for c in found] == [(FMA, True)]
@@ -297,11 +302,11 @@ def test_suggested_exactly_or_nearly():
     found = [c for c in naive.suggest(naive.get_loop("i")) if c.step.verb() == "tensorize"]
     assert 1 <= len(found) <= 4
     assert not any(c.applicable for c in found)
-    assert found[0].step.intrinsic == FMA  # AVX2's tile is as near, and smaller
+    assert found[0].step.intrinsic == FMA  # the AVX2 tile is equally similar, but smaller
 
 
-def test_a_selection_is_compared_with_each_instruction_once(monkeypatch):
-    """Every offer asks what else fits; comparing anew made a selection wait a third of a second."""
+def test_a_selection_is_compared_with_each_intrinsic_once(monkeypatch):
+    """Comparisons are memoized; without that, a selection took a third of a second."""
     compared, tried = Counter(), _site._compared
 
     def counting(state, where, intrinsic):
@@ -321,27 +326,24 @@ def test_a_selection_is_compared_with_each_instruction_once(monkeypatch):
     assert compared.total() == before
 
 
-# ---------------------------------------------------------------- other steps
-
-
 def test_a_tensorized_block_keeps_its_buffers():
     sch, mm, (*_, i1, _) = tile()
     sch.cache_read(mm, "B", "global")
     block = sch.tensorize(i1, FMA)
     name = "avx512.fma.f32.14x32"
     packed = sch.get_buffer("B_global")
-    rejected(sch, CacheRead(block, sch.get_buffer("A")), 5, f"{name} does the work of")
-    rejected(sch, CacheWrite(block, sch.get_buffer("C")), 6, f"{name} does the work of")
-    rejected(sch, SetScope(packed, "local"), 3, f"{name} works on 'B_global'")
-    step = sch.state.prepared(TransformLayout(packed, "lambda a, b: (b, a)"))
+    rejected(sch, CacheRead(block, sch.get_buffer("A")), 5, f"is tensorized: {name}")
+    rejected(sch, CacheWrite(block, sch.get_buffer("C")), 6, f"is tensorized: {name}")
+    rejected(sch, SetScope(packed, "local"), 3, f"{name} accesses 'B_global'")
+    step = prepared(sch.state, TransformLayout(packed, "lambda a, b: (b, a)"))
     assert [p.requirement for p in sch.check(step)] == [5]
-    rejected(sch, ComputeInline(sch.get_block("copy_B")), 6, f"{name} does the work of")
+    rejected(sch, ComputeInline(sch.get_block("copy_B")), 6, f"is tensorized: {name}")
 
 
-def test_the_note_is_written_by_tensorize_alone():
+def test_only_tensorize_sets_the_intrinsic_annotation():
     sch, _, (*_, i1, _) = tile()
     block = sch.blockize(i1)
-    rejected(sch, Annotate(block, "intrinsic", FMA), 3, "tensorize writes it")
+    rejected(sch, Annotate(block, "intrinsic", FMA), 3, "reserved for the tensorize step")
 
 
 REPEATED = """
@@ -355,7 +357,7 @@ def repeated(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(32,), f32])
 """
 
 
-def test_a_loop_that_only_repeats_runs_through_no_results():
+def test_a_loop_that_only_repeats_is_rejected():
     sch = Schedule(parse(REPEATED), FMA_AVX512.target)
     rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "iterations of loop 'i' may write the same")
 
@@ -374,24 +376,24 @@ def direct(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(14, 32), f32]
 """
 
 
-def test_blocks_that_hold_no_nest_of_one_block():
+def test_blocks_without_a_perfect_nest():
     sch = Schedule(parse(LOOPS_IN_BODY), FMA_AVX512.target)
     tile_block = sch.get_block("tile")
-    rejected(sch, Tensorize(tile_block, FMA), 2, "holds no single nest of loops around one block")
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 2, "there are 0 blocks (none)")
+    rejected(sch, Tensorize(tile_block, FMA), 2, "does not contain a perfect nest")
+    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 2, "blocks inside: none")
     match = explain_match(sch.state, tile_block, FMA)
     assert not match.matches
     sch, mm, (*_, i1, j1) = tile()
-    rejected(sch, Tensorize(mm, FMA), 2, "holds no single nest")
+    rejected(sch, Tensorize(mm, FMA), 2, "does not contain a perfect nest")
     sch.blockize(j1)
-    rejected(sch, Tensorize(i1, FMA), 2, "several blocks one in the other: mm_o, mm")
+    rejected(sch, Tensorize(i1, FMA), 2, "nested blocks (mm_o, mm)")
     assert not explain_match(sch.state, i1, FMA).matches
 
 
-def test_the_initialisation_of_a_block_around():
+def test_the_init_of_an_outer_block():
     sch, _, (_, _, k, i1, _) = tile(started=False)
     block = sch.blockize(i1)
-    problem = rejected(sch, Tensorize(block, FMA), 7, "block 'mm_o' holds its initialisation")
+    problem = rejected(sch, Tensorize(block, FMA), 7, "block 'mm_o' has an init")
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm_o, loop=k)"]
     sch.decompose_reduction(block, k)
     sch.tensorize(block, FMA)
@@ -416,6 +418,6 @@ def two(
 def test_a_block_of_two_stores():
     sch = Schedule(parse(TWO_STORES), FMA_AVX512.target)
     i = sch.get_loop("i")
-    rejected(sch, Tensorize(i, FMA), 2, "holds several statements, not one store")
+    rejected(sch, Tensorize(i, FMA), 2, "contains several statements instead of one store")
     match = explain_match(sch.state, i, FMA)
     assert [m.kind for m in match.mismatches] == ["access"]

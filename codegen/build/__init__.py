@@ -1,0 +1,1 @@
+"""Compile workers: LLVM text to object files, and the object cache."""

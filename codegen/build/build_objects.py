@@ -1,0 +1,132 @@
+"""Compilation of LLVM text to objects, with the object cache and the compile workers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ...target.target import Target
+from ..llvm.processor import resolve
+from ..nvidia import assembler_version
+from .object_cache import DiskCache, default_cache
+from .worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
+
+
+@cache
+def versions() -> str:
+    """Return the versions of Tilewright and LLVM, on which machine code depends."""
+    from importlib.metadata import version
+
+    from llvmlite import binding
+
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return f"tilewright {version('tilewright')}, llvm {llvm}"
+
+
+@cache
+def source_version() -> str:
+    """Return a digest of the compiler for cache keys: its version and, in a checkout, its files.
+
+    Artifacts of modules depend on every pass, and in a checkout passes change without a new
+    version. Files are identified by path, size and modification time.
+    """
+    root = Path(__file__).parents[2]
+    digest = hashlib.sha256(versions().encode())
+    if (root / "pyproject.toml").exists():
+        for folder in ("target", "ir", "schedules", "codegen"):
+            for path in sorted((root / folder).rglob("*.py")):
+                state = path.stat()
+                digest.update(f"{path} {state.st_size} {state.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def target_key(target: Target) -> str:
+    """Return the part of a cache key that identifies the target, with all its features."""
+    if target.is_gpu:
+        host = target_key(host_target(target))
+        return f"{target.kind} {target.arch}, {assembler_version()}; host {host}"
+    cpu = resolve(target)
+    return f"{target.kind} {cpu.name} {cpu.features} {cpu.vector_bits}"
+
+
+def host_target(target: Target) -> Target:
+    """Return the target of the host flow: a CPU target itself, or the host CPU for a GPU target.
+
+    Examples
+    --------
+    >>> host_target(Target("cuda", arch="sm_80")).kind
+    'cpu'
+    """
+    return Target("cpu", threads=target.threads) if target.is_gpu else target
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """The objects in the order of the jobs, and the number that were compiled, not cached."""
+
+    objects: tuple[bytes, ...]
+    compiled: int
+
+
+def build_objects(
+    texts: Sequence[tuple[str, str]],
+    target: Target,
+    *,
+    opt: int = 2,
+    store: DiskCache | None = None,
+    pool: WorkerPool | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    cancel: CancelToken | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> BuildResult:
+    """Compile every ``(name, LLVM text)`` for one target; equal texts are compiled once."""
+    return build_jobs(
+        [CompileJob(name, text, target, opt=opt) for name, text in texts], store=store, pool=pool,
+        timeout=timeout, cancel=cancel, progress=progress,
+    )  # fmt: skip
+
+
+def build_jobs(
+    jobs: Sequence[CompileJob],
+    *,
+    store: DiskCache | None = None,
+    pool: WorkerPool | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    cancel: CancelToken | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> BuildResult:
+    """Run every job; jobs with equal cache keys are run once.
+
+    The cache key of a job is a digest of its LLVM text, its target, its optimization level, and the
+    versions of Tilewright and LLVM. ``progress(name, ready, total)`` is called on this thread after
+    every job that was not in the cache.
+    """
+    cache = store or default_cache()
+    keys = [cache.key(_job_settings(job), job.text.encode()) for job in jobs]
+    found: dict[str, bytes | None] = {key: cache.get(key) for key in dict.fromkeys(keys)}
+    missing = [key for key, data in found.items() if data is None]
+    uncached = [jobs[keys.index(key)] for key in missing]
+    ready = len(found) - len(missing)
+
+    def done(position: int) -> None:
+        nonlocal ready
+        ready += 1
+        if progress is not None:
+            progress(uncached[position].name, ready, len(found))
+
+    if uncached:
+        workers = pool or default_pool()
+        objects = workers.run_all(uncached, timeout=timeout, cancel=cancel, done=done)
+        for key, data in zip(missing, objects, strict=True):
+            cache.put(key, data)
+            found[key] = data
+    objects = tuple(data for key in keys if (data := found[key]) is not None)
+    return BuildResult(objects, len(uncached))
+
+
+def _job_settings(job: CompileJob) -> bytes:
+    """Return the part of a job's cache key besides its text: versions, target, and level."""
+    return f"{versions()}; {target_key(job.target)}; O{job.opt}".encode()

@@ -1,0 +1,369 @@
+"""The pool of compile worker processes: start, run jobs, cancel, restart."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import IO, Any, Literal
+
+from ...target.target import Target
+from ..errors import CompileCanceledError, CompileError, CompileTimeoutError, WorkerDiedError
+from .protocol import PipeClosedError, PipeTimeoutError, read_frame, write_frame
+
+DEFAULT_WORKERS = 2
+DEFAULT_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompileJob:
+    """One compilation.
+
+    Parameters
+    ----------
+    name : str
+        Name in error messages, such as the name of the kernel.
+    text : str
+        LLVM IR text.
+    target : Target
+        The target.
+    output : {"object", "assembly", "optimized", "image"}
+        Kind of the result: object file, assembly text, optimized LLVM text, or GPU image.
+    opt : int
+        Optimization level of LLVM, 0 to 3.
+    """
+
+    name: str
+    text: str
+    target: Target
+    output: Literal["object", "assembly", "optimized", "image"] = "object"
+    opt: int = 2
+
+
+class CancelToken:
+    """A flag that cancels an operation from another thread.
+
+    Examples
+    --------
+    >>> cancel = CancelToken()
+    >>> cancel.cancel()
+    >>> cancel.canceled
+    True
+    """
+
+    def __init__(self) -> None:
+        """Create a token that is not canceled."""
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """Request that the operations with this token stop."""
+        self._event.set()
+
+    @property
+    def canceled(self) -> bool:
+        """True once :meth:`cancel` was called."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise an error if the token is canceled.
+
+        Raises
+        ------
+        CompileCanceledError
+            If the token is canceled.
+        """
+        if self.canceled:
+            raise CompileCanceledError("the compilation was canceled")
+
+
+class Worker:
+    """One worker process, started by its first job."""
+
+    def __init__(self) -> None:
+        """Create a worker without a process."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+        self.stderr_tail = ""
+        self.exit_code: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None if it was not started."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the process unless it is running."""
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.stop()
+        path = os.pathsep.join(p for p in sys.path if p)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
+            [sys.executable, "-P", "-m", f"{__package__}.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        return self._process
+
+    def run(self, job: CompileJob, timeout: float, poll: Callable[[], None]) -> bytes:
+        """Run one job and return its output.
+
+        Raises
+        ------
+        PipeClosedError
+            If the process ends before it answers.
+        PipeTimeoutError
+            If the job exceeds the time limit; the process is killed.
+        """
+        process = self.start()
+        if process.stdin is None or process.stdout is None:
+            raise PipeClosedError
+        request = {"output": job.output, "opt": job.opt, "target": asdict(job.target)}
+        try:
+            write_frame(process.stdin.fileno(), request, job.text.encode())
+            deadline = time.monotonic() + timeout
+            response, blob = read_frame(process.stdout.fileno(), deadline=deadline, poll=poll)
+        except PipeClosedError:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1.0)  # for the exit code, which killing it now would hide
+            self.stop()
+            raise
+        except BaseException:
+            self.stop()
+            raise
+        if not response["ok"]:
+            raise _as_error(job, response["error"])
+        return blob
+
+    def stop(self) -> None:
+        """Kill the process and store the end of its standard error; the next job starts a new one.
+
+        Nothing happens if no process was started.
+        """
+        process, log = self._process, self._log
+        if process is None or log is None:
+            return
+        process.kill()
+        self.exit_code = process.wait()
+        log.seek(0)
+        self.stderr_tail = log.read().decode(errors="replace").strip()[-600:]
+        for pipe in (process.stdin, process.stdout, log):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._process = self._log = None
+
+
+def _as_error(job: CompileJob, data: dict[str, Any]) -> CompileError:
+    return CompileError(
+        f"{job.name}: {data['message']}", where=data["where"], hint=data["hint"],
+        details={"kind": data["kind"]},
+    )  # fmt: skip
+
+
+class WorkerPool:
+    """A pool of compile workers, shared by concurrent compilations."""
+
+    def __init__(self, count: int = DEFAULT_WORKERS) -> None:
+        """Create the workers without starting processes."""
+        self.workers = tuple(Worker() for _ in range(count))
+        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+        for worker in self.workers:
+            self._idle.put(worker)
+
+    def warm(self) -> None:
+        """Start the processes of idle workers ahead of their first job."""
+        idle: list[Worker] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        for worker in idle:
+            worker.start()
+            self._idle.put(worker)
+
+    def run(
+        self,
+        job: CompileJob,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        cancel: CancelToken | None = None,
+        also: CancelToken | None = None,
+    ) -> bytes:
+        """Run one job and return its output; a crashed worker is restarted once.
+
+        The job stops when either of the tokens ``cancel`` and ``also`` is canceled.
+
+        Raises
+        ------
+        CompileError
+            If LLVM rejects the text, the worker crashes twice, the job exceeds the time limit, or
+            it is canceled.
+        """
+        tokens = [t for t in (cancel, also) if t is not None]
+
+        def poll() -> None:
+            for token in tokens:
+                token.check()
+
+        worker = self._acquire(poll)
+        try:
+            return self._attempt(worker, job, timeout, poll)
+        finally:
+            self._idle.put(worker)
+
+    def _acquire(self, poll: Callable[[], None]) -> Worker:
+        while True:
+            poll()
+            with contextlib.suppress(queue.Empty):
+                return self._idle.get(timeout=0.05)
+
+    @staticmethod
+    def _attempt(
+        worker: Worker, job: CompileJob, timeout: float, poll: Callable[[], None]
+    ) -> bytes:
+        for last in (False, True):
+            try:
+                return worker.run(job, timeout, poll)
+            except PipeTimeoutError as error:
+                raise CompileTimeoutError(
+                    f"compilation of {job.name} exceeded the time limit of {timeout:g} s",
+                    hint="reduce tile sizes or unroll factors, or raise the time limit",
+                ) from error
+            except PipeClosedError as error:
+                if last:
+                    raise WorkerDiedError(
+                        f"the compile worker crashed while compiling {job.name} "
+                        f"({_exit_reason(worker.exit_code)})",
+                        hint=worker.stderr_tail,
+                    ) from error
+        raise CompileError(f"{job.name} was not compiled")
+
+    def run_all(
+        self,
+        jobs: Sequence[CompileJob],
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        cancel: CancelToken | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> list[bytes]:
+        """Run jobs on all workers and return their outputs; the first error stops the others.
+
+        ``done`` is called on the calling thread with the position of each finished job. If it
+        raises, the other jobs are stopped and the error is raised here.
+        """
+        batch = _Batch(self, jobs, timeout, cancel or CancelToken())
+        batch.start()
+        try:
+            for position in batch.ready():
+                if done is not None:
+                    done(position)
+        finally:
+            batch.finish()
+        return [batch.outputs[k] for k in range(len(jobs))]
+
+    def close(self) -> None:
+        """Stop all workers."""
+        for worker in self.workers:
+            worker.stop()
+
+
+class _Batch:
+    """Jobs distributed over threads, one per worker; threads report events through a queue."""
+
+    def __init__(
+        self, pool: WorkerPool, jobs: Sequence[CompileJob], timeout: float, cancel: CancelToken
+    ) -> None:
+        self.outputs: dict[int, bytes] = {}
+        self._pool, self._jobs, self._timeout = pool, jobs, timeout
+        self._stop = CancelToken()
+        self._outer = cancel
+        self._waiting = iter(range(len(jobs)))
+        self._lock = threading.Lock()
+        self._events: queue.SimpleQueue[int | BaseException] = queue.SimpleQueue()
+        count = min(len(pool.workers), len(jobs))
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def finish(self) -> None:
+        """Cancel the running jobs and join the threads."""
+        self._stop.cancel()
+        for thread in self._threads:
+            thread.join()
+
+    def ready(self) -> Iterator[int]:
+        """Yield the positions of the jobs as they finish."""
+        for _ in self._jobs:
+            event = self._events.get()
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+
+    def _work(self) -> None:
+        while not self._stop.canceled:
+            with self._lock:
+                position = next(self._waiting, None)
+            if position is None:
+                return
+            try:
+                self.outputs[position] = self._pool.run(
+                    self._jobs[position], timeout=self._timeout, cancel=self._outer, also=self._stop
+                )
+            except BaseException as error:  # noqa: BLE001  # raised again by ready()
+                self._events.put(error)
+                return
+            self._events.put(position)
+
+
+def _exit_reason(code: int | None) -> str:
+    if code is None:
+        return "the pipe was closed"
+    if code >= 0:
+        return f"exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"signal {signal.Signals(-code).name}"
+    return f"signal {-code}"
+
+
+_POOL: dict[int, WorkerPool] = {}
+_pool_lock = threading.Lock()
+
+
+def default_pool() -> WorkerPool:
+    """Return the pool of this process; a forked child process has its own."""
+    pid = os.getpid()
+    with _pool_lock:
+        if pid not in _POOL:
+            _POOL.clear()
+            _POOL[pid] = WorkerPool()
+        return _POOL[pid]
+
+
+def _renew_lock() -> None:
+    global _pool_lock  # noqa: PLW0603  # a thread of the parent may hold the inherited lock
+    _pool_lock = threading.Lock()
+
+
+@atexit.register
+def _close() -> None:
+    pool = _POOL.get(os.getpid())
+    if pool is not None:
+        pool.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,169 @@
+"""Loads and stores: contiguous, strided, gathered, scattered, and masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import TilewrightError
+from ...ir.symbolic import Const, Expr, const_value
+from ...ir.thread.types import PointerType, Space, Type, VectorType
+from .emitter import Emitter
+from .indices import integer, spread
+from .types import (
+    iota,
+    mangled,
+    mangled_pointer,
+    memory_type,
+    pointer_name,
+    splat,
+    type_name,
+    vector,
+)
+
+
+class AddressExpectedError(TilewrightError):
+    """A number in thread IR that is used as an address."""
+
+    title = "Address expected"
+
+
+def space_of(em: Emitter, of: Type) -> Space:
+    """Return the address space of a pointer type."""
+    if isinstance(of, PointerType):
+        return of.space
+    raise AddressExpectedError(
+        f"expected an address, got a value of type {of}",
+        where=f"function {em.function.name!r}",
+    )
+
+
+def pointer(em: Emitter, base: str, offset: Expr, space: Space = "generic") -> str:
+    """Return an address plus an offset in bytes."""
+    if const_value(offset) == 0:
+        return base
+    return em.op(f"getelementptr i8, {pointer_name(space)} {base}, i64 {integer(em, offset)}")
+
+
+def _from_memory(em: Emitter, raw: str, of: Type) -> str:
+    """Convert a loaded value to its form in registers, which differs only for booleans."""
+    if isinstance(of, PointerType) or of.dtype.kind != "bool":
+        return raw
+    return em.op(f"icmp ne {memory_type(of)} {raw}, {splat('0', 'i8', of.lanes)}")
+
+
+def _to_memory(em: Emitter, operand: str, of: Type) -> str:
+    if isinstance(of, PointerType) or of.dtype.kind != "bool":
+        return operand
+    return em.op(f"zext {type_name(of)} {operand} to {memory_type(of)}")
+
+
+def _memory_mangled(of: VectorType) -> str:
+    if of.dtype.kind == "bool":
+        return "i8" if of.lanes == 1 else f"v{of.lanes}i8"
+    return mangled(of)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The operands of an access: address (or one per lane), alignment, mask, address space."""
+
+    where: str
+    alignment: int
+    mask: str | None = None
+    space: Space = "generic"
+
+    @property
+    def typed(self) -> str:
+        """The type and the address."""
+        return f"{pointer_name(self.space)} {self.where}"
+
+
+def load(em: Emitter, of: Type, access: Pointer) -> str:
+    """Emit a load of contiguous elements."""
+    kind, align = memory_type(of), access.alignment
+    if access.mask is None or isinstance(of, PointerType):
+        return _from_memory(em, em.op(f"load {kind}, {access.typed}, align {align}"), of)
+    if of.lanes == 1:
+        return _load_if(em, of, access, access.mask)
+    full = f"llvm.masked.load.{_memory_mangled(of)}.{mangled_pointer(access.space)}"
+    bits = vector("i1", of.lanes)
+    em.module.declare(full, f"{kind} @{full}({pointer_name(access.space)}, i32, {bits}, {kind})")
+    args = f"{access.typed}, i32 {align}, {bits} {access.mask}, {kind} zeroinitializer"
+    return _from_memory(em, em.op(f"call {kind} @{full}({args})"), of)
+
+
+def store(em: Emitter, of: Type, access: Pointer, operand: str) -> None:
+    """Emit a store of contiguous elements."""
+    kind, align = memory_type(of), access.alignment
+    raw = _to_memory(em, operand, of)
+    if access.mask is None or isinstance(of, PointerType):
+        em.line(f"store {kind} {raw}, {access.typed}, align {align}")
+        return
+    if of.lanes == 1:
+        _store_if(em, f"store {kind} {raw}, {access.typed}, align {align}", access.mask)
+        return
+    full = f"llvm.masked.store.{_memory_mangled(of)}.{mangled_pointer(access.space)}"
+    bits = vector("i1", of.lanes)
+    em.module.declare(full, f"void @{full}({kind}, {pointer_name(access.space)}, i32, {bits})")
+    em.line(f"call void @{full}({kind} {raw}, {access.typed}, i32 {align}, {bits} {access.mask})")
+
+
+def _load_if(em: Emitter, of: VectorType, access: Pointer, bit: str) -> str:
+    """Emit a conditional load of one element; LLVM has masked loads for vectors only."""
+    before, kind = em.block, memory_type(of)
+    inside, after = em.label("there"), em.label("read")
+    em.line(f"br i1 {bit}, label %{inside}, label %{after}")
+    em.begin(inside)
+    found = em.op(f"load {kind}, {access.typed}, align {access.alignment}")
+    em.line(f"br label %{after}")
+    em.begin(after)
+    raw = em.op(f"phi {kind} [ {found}, %{inside} ], [ zeroinitializer, %{before} ]")
+    return _from_memory(em, raw, of)
+
+
+def _store_if(em: Emitter, write: str, bit: str) -> None:
+    inside, after = em.label("there"), em.label("written")
+    em.line(f"br i1 {bit}, label %{inside}, label %{after}")
+    em.begin(inside)
+    em.line(write)
+    em.line(f"br label %{after}")
+    em.begin(after)
+
+
+def lane_addresses(em: Emitter, base: Pointer, offsets: str, lanes: int) -> Pointer:
+    """Return the addresses at one byte offset per lane."""
+    where = em.op(f"getelementptr i8, {base.typed}, {vector('i64', lanes)} {offsets}")
+    return replace(base, where=where)
+
+
+def strided_offsets(em: Emitter, stride: Expr, lanes: int) -> str:
+    """Return the byte offset of each lane from lane 0."""
+    if isinstance(stride, Const):
+        return "<" + ", ".join(f"i64 {k * stride.value}" for k in range(lanes)) + ">"
+    step = spread(em, integer(em, stride), "i64", lanes)
+    return em.op(f"mul nsw {vector('i64', lanes)} {step}, {iota(lanes)}")
+
+
+def gather(em: Emitter, of: VectorType, access: Pointer) -> str:
+    """Emit a load of one element per lane."""
+    lanes = of.lanes
+    kind, pointers = memory_type(of), vector(pointer_name(access.space), lanes)
+    bits = vector("i1", lanes)
+    full = f"llvm.masked.gather.{_memory_mangled(of)}.v{lanes}{mangled_pointer(access.space)}"
+    em.module.declare(full, f"{kind} @{full}({pointers}, i32, {bits}, {kind})")
+    on = access.mask or splat("true", "i1", lanes)
+    args = f"{pointers} {access.where}, i32 {access.alignment}, {bits} {on}, {kind} zeroinitializer"
+    return _from_memory(em, em.op(f"call {kind} @{full}({args})"), of)
+
+
+def scatter(em: Emitter, of: VectorType, access: Pointer, operand: str) -> None:
+    """Emit a store of one element per lane."""
+    lanes = of.lanes
+    kind, pointers = memory_type(of), vector(pointer_name(access.space), lanes)
+    bits = vector("i1", lanes)
+    full = f"llvm.masked.scatter.{_memory_mangled(of)}.v{lanes}{mangled_pointer(access.space)}"
+    em.module.declare(full, f"void @{full}({kind}, {pointers}, i32, {bits})")
+    on = access.mask or splat("true", "i1", lanes)
+    raw = _to_memory(em, operand, of)
+    args = f"{kind} {raw}, {pointers} {access.where}, i32 {access.alignment}, {bits} {on}"
+    em.line(f"call void @{full}({args})")

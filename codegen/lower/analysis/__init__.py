@@ -1,0 +1,1 @@
+"""Read-only queries of scheduled loop IR that several passes use."""

@@ -1,0 +1,402 @@
+"""Lowering of the bindings of a memory-stage function: storage, launches, and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from ....errors import MalformedProgramError
+from ....ir.graph.nodes import (
+    AllocStorage,
+    Binding,
+    Branch,
+    Call,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    Check,
+    Dims,
+    IfElse,
+    Info,
+    KernelVersion,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    ScalarLiteral,
+    ShapeInfo,
+    TensorInfo,
+    TupleItem,
+    Value,
+    VersionCase,
+    VersionSwitch,
+    ViewTensor,
+)
+from ....ir.host import nodes as host
+from ....ir.loop.nodes import PrimFunc
+from ....ir.symbolic import Expr, Var, const_value, eq, free_vars
+from ....ir.thread import runtime_table
+from ...manifest import CheckSite, LaunchSpec
+from ...rtlib import layout
+from .context import (
+    CALL,
+    INSTANCE,
+    LATE,
+    OWN,
+    SINK,
+    VECTOR_BYTES,
+    HostContext,
+    dtype_code,
+    integer,
+)
+from .devices import Enqueued, enqueue, refuse_library
+from .entry import rank_of, read_element, view_of
+from .results import Results
+from .storage import Storage, Storages
+
+NO_MEMORY = CheckSite("memory")
+
+
+def kernel_symbols(
+    func: PrimFunc, kernel_symbols_: Sequence[Var], dims: Sequence[tuple[Expr, ...]],
+    scalars: Sequence[Expr],
+) -> tuple[Expr, ...]:  # fmt: skip
+    """Return the value of every symbol of a kernel, from the shapes of its arguments."""
+    known: dict[Var, Expr] = {
+        symbol: symbol for b in func.buffer_params for t in b.strides or () for symbol in t.free
+    }
+    for buffer, given in zip(reversed(func.buffer_params), reversed(dims), strict=True):
+        pairs = zip(buffer.shape, given, strict=True)
+        known |= {wanted: dim for wanted, dim in pairs if isinstance(wanted, Var)}
+    known |= dict(zip(func.scalar_params, scalars, strict=True))
+    missing = [s.name for s in kernel_symbols_ if s not in known]
+    if missing:
+        raise MalformedProgramError(
+            f"the value of {', '.join(missing)} is not determined by the arguments",
+            where=f"launch of {func.name!r}",
+            hint="each symbol must be a dimension of a buffer parameter or an integer parameter",
+        )
+    return tuple(known[s] for s in kernel_symbols_)
+
+
+class Bindings:
+    """The lowering of the bindings of one function."""
+
+    def __init__(
+        self,
+        context: HostContext,
+        storages: Storages,
+        results: Results,
+        offsets: Mapping[int, host.Value],
+        views: Mapping[Value, int],
+    ) -> None:
+        """Initialize; ``offsets`` are the addresses of the arena slots."""
+        self.context = context
+        self.storages = storages
+        self.results = results
+        self.offsets = offsets
+        self.views = views
+        self.tuples: dict[Value, tuple[Operand, ...]] = {}
+
+    def run(self, bindings: Sequence[Binding]) -> None:
+        """Emit a list of bindings in order."""
+        for binding in bindings:
+            self.binding(binding)
+
+    def binding(self, binding: Binding) -> None:
+        """Emit one binding."""
+        value = binding.value
+        match binding.right:
+            case AllocStorage():
+                self.allocate(value)
+            case ViewTensor(storage=storage, offset=offset):
+                self.view(value, storage, offset)
+            case LaunchKernel() as launch:
+                self.launch(binding, launch)
+            case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
+                self.library(binding, symbol, (*args, *outputs))
+            case Kill(value=dead):
+                self.kill(dead)
+            case Check(predicate=predicate, message=message):
+                self.context.claim(predicate, CheckSite("check", message))
+            case VersionSwitch(cases=cases):
+                self.switch(cases)
+            case MatchCast(value=operand, info=info):
+                self.match_cast(value, operand, info)
+            case MakeTuple(fields=fields):
+                self.tuples[value] = fields
+            case TupleItem(tuple_=whole, index=index):
+                self.alias(value, self.tuples[whole][index])
+            case IfElse() as choice:
+                self.choose(value, choice)
+            case Call() | CallTIR() | CallDPSLibrary() | CallGraph() as call:
+                raise MalformedProgramError(
+                    f"{type(call).__name__} is not allowed in the memory stage",
+                    where=f"function {self.context.function.name!r}, binding {value.name!r}",
+                    hint="apply plan_memory first",
+                )
+            case _:
+                assert_never(binding.right)
+
+    def allocate(self, value: Value) -> None:
+        """Emit the allocation of a storage: in the arena, as a result, or on the heap."""
+        storage = self.storages.by_value[value]
+        self.context.pointers[value] = self.provide(storage)
+
+    def provide(self, storage: Storage) -> host.Value:
+        """Return the address of a storage."""
+        context = self.context
+        if storage.slot >= 0:
+            return self.offsets[storage.slot]
+        if storage.result >= 0:
+            return self.results.make(storage.result, storage.size)
+        self.measured(storage.size)
+        size = context.ready(storage.size, f"storage {storage.name}")
+        rounded = host.Arithmetic("max", size, integer(layout.ALIGNMENT))
+        block = context.invoke("tw_allocate", CALL, rounded, kind="ptr")
+        context.guard(host.Comparison("ne", block, host.NullPointer()), NO_MEMORY, rounded)
+        context.emit(host.Write("ptr", LATE, integer(8 * storage.late), block))
+        return block
+
+    def measured(self, size: Expr) -> None:
+        """Emit checks of a size that is not known at entry: not negative, no overflow."""
+        self.results.sizes.check([size])
+
+    def kill(self, dead: Value) -> None:
+        """Emit the release of a heap storage; live ranges in the arena are planned."""
+        storage = self.storages.by_value.get(dead)
+        if storage is not None and storage.late >= 0:
+            block = host.Read("ptr", LATE, integer(8 * storage.late))
+            self.context.emit(host.Invoke("tw_release", (CALL, block)))
+            offset = integer(8 * storage.late)
+            self.context.emit(host.Write("ptr", LATE, offset, host.NullPointer()))
+
+    def view(self, value: Value, storage: Value, offset: Expr) -> None:
+        """Emit the address of a tensor in a storage."""
+        base = self.context.pointer(storage)
+        moved = self.context.ready(offset, f"offset of {value.name!r}")
+        if self.context.remote and const_value(offset) != 0:
+            rest = host.Arithmetic("mod", moved, integer(VECTOR_BYTES))
+            aligned = host.Comparison("eq", rest, integer(0))
+            text = f"offset of {value.name!r} is a multiple of {VECTOR_BYTES} bytes"
+            self.context.guard(aligned, CheckSite("check", text, names=("offset",)), moved)
+        address = base if const_value(offset) == 0 else host.Moved(base, moved)
+        self.context.pointers[value] = self.context.assign(value.name, address, "ptr")
+
+    def alias(self, value: Value, operand: Operand) -> None:
+        """Make a value an alias of an operand."""
+        if isinstance(operand, Value) and operand in self.tuples:
+            self.tuples[value] = self.tuples[operand]
+        elif not isinstance(operand, Dims | ScalarLiteral):
+            self.context.pointers[value] = self.context.pointer(operand)
+
+    def launch(self, binding: Binding, launch: LaunchKernel) -> None:
+        """Emit the launch of the first version whose guard holds, else of the general kernel."""
+        self.versions(binding, launch, launch.versions)
+
+    def versions(
+        self, binding: Binding, launch: LaunchKernel, versions: Sequence[KernelVersion]
+    ) -> None:
+        """Emit a chain of guarded alternatives."""
+        if not versions:
+            self.start(binding, launch, launch.function, launch.scalars)
+            return
+        first, context = versions[0], self.context
+        context.divisors(first.guard)
+        with context.nested() as then:
+            self.start(binding, launch, first.function, first.scalars)
+        with context.nested() as otherwise:
+            self.versions(binding, launch, versions[1:])
+        context.emit(host.When(host.Claim(first.guard), tuple(then), tuple(otherwise)))
+
+    def start(
+        self, binding: Binding, launch: LaunchKernel, name: str, scalars: Sequence[Expr]
+    ) -> None:
+        """Emit the launch of one kernel."""
+        context = self.context
+        func, kernel = context.module.prim(name), context.kernels[name]
+        self.only_params_strided(func, launch)
+        dims = [context.dims(a) for a in launch.args]
+        values = kernel_symbols(func, kernel.symbols, dims, scalars)
+        where = f"launch of {name!r}"
+        symbols = tuple(context.ready(v, where) for v in values)
+        scratch = self.storages.scratch.get(binding.value)
+        memory = self.provide(scratch) if scratch is not None and kernel.scratch else None
+        ordinal = len(context.launches)
+        origins = tuple(sorted(binding.origins))
+        context.launches.append(LaunchSpec(name, binding.value.name, origins))
+        buffers = tuple(context.pointer(a) for a in launch.args)
+        if kernel.grid is not None:
+            enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values, memory))
+            return
+        context.emit(host.HostLaunch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
+
+    def only_params_strided(self, func: PrimFunc, launch: LaunchKernel) -> None:
+        """Reject a kernel with explicit strides for an intermediate tensor, which is compact."""
+        for buffer, arg in zip(func.buffer_params, launch.args, strict=True):
+            if buffer.strides is not None and arg not in self.views:
+                raise MalformedProgramError(
+                    f"buffer {buffer.name!r} has explicit strides, but its argument is an "
+                    "intermediate tensor, which is compact",
+                    where=f"function {self.context.function.name!r}, launch of {func.name!r}",
+                    hint="remove the strides of the buffer",
+                )
+
+    def library(self, binding: Binding, symbol: str, operands: Sequence[Operand]) -> None:
+        """Emit a library call with an array of operand descriptions."""
+        context = self.context
+        refuse_library(context, symbol, binding)
+        if symbol not in context.libraries:
+            context.libraries.append(symbol)
+        ranks = [len(context.dims(o)) for o in operands]
+        block = context.local("operands", "ptr")
+        context.emit(host.Reserve(block, 32 * len(operands) + 8 * sum(ranks)))
+        at = 32 * len(operands)
+        for k, operand in enumerate(operands):
+            shape = host.Moved(block, integer(at))
+            described: list[tuple[host.Width, host.Value]] = [
+                ("ptr", context.pointer(operand)),
+                ("i64", integer(ranks[k])),
+                ("ptr", shape),
+                ("i64", integer(dtype_code(context.tensor(operand).dtype))),
+            ]
+            for j, (width, word) in enumerate(described):
+                context.emit(host.Write(width, block, integer(32 * k + 8 * j), word))
+            for dim in context.dims(operand):
+                number = context.ready(dim, f"call of {symbol!r}")
+                context.emit(host.Write("i64", block, integer(at), number))
+                at += 8
+        self.call_library(binding, symbol, block, len(operands))
+
+    def call_library(self, binding: Binding, symbol: str, block: host.Value, count: int) -> None:
+        """Emit the call through the runtime table; a nonzero code ends the call."""
+        context = self.context
+        libraries = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_LIBRARIES))
+        index = context.libraries.index(symbol)
+        address = host.Read("ptr", libraries, integer(8 * index))
+        entry = host.Read("ptr", OWN, integer(runtime_table.LIBRARY))
+        code = context.local("code", "code")
+        ordinal = integer(len(context.launches))
+        context.launches.append(
+            LaunchSpec(symbol, binding.value.name, tuple(sorted(binding.origins)))
+        )
+        watched = host.Comparison("ne", SINK, host.NullPointer())
+        clock = host.Read("ptr", OWN, integer(runtime_table.PROFILE))
+        begin, end = (
+            host.When(watched, (host.Invoke(clock, (CALL, ordinal, integer(phase))),))
+            for phase in (0, 1)
+        )
+        call = host.Invoke(entry, (CALL, address, block, integer(count)), code)
+        context.emit(begin, call, end)
+        fine = host.Comparison("eq", code, integer(0))
+        context.guard(fine, CheckSite("library", symbol, names=("code",)), code)
+
+    def match_cast(self, value: Value, operand: Operand, info: Info) -> None:
+        """Emit a match_cast: bind new symbols and check all others."""
+        old, new = self.dims_of(operand), _info_dims(info)
+        if new is not None:
+            known = self.entry_dims(operand, len(new)) if old is None else old
+            for dim, (given, wanted) in enumerate(zip(known, new, strict=True)):
+                self.refine(value, dim, given, wanted)
+        if isinstance(info, TensorInfo):
+            data = self.context.pointer(operand)
+            for k, wanted in enumerate(info.elements or ()):
+                given = read_element(self.context, info.dtype, data, k)
+                self.refine(value, k, given, wanted)
+        self.context.facts()
+        self.alias(value, operand)
+
+    def dims_of(self, operand: Operand) -> tuple[Expr, ...] | None:
+        """Return the dimensions in the annotation of an operand, or None."""
+        if isinstance(operand, Dims):
+            return operand.dims
+        return self.context.tensor(operand).shape
+
+    def entry_dims(self, operand: Operand, rank: int) -> tuple[host.Value, ...]:
+        """Emit reads of the dimensions of a parameter whose annotation has no shape."""
+        position = self.views.get(operand) if isinstance(operand, Value) else None
+        if position is None:
+            raise MalformedProgramError(
+                f"the shape of {getattr(operand, 'name', operand)!r} is not available at run time",
+                where=f"function {self.context.function.name!r}",
+                hint="annotate the value with a shape; only parameters may omit it",
+            )
+        view = view_of(position)
+        given = host.Read("i64", view, integer(layout.VIEW_RANK))
+        if rank_of(self.context.tensor(operand)) == -1:
+            site = CheckSite("dimension", str(rank), position, -1)
+            fits = host.Comparison("eq", given, integer(rank))
+            self.context.guard(fits, site, integer(rank), given)
+        shape = host.Read("ptr", view, integer(layout.VIEW_SHAPE))
+        return tuple(host.Read("i64", shape, integer(8 * k)) for k in range(rank))
+
+    def refine(self, value: Value, dim: int, given: Expr | host.Value, wanted: Expr) -> None:
+        """Emit the binding or the check of one dimension."""
+        context = self.context
+        if given is wanted:
+            return
+        where = f"match_cast {value.name!r}, dimension {dim}"
+        held = context.ready(given, where) if isinstance(given, Expr) else given
+        if isinstance(wanted, Var) and wanted not in context.bound:
+            context.bind(wanted, held)
+            return
+        right = context.ready(wanted, where)
+        if isinstance(given, Expr) and free_vars(given) | free_vars(wanted):
+            site = CheckSite("check", f"{where}: {given} == {wanted}")
+            context.claim(eq(given, wanted), site)
+            return
+        site = CheckSite("check", f"{where}: {wanted}", names=("found", "expected"))
+        context.guard(host.Comparison("eq", held, right), site, held, right)
+
+    def switch(self, cases: Sequence[VersionCase]) -> None:
+        """Emit a chain of branches to the first case whose guard holds."""
+        if not cases:
+            return
+        first, context = cases[0], self.context
+        context.divisors(first.guard)
+        with context.nested() as then:
+            self.run(first.bindings)
+        with context.nested() as otherwise:
+            self.switch(cases[1:])
+        context.emit(host.When(host.Claim(first.guard), tuple(then), tuple(otherwise)))
+
+    def choose(self, value: Value, choice: IfElse) -> None:
+        """Emit a branch; both sides assign the addresses of the results to variables."""
+        context = self.context
+        condition = context.fetch("u8", context.pointer(choice.condition), 0, 1)
+        count = len(choice.then.results)
+        targets = [context.local(value.name, "ptr") for _ in range(count)]
+        then, otherwise = (self.side(b, targets) for b in (choice.then, choice.otherwise))
+        context.emit(host.When(host.Comparison("ne", condition, integer(0)), then, otherwise))
+        if count == 1 and isinstance(value.info, TensorInfo):
+            context.pointers[value] = targets[0]
+            return
+        fields = tuple(self.named(o, t) for o, t in zip(choice.then.results, targets, strict=True))
+        self.tuples[value] = fields
+
+    def named(self, like: Operand, target: host.Local) -> Value:
+        """Return a new value for one result of a branch."""
+        info = self.context.tensor(like)
+        made = Value(-1, target.name, info)
+        self.context.pointers[made] = target
+        return made
+
+    def side(self, branch: Branch, targets: Sequence[host.Local]) -> host.Body:
+        """Emit one side of a branch."""
+        with self.context.nested() as body:
+            self.run(branch.bindings)
+            for target, result in zip(targets, branch.results, strict=True):
+                self.context.emit(host.Assign(target, self.context.pointer(result)))
+        return tuple(body)
+
+
+def _info_dims(info: Info) -> tuple[Expr, ...] | None:
+    match info:
+        case TensorInfo(shape=shape):
+            return shape
+        case ShapeInfo(dims=dims):
+            return dims
+        case _:
+            return None

@@ -1,0 +1,289 @@
+"""The shared state of lowering one graph function to host IR."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from ....errors import MalformedProgramError
+from ....ir.dtype import DType
+from ....ir.graph.nodes import ConstantRef, GraphFunc, Info, Operand, TensorInfo, Value
+from ....ir.host import nodes as host
+from ....ir.module import Module
+from ....ir.symbolic import Bool, Expr, Fact, FloorDiv, Mod, Var, const_value, free_vars, ne
+from ....ir.symbolic.traverse import postorder
+from ....ir.thread.function import LaunchGrid
+from ....target.target import Target
+from ...manifest import CheckSite, LaunchSpec
+from ...rtlib import layout
+
+VECTOR_BYTES: Final = 16
+"""The size in bytes of the widest access of a GPU thread."""
+
+DLPACK_CODES: Mapping[str, int] = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+
+
+@dataclass(frozen=True, slots=True)
+class HostKernel:
+    """The calling convention of a kernel: its symbols in order, and its scratch in bytes.
+
+    A kernel on a device has a ``grid`` and the size of its dynamic ``shared`` memory in bytes.
+    """
+
+    symbols: tuple[Var, ...]
+    scratch: Expr | None = None
+    threads: Var | None = None
+    grid: LaunchGrid | None = None
+    shared: int = 0
+
+
+def dtype_code(dtype: DType) -> int:
+    """Return the DLPack type code * 256 + bits."""
+    return DLPACK_CODES[dtype.kind] * 256 + dtype.bytes * 8
+
+
+def integer(value: int) -> host.Value:
+    """Return a host constant."""
+    return host.Integer(value)
+
+
+def term(expr: Expr) -> host.Value:
+    """Return a host term, or a constant if the expression is constant."""
+    constant = const_value(expr)
+    return host.Term(expr) if constant is None else host.Integer(constant)
+
+
+CALL = host.Local("call", "ptr")
+INSTANCE = host.Local("instance", "ptr")
+SLOT = host.Local("slot", "ptr")
+OWN = host.Local("own", "ptr")
+VIEWS = host.Local("views", "ptr")
+KEYS = host.Local("keys", "ptr")
+LATE = host.Local("late", "ptr")
+SINK = host.Local("sink", "ptr")
+
+
+@dataclass
+class HostContext:
+    """The emitted statements, and the symbols, checks, and pointers so far."""
+
+    module: Module
+    function: GraphFunc
+    kernels: Mapping[str, HostKernel]
+    target: Target = field(default_factory=Target)
+    sites: list[CheckSite] = field(default_factory=lambda: [CheckSite("check", "no error")])
+    launches: list[LaunchSpec] = field(default_factory=list[LaunchSpec])
+    constants: list[str] = field(default_factory=list[str])
+    libraries: list[str] = field(default_factory=list[str])
+    handles: list[str] = field(default_factory=list[str])
+    out: list[host.Statement] = field(default_factory=list[host.Statement])
+    bound: set[Var] = field(default_factory=set[Var])
+    nonzero: set[Expr] = field(default_factory=set[Expr])
+    pending: list[Fact] = field(default_factory=list[Fact])
+    pointers: dict[Value, host.Value] = field(default_factory=dict[Value, host.Value])
+    counter: int = 0
+
+    def emit(self, *statements: host.Statement) -> None:
+        """Append statements to the current list."""
+        self.out.extend(statements)
+
+    def local(self, name: str, kind: host.Kind = "int") -> host.Local:
+        """Return a new local variable."""
+        self.counter += 1
+        return host.Local(f"{name}_{self.counter}", kind)
+
+    def assign(self, name: str, value: host.Value, kind: host.Kind = "int") -> host.Local:
+        """Emit an assignment to a new local variable; return the variable."""
+        made = self.local(name, kind)
+        self.emit(host.Assign(made, value))
+        return made
+
+    def invoke(self, function: str, *args: host.Value, kind: host.Kind = "int") -> host.Local:
+        """Emit a call of a run-time library function; return its result."""
+        made = self.local(function.removeprefix("tw_"), kind)
+        self.emit(host.Invoke(function, args, made))
+        return made
+
+    @contextmanager
+    def nested(self) -> Generator[list[host.Statement], None, None]:
+        """Collect the statements of a nested list; symbols bound there are local to it."""
+        outer, bound, nonzero = self.out, set(self.bound), set(self.nonzero)
+        pending = list(self.pending)
+        self.out = []
+        try:
+            yield self.out
+        finally:
+            self.out, self.bound, self.nonzero = outer, bound, nonzero
+            self.pending = pending
+
+    def site(self, site: CheckSite) -> int:
+        """Register a check; return its number."""
+        self.sites.append(site)
+        return len(self.sites) - 1
+
+    def guard(self, condition: host.Value, site: CheckSite, *numbers: host.Value) -> None:
+        """Emit a guard that ends the call with an error unless the condition holds."""
+        self.emit(host.Guard(condition, self.site(site), CALL, numbers))
+
+    def bind(self, symbol: Var, value: host.Value, *, natural: bool = False) -> None:
+        """Emit the binding of a symbol and the checks of its declared bounds.
+
+        ``natural`` states that the value is at least 0, as a dimension is.
+        """
+        self.emit(host.BindSymbol(symbol, value))
+        self.bound.add(symbol)
+        low, high, step = symbol.lower, symbol.upper, symbol.multiple_of
+        here = host.Term(symbol)
+        if low is not None and not (natural and low <= 0):
+            ok = host.Comparison("ge", here, integer(low))
+            self.guard(
+                ok, CheckSite("bound", f"{symbol.name} >= {low}", names=(symbol.name,)), here
+            )
+        if high is not None:
+            ok = host.Comparison("le", here, integer(high))
+            self.guard(
+                ok, CheckSite("bound", f"{symbol.name} <= {high}", names=(symbol.name,)), here
+            )
+        if step > 1:
+            rest = host.Arithmetic("mod", here, integer(step))
+            ok = host.Comparison("eq", rest, integer(0))
+            text = f"{symbol.name} is a multiple of {step}"
+            self.guard(ok, CheckSite("bound", text, names=(symbol.name,)), here)
+
+    def claim(self, predicate: Bool, site: CheckSite) -> None:
+        """Emit a check of a predicate that records the values of its symbols."""
+        self.divisors(predicate)
+        names = sorted(free_vars(predicate), key=lambda v: v.serial)[:4]
+        named = CheckSite(
+            site.kind, site.text, site.param, site.dim, site.other,
+            tuple(v.name for v in names), site.origin,
+        )  # fmt: skip
+        self.guard(host.Claim(predicate), named, *(host.Term(v) for v in names))
+
+    def facts(self) -> None:
+        """Emit checks of the pending facts whose symbols are all bound."""
+        ready = [f for f in self.pending if free_vars(f.predicate) <= self.bound]
+        self.pending = [f for f in self.pending if f not in ready]
+        for fact in ready:
+            site = CheckSite("fact", str(fact.predicate), origin=str(fact.origin))
+            self.claim(fact.predicate, site)
+
+    def divisors(self, term_: Expr | Bool) -> None:
+        """Emit a check per divisor of a term that it is not zero."""
+        for divisor in symbolic_divisors(term_):
+            if divisor in self.nonzero:
+                continue
+            self.nonzero.add(divisor)
+            self.divisors(divisor)
+            if (divisor.lower or 0) > 0 or (divisor.upper or 0) < 0:
+                continue
+            self.claim(ne(divisor, 0), CheckSite("divisor", str(divisor)))
+
+    def ready(self, expr: Expr, site: str) -> host.Value:
+        """Return a term as a host value after checks of its divisors.
+
+        Raises
+        ------
+        MalformedProgramError
+            If a symbol of the term is not bound.
+        """
+        missing = free_vars(expr) - self.bound
+        if missing:
+            names = ", ".join(sorted(v.name for v in missing))
+            raise MalformedProgramError(
+                f"{expr} depends on {names}, whose value is not determined",
+                where=f"function {self.function.name!r}, {site}",
+                hint="declare the symbol as a dimension of a parameter, as an integer parameter, "
+                "or in a match_cast",
+            )
+        self.divisors(expr)
+        return term(expr)
+
+    @property
+    def remote(self) -> bool:
+        """Whether tensors are in memory that the host cannot access."""
+        return self.target.kind == "cuda"
+
+    @property
+    def device(self) -> int:
+        """The DLPack device type of the tensors."""
+        return layout.CUDA if self.remote else layout.HOST
+
+    def alignment(self, dtype: DType) -> int:
+        """Return the required alignment of a tensor in bytes.
+
+        GPU kernels use 16-byte accesses, which fault if they are misaligned.
+        """
+        return max(dtype.bytes, VECTOR_BYTES) if self.remote else dtype.bytes
+
+    def fetch(self, width: host.Width, data: host.Value, offset: int, size: int) -> host.Value:
+        """Emit a read of a word of a tensor in host or device memory."""
+        if not self.remote:
+            return host.Read(width, data, integer(offset))
+        word = self.local("word", "ptr")
+        self.emit(host.Reserve(word, 8))
+        self.copy(word, host.Moved(data, integer(offset)), integer(size))
+        return host.Read(width, word, integer(0))
+
+    def copy(self, target: host.Value, source: host.Value, size: host.Value) -> None:
+        """Emit a copy between tensors in host or device memory."""
+        if not self.remote:
+            self.emit(host.Invoke("tw_copy_bytes", (target, source, size)))
+            return
+        code = self.local("code", "code")
+        self.emit(host.Invoke("tw_copy_between", (CALL, target, source, size), code))
+        fine = host.Comparison("eq", code, integer(0))
+        self.guard(fine, CheckSite("device", "copy", names=("code", "bytes")), code, size)
+
+    def pointer(self, operand: Operand) -> host.Value:
+        """Return the address of a tensor operand."""
+        match operand:
+            case Value() if operand in self.pointers:
+                return self.pointers[operand]
+            case ConstantRef(key=key):
+                if key not in self.constants:
+                    self.constants.append(key)
+                table = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_CONSTANTS))
+                return host.Read("ptr", table, integer(8 * self.constants.index(key)))
+            case _:
+                raise MalformedProgramError(
+                    f"{getattr(operand, 'name', operand)!r} has no memory",
+                    where=f"function {self.function.name!r}",
+                    hint="apply plan_memory, which allocates every tensor",
+                )
+
+    def tensor(self, operand: Operand) -> TensorInfo:
+        """Return the annotation of a tensor operand."""
+        info: Info | None = operand.info if isinstance(operand, Value | ConstantRef) else None
+        if not isinstance(info, TensorInfo):
+            raise MalformedProgramError(
+                f"{getattr(operand, 'name', operand)!r} is not a tensor",
+                where=f"function {self.function.name!r}",
+            )
+        return info
+
+    def dims(self, operand: Operand) -> tuple[Expr, ...]:
+        """Return the dimensions of a tensor operand."""
+        shape = self.tensor(operand).shape
+        if shape is None:
+            raise MalformedProgramError(
+                f"the shape of {getattr(operand, 'name', operand)!r} is unknown",
+                where=f"function {self.function.name!r}",
+                hint="state the shape with a match_cast",
+            )
+        return shape
+
+
+def symbolic_divisors(term_: Expr | Bool) -> Sequence[Expr]:
+    """Return the non-constant divisors in a term, each after the divisors nested in it."""
+    found: list[Expr] = []
+    for part in postorder(term_):
+        match part:
+            case FloorDiv(divisor=divisor) | Mod(divisor=divisor):
+                if const_value(divisor) is None and divisor not in found:
+                    found.append(divisor)
+            case _:
+                pass
+    return found

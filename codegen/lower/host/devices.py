@@ -1,0 +1,185 @@
+"""Kernel launches on a device, through a launch record and the ``launch`` of the runtime table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ....errors import TilewrightError
+from ....ir.graph.nodes import Binding
+from ....ir.host import nodes as host
+from ....ir.identity import fresh_name
+from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc
+from ....ir.symbolic import Const, Expr, Var, const_value, substitute, to_text
+from ....ir.thread import runtime_table
+from ....ir.thread.function import LaunchGrid
+from ...manifest import CheckSite, KernelSpec
+from ...nvidia import dynamic_bytes
+from ...rtlib import layout
+from ..pipeline import LoweredKernel
+from .context import CALL, INSTANCE, OWN, SINK, HostContext, HostKernel, integer
+
+LIMITS: Final = {"blockIdx.x": 2**31 - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
+"""The maximum number of thread blocks along each axis."""
+
+AXES: Final = (
+    "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
+)  # fmt: skip
+"""The launch axes in the order of the launch record."""
+
+
+class NoDeviceLibraryError(TilewrightError):
+    """A call of a host library function with tensors in device memory."""
+
+    title = "Library not available on this device"
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """A kernel launch: the grid, buffer addresses, values of the symbols, and scratch."""
+
+    kernel: HostKernel
+    grid: LaunchGrid
+    buffers: tuple[host.Value, ...]
+    values: tuple[Expr, ...]
+    scratch: host.Value | None = None
+
+    def extents(self) -> tuple[Expr, ...]:
+        """Return the number of thread blocks and threads per axis, in launch record order."""
+        known: dict[Var, Expr | int] = dict(zip(self.kernel.symbols, self.values, strict=True))
+        given = {a.tag: substitute(a.extent, known) for a in self.grid.axes}
+        return tuple(given.get(tag, Const(1)) for tag in AXES)
+
+
+def kernel_spec(source: PrimFunc, kernel: LoweredKernel, grid: LaunchGrid) -> KernelSpec:
+    """Return the launch description of a kernel, for callers that launch it themselves."""
+    names: dict[Var, str] = {}
+    for symbol in kernel.symbols:
+        names[symbol] = fresh_name(symbol.name, names.values())
+    given = {a.tag: a.extent for a in grid.axes}
+    extents = [given.get(tag, Const(1)) for tag in AXES]
+    return KernelSpec(
+        kernel.name,
+        tuple(b.name for b in kernel.buffers),
+        tuple(names.values()),
+        tuple(to_text(e, names) for e in extents[:3]),
+        tuple(const_value(e) or 1 for e in extents[3:]),
+        dynamic_bytes(kernel.function),
+        "" if kernel.scratch is None else to_text(kernel.scratch, names),
+        tuple(_type(b, names) for b in kernel.buffers),
+        tuple(p.access for p in source.params if isinstance(p, BufferParam)),
+        tuple(dict.fromkeys(_required(source, names))),
+    )
+
+
+def _required(source: PrimFunc, names: Mapping[Var, str]) -> Iterator[str]:
+    """Yield the declared bounds of the symbols, then the facts that the kernel assumes."""
+    for symbol, name in names.items():
+        if symbol.lower is not None:
+            yield f"{name} >= {symbol.lower}"
+        if symbol.upper is not None:
+            yield f"{name} <= {symbol.upper}"
+        if symbol.multiple_of > 1:
+            yield f"{name} % {symbol.multiple_of} == 0"
+    for fact in source.facts:
+        if fact.usable and fact.predicate.free <= names.keys():
+            yield to_text(fact.predicate, names)
+
+
+def _type(buffer: Buffer, names: Mapping[Var, str]) -> str:
+    shape = ", ".join(to_text(extent, names) for extent in buffer.shape)
+    return f"{buffer.dtype.name}[{shape}]"
+
+
+def enqueue(context: HostContext, name: str, launch: Enqueued) -> None:
+    """Emit a kernel launch, skipped if the grid is empty; ``launches`` already contains it."""
+    extents = launch.extents()
+    some: list[host.Value] = []
+    for tag, extent in zip(AXES, extents, strict=True):
+        _check(context, name, tag, extent)
+        if const_value(extent) is None:
+            some.append(host.Comparison("gt", context.ready(extent, name), integer(0)))
+    if any(const_value(extent) == 0 for extent in extents):
+        return
+    with context.nested() as body:
+        _start(context, name, launch, extents)
+    for condition in some:
+        body = [host.When(condition, tuple(body))]
+    context.emit(*body)
+
+
+def _check(context: HostContext, name: str, tag: str, extent: Expr) -> None:
+    """Emit a check of the grid against the launch limits."""
+    limit = LIMITS.get(tag)
+    if limit is None or (extent.upper is not None and extent.upper <= limit):
+        return
+    given = context.ready(extent, f"grid of {name!r}")
+    fits = host.Comparison("le", given, integer(limit))
+    site = CheckSite("grid", f"{name}: {tag}", names=("blocks", "limit"))
+    context.guard(fits, site, given, integer(limit))
+
+
+def _handle(context: HostContext, name: str) -> host.Value:
+    if name not in context.handles:
+        context.handles.append(name)
+    handles = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_KERNELS))
+    return host.Read("ptr", handles, integer(8 * context.handles.index(name)))
+
+
+def _start(context: HostContext, name: str, launch: Enqueued, extents: tuple[Expr, ...]) -> None:
+    record = context.local("record", "ptr")
+    context.emit(host.Reserve(record, layout.RECORD_SIZE))
+    context.emit(host.Write("ptr", record, integer(layout.RECORD_HANDLE), _handle(context, name)))
+    for k, extent in enumerate(extents):
+        offset = integer(layout.RECORD_GRID + 8 * k)
+        context.emit(host.Write("i64", record, offset, context.ready(extent, name)))
+    shared = integer(launch.kernel.shared)
+    context.emit(host.Write("i64", record, integer(layout.RECORD_SHARED), shared))
+    arguments, count = _arguments(context, name, launch)
+    _call(context, name, record, arguments, count)
+
+
+def _arguments(context: HostContext, name: str, launch: Enqueued) -> tuple[host.Value, int]:
+    """Emit the array of argument addresses, followed by the argument values."""
+    symbols = tuple(context.ready(v, f"launch of {name!r}") for v in launch.values)
+    scratch = () if launch.scratch is None else (launch.scratch,)
+    count = len(launch.buffers) + len(symbols) + len(scratch)
+    block = context.local("arguments", "ptr")
+    context.emit(host.Reserve(block, max(16 * count, 8)))
+    integers = range(len(launch.buffers), len(launch.buffers) + len(symbols))
+    for k, word in enumerate((*launch.buffers, *symbols, *scratch)):
+        offset = 8 * (count + k)
+        width: host.Width = "i64" if k in integers else "ptr"
+        context.emit(host.Write(width, block, integer(offset), word))
+        context.emit(host.Write("ptr", block, integer(8 * k), host.Moved(block, integer(offset))))
+    return block, count
+
+
+def _call(
+    context: HostContext, name: str, record: host.Value, arguments: host.Value, count: int
+) -> None:
+    ordinal = len(context.launches) - 1
+    watched = host.Comparison("ne", SINK, host.NullPointer())
+    clock = host.Read("ptr", OWN, integer(runtime_table.PROFILE))
+    begin, end = (
+        host.When(watched, (host.Invoke(clock, (CALL, integer(ordinal), integer(phase))),))
+        for phase in (0, 1)
+    )
+    code = context.local("code", "code")
+    entry = host.Read("ptr", OWN, integer(runtime_table.LAUNCH))
+    call = host.Invoke(entry, (CALL, record, arguments, integer(count)), code)
+    context.emit(begin, call, end)
+    fine = host.Comparison("eq", code, integer(0))
+    context.guard(fine, CheckSite("launch", name, names=("code",)), code)
+
+
+def refuse_library(context: HostContext, symbol: str, binding: Binding) -> None:
+    """Reject a host library call if the tensors are in device memory."""
+    if context.remote:
+        raise NoDeviceLibraryError(
+            f"library function {symbol!r} requires tensors in host memory; target "
+            f"{context.target} keeps them in device memory",
+            where=f"function {context.function.name!r}, binding {binding.value.name!r}",
+            hint="lower the operation to a kernel instead of a library call",
+        )

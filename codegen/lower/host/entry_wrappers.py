@@ -1,0 +1,149 @@
+"""Graph functions that make loop-level functions without callers callable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ir.dtype import i64
+from ....ir.graph.nodes import (
+    Binding,
+    CallTIR,
+    GraphFunc,
+    GraphParam,
+    LaunchKernel,
+    ObjectInfo,
+    PrimInfo,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+)
+from ....ir.graph.visit import inner_bindings
+from ....ir.identity import UidSource
+from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc, ScalarParam
+from ....ir.module import Module
+from ....ir.symbolic import Var
+
+INTO = "__into"
+"""The suffix of the function that takes all buffers, including those that are written."""
+
+CALL = "__call"
+"""The suffix of the function that takes the inputs and returns the outputs."""
+
+
+def launched(func: GraphFunc) -> set[str]:
+    """Return the kernels that a graph function calls or launches, including all versions."""
+    found: set[str] = set()
+    pending = list(func.bindings)
+    while pending:
+        right = pending.pop().right
+        if isinstance(right, LaunchKernel | CallTIR):
+            found |= {right.function, *(v.function for v in right.versions)}
+        for inner in inner_bindings(right):
+            pending.extend(inner)
+    return found
+
+
+def with_entries(module: Module) -> Module:
+    """Add entry functions for the kernels that no graph function calls.
+
+    They are in dataflow stage, so steps that create versions of a kernel add them here, too.
+    """
+    wrapped = [w for f in _uncalled(module) if (w := wrap_functional(f)) is not None]
+    return module.with_functions(*wrapped) if wrapped else module
+
+
+def with_in_place(before: Module, after: Module) -> Module:
+    """Add entry functions that take all buffers, with the kernel versions of the other entries.
+
+    ``before`` is the module of the user, ``after`` the module after :func:`with_entries` and
+    planning.
+    """
+    made: list[GraphFunc] = []
+    for func in _uncalled(before):
+        planned = after.functions.get(func.name + CALL)
+        bindings = planned.bindings if isinstance(planned, GraphFunc) else ()
+        launches = [b.right for b in bindings if isinstance(b.right, LaunchKernel)]
+        made.append(wrap_into(func, launches[0] if len(launches) == 1 else None))
+    return after.with_functions(*made) if made else after
+
+
+def _uncalled(module: Module) -> list[PrimFunc]:
+    used = {name for f in module.graphs for name in launched(f)}
+    return [f for f in module.prims if f.name not in used]
+
+
+def public_name(name: str) -> str:
+    """Return the function name without the suffix of an entry function."""
+    return name.removesuffix(INTO).removesuffix(CALL)
+
+
+def _param(mint: UidSource, param: BufferParam | ScalarParam) -> GraphParam:
+    match param:
+        case BufferParam(buffer=buffer, access=access):
+            return GraphParam(Value(mint(), buffer.name, _info(buffer)), access)
+        case ScalarParam(var=symbol):
+            return GraphParam(Value(mint(), symbol.name, PrimInfo(i64, symbol)))
+
+
+def _info(buffer: Buffer) -> TensorInfo:
+    return TensorInfo(buffer.shape, buffer.dtype)
+
+
+def wrap_into(func: PrimFunc, like: LaunchKernel | None = None) -> GraphFunc:
+    """Return a function that takes all parameters in order and writes in place.
+
+    ``like`` is a launch of the same kernel with the same symbols, whose versions are copied.
+    """
+    mint = UidSource()
+    params = tuple(_param(mint, p) for p in func.params)
+    args = tuple(p.value for p in params if isinstance(p.value.info, TensorInfo))
+    launch = LaunchKernel(func.name, args, tuple(func.scalar_params))
+    if like is not None and len(like.args) == len(args):
+        launch = replace(like, args=args)
+    run = Binding(Value(mint(), "run", ObjectInfo()), launch, func.origins)
+    return GraphFunc(func.name + INTO, params, (run,), (), func.facts, stage="memory")
+
+
+def wrap_functional(func: PrimFunc) -> GraphFunc | None:
+    """Return a function that takes the inputs and returns the outputs, in parameter order.
+
+    Returns None if the inputs do not determine the shape of an output, or an output has strides.
+    """
+    given = [p for p in func.params if not _made(p)]
+    known: set[Var] = set(func.scalar_params)
+    for param in given:
+        if isinstance(param, BufferParam):
+            terms = (*param.buffer.shape, *(param.buffer.strides or ()))
+            known.update(d for d in terms if isinstance(d, Var))
+    written = [p.buffer for p in func.params if isinstance(p, BufferParam) and _made(p)]
+    if any(buffer.strides is not None for buffer in written):
+        return None
+    if not {s for p in func.buffer_params for d in p.shape for s in d.free} <= known:
+        return None
+    mint = UidSource()
+    params = {p: _param(mint, p) for p in given}
+    outputs = tuple(map(_info, written))
+    args = tuple(params[p].value for p in given if isinstance(p, BufferParam))
+    call = CallTIR(func.name, args, outputs, tuple(func.scalar_params))
+    info = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
+    names = [buffer.name for buffer in written]
+    name = names[0] if len(names) == 1 else "run"
+    bindings = [Binding(Value(mint(), name, info), call, func.origins)]
+    made: list[Value] = [bindings[0].value] if len(outputs) == 1 else []
+    if len(outputs) > 1:
+        for k, output in enumerate(outputs):
+            item = Value(mint(), names[k], output)
+            bindings.append(Binding(item, TupleItem(bindings[0].value, k)))
+            made.append(item)
+    fresh = iter(made)
+    results = tuple(
+        next(fresh) if _made(p) else params[p].value
+        for p in func.params
+        if isinstance(p, BufferParam) and p.access != "in"
+    )
+    return GraphFunc(func.name + CALL, tuple(params.values()), tuple(bindings), results, func.facts)
+
+
+def _made(param: BufferParam | ScalarParam) -> bool:
+    return isinstance(param, BufferParam) and param.access == "out"

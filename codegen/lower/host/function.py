@@ -1,0 +1,300 @@
+"""Lowering of a graph function to two host functions: the entry, and its body in a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....errors import MalformedProgramError
+from ....ir.graph.live_ranges import tensor_bytes
+from ....ir.graph.nodes import (
+    Binding,
+    GraphFunc,
+    LaunchKernel,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    TensorInfo,
+    TupleItem,
+    Value,
+)
+from ....ir.host import nodes as host
+from ....ir.identity import fresh_name
+from ....ir.module import Module
+from ....ir.symbolic import Expr, Var, maximum, substitute, to_text
+from ....target.target import Target
+from ...manifest import FunctionSpec, StorageSpec
+from ...rtlib import layout
+from .bindings import NO_MEMORY, Bindings, kernel_symbols
+from .context import (
+    CALL,
+    INSTANCE,
+    KEYS,
+    LATE,
+    OWN,
+    SINK,
+    SLOT,
+    VIEWS,
+    HostContext,
+    HostKernel,
+    integer,
+)
+from .entry import EntryChecks, param_spec, view_of
+from .results import Results
+from .sizes import Sizes
+from .storage import Storages, all_bindings, assign_storages
+
+__all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
+
+_PLAN = host.Local("plan", "ptr")
+_ARENA = host.Local("arena", "ptr")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFunctions:
+    """A lowered graph function: its host functions, and their description for the caller."""
+
+    functions: tuple[host.HostFunc, ...]
+    spec: FunctionSpec
+    storage_sizes: tuple[Expr, ...]
+
+
+@dataclass
+class _MemoryLayout:
+    """The entry symbols in the order of the keys, and the storages."""
+
+    symbols: tuple[Var, ...]
+    storages: Storages
+
+    @property
+    def plan_bytes(self) -> int:
+        return layout.PLAN_KEYS + 8 * (len(self.symbols) + len(self.storages.arena))
+
+    @property
+    def slot_bytes(self) -> int:
+        return layout.SLOT_PLANS + layout.PLAN_COUNT * self.plan_bytes
+
+    def offset_of(self, slot: int) -> host.Value:
+        return integer(layout.PLAN_KEYS + 8 * (len(self.symbols) + slot))
+
+
+def lower_to_host(
+    module: Module,
+    func: GraphFunc,
+    kernels: Mapping[str, HostKernel],
+    threads: int,
+    target: Target | None = None,
+) -> FlowFunctions:
+    """Lower a memory-stage graph function to host IR.
+
+    Parameters
+    ----------
+    module : Module
+        The module with the kernels that the function launches.
+    func : GraphFunc
+        A function in memory stage.
+    kernels : Mapping of str to HostKernel
+        The symbols and scratch of each kernel.
+    threads : int
+        The number of workers to reserve scratch for.
+    target : Target, optional
+        The target of the kernels; default: the host.
+
+    Raises
+    ------
+    MalformedProgramError
+        If the value of a symbol is not determined, or a tensor has no memory.
+    """
+    if func.stage != "memory":
+        raise MalformedProgramError(
+            f"function {func.name!r} is in stage {func.stage!r}; lowering requires stage 'memory'",
+            hint="apply plan_memory first",
+        )
+    context = HostContext(module, func, kernels, target or Target())
+    checks, symbols = _entry_checks(context)
+    scratch = {
+        b: size
+        for b in all_bindings(func.bindings)
+        if isinstance(b.right, LaunchKernel)
+        and (size := _scratch(context, b.right, threads)) is not None
+    }
+    storages = assign_storages(func, set(symbols), scratch)
+    memory = _MemoryLayout(symbols, storages)
+    results, body = _body(context, memory)
+    entry = _entry(context, memory, checks)
+    spec = _spec(context, memory, results)
+    sizes = tuple(s.size for s in storages.arena)
+    return FlowFunctions((body, entry), spec, sizes)
+
+
+def _entry_checks(context: HostContext) -> tuple[host.Body, tuple[Var, ...]]:
+    with context.nested() as body:
+        EntryChecks(context).run()
+        symbols = tuple(sorted(context.bound, key=lambda v: v.serial))
+        pending = context.pending
+    context.pending = pending
+    return tuple(body), symbols
+
+
+def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> Expr | None:
+    sizes: list[Expr] = []
+    dims = [context.dims(a) for a in launch.args]
+    versions = [(v.function, v.scalars) for v in launch.versions]
+    for name, scalars in [(launch.function, launch.scalars), *versions]:
+        kernel = context.kernels[name]
+        if kernel.scratch is None:
+            continue
+        values = kernel_symbols(context.module.prim(name), kernel.symbols, dims, scalars)
+        known: dict[Var, Expr | int] = dict(zip(kernel.symbols, values, strict=True))
+        if kernel.threads is not None:
+            known[kernel.threads] = threads
+        sizes.append(substitute(kernel.scratch, known))
+    return maximum(*sizes) if sizes else None
+
+
+def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.HostFunc]:
+    func = context.function
+    with context.nested() as body:
+        _open_body(context, memory)
+        sizes = Sizes(context)
+        _plan(context, memory, sizes)
+        offsets = {
+            s.slot: context.assign(
+                s.name,
+                host.Moved(_ARENA, host.Read("i64", _PLAN, memory.offset_of(s.slot))),
+                "ptr",
+            )
+            for s in memory.storages.arena
+        }
+        views = {p.value: k for k, p in enumerate(func.params)}
+        results = Results(context, sizes, _aliases(func.bindings))
+        bindings = Bindings(context, memory.storages, results, offsets, views)
+        bindings.run(func.bindings)
+        results.finish()
+        context.emit(host.Return(integer(0)))
+    params = (INSTANCE, CALL, OWN, SLOT, KEYS, LATE, VIEWS)
+    return results, host.HostFunc(f"{func.name}__run", params, tuple(body), "code")
+
+
+def _aliases(bindings: tuple[Binding, ...]) -> dict[Value, Operand]:
+    found: dict[Value, Operand] = {}
+    tuples: dict[Value, tuple[Operand, ...]] = {}
+    for binding in bindings:
+        match binding.right:
+            case MatchCast(value=operand):
+                found[binding.value] = operand
+            case MakeTuple(fields=fields):
+                tuples[binding.value] = fields
+            case TupleItem(tuple_=whole, index=index) if whole in tuples:
+                found[binding.value] = tuples[whole][index]
+            case _:
+                pass
+    return found
+
+
+def _open_body(context: HostContext, memory: _MemoryLayout) -> None:
+    for k, symbol in enumerate(memory.symbols):
+        context.emit(host.BindSymbol(symbol, host.Read("i64", KEYS, integer(8 * k))))
+        context.bound.add(symbol)
+    context.emit(host.Assign(SINK, host.Read("ptr", CALL, integer(layout.CALL_SINK))))
+    for k, param in enumerate(context.function.params):
+        if isinstance(param.value.info, TensorInfo):
+            data = host.Read("ptr", view_of(k), integer(layout.VIEW_DATA))
+            context.pointers[param.value] = context.assign(param.value.name, data, "ptr")
+
+
+def _plan(context: HostContext, memory: _MemoryLayout, sizes: Sizes) -> None:
+    arena, count = memory.storages.arena, len(memory.symbols)
+    plan_bytes = integer(memory.plan_bytes)
+    found = (SLOT, KEYS, integer(count), plan_bytes)
+    context.emit(host.Invoke("tw_find_plan", found, _PLAN))
+    with context.nested() as miss:
+        entry = [s.size for s in arena]
+        for operand in context.function.results:
+            shape = context.tensor(operand).shape or ()
+            entry += (*shape, tensor_bytes(context.tensor(operand)))
+        known = [e for e in entry if e.free <= context.bound]
+        sizes.check(known)
+        _make_plan(context, memory)
+    sizes.checked.update(known)
+    context.emit(host.When(host.Comparison("eq", _PLAN, host.NullPointer()), tuple(miss)))
+    total = context.assign("total", host.Read("i64", _PLAN, integer(layout.PLAN_TOTAL)))
+    context.emit(host.Invoke("tw_arena_of", (CALL, SLOT, total), _ARENA))
+    context.guard(host.Comparison("ne", _ARENA, host.NullPointer()), NO_MEMORY, total)
+
+
+def _make_plan(context: HostContext, memory: _MemoryLayout) -> None:
+    arena, count = memory.storages.arena, integer(len(memory.symbols))
+    context.emit(host.Invoke("tw_oldest_plan", (SLOT, integer(memory.plan_bytes)), _PLAN))
+    block = context.local("sizes", "ptr")
+    context.emit(host.Reserve(block, max(24 * len(arena), 8)))
+    for storage in arena:
+        size = context.ready(storage.size, f"storage {storage.name}")
+        up = host.Arithmetic("add", size, integer(layout.ALIGNMENT - 1))
+        rounded = host.Arithmetic("and", up, integer(-layout.ALIGNMENT))
+        context.emit(host.Write("i64", block, integer(8 * storage.slot), rounded))
+    words = tuple(position for s in arena for position in (s.first, s.last))
+    ranges = host.Static(f"{context.function.name}__live_ranges", words or (0,))
+    scratch = host.Moved(block, integer(8 * len(arena)))
+    offsets = host.Moved(_PLAN, memory.offset_of(0))
+    total = context.invoke("tw_pack", integer(len(arena)), block, ranges, offsets, scratch)
+    context.emit(host.Invoke("tw_keep_plan", (SLOT, _PLAN, KEYS, count, total)))
+
+
+def _entry(context: HostContext, memory: _MemoryLayout, checks: host.Body) -> host.HostFunc:
+    func, late = context.function, len(memory.storages.late)
+    first = 2 * len(func.params)
+    with context.nested() as body:
+        context.emit(host.Invoke("tw_open_call", (CALL,), OWN))
+        context.emit(host.Reserve(VIEWS, max(layout.VIEW_BYTES * len(func.params), 8)))
+        context.emit(host.Reserve(KEYS, max(8 * len(memory.symbols), 8)))
+        context.emit(host.Reserve(LATE, max(8 * late, 8)))
+        context.emit(*checks)
+        for k, symbol in enumerate(memory.symbols):
+            context.emit(host.Write("i64", KEYS, integer(8 * k), host.Term(symbol)))
+        for k in range(late):
+            context.emit(host.Write("ptr", LATE, integer(8 * k), host.NullPointer()))
+        slot_bytes = integer(memory.slot_bytes)
+        context.emit(host.Invoke("tw_take_workspace", (CALL, INSTANCE, slot_bytes), SLOT))
+        context.guard(host.Comparison("ne", SLOT, host.NullPointer()), NO_MEMORY, slot_bytes)
+        code = context.local("code", "code")
+        args = (INSTANCE, CALL, OWN, SLOT, KEYS, LATE, VIEWS)
+        context.emit(host.Invoke(f"{func.name}__run", args, code))
+        context.emit(host.Invoke("tw_free_later", (CALL, LATE, integer(late))))
+        context.emit(host.Invoke("tw_return_workspace", (CALL, SLOT)))
+        drop = host.Invoke("tw_drop_results", (CALL, integer(first), integer(len(func.results))))
+        context.emit(host.When(host.Comparison("ne", code, integer(0)), (drop,)))
+        context.emit(host.Return(code))
+    return host.HostFunc(
+        entry_symbol(func.name), (INSTANCE, CALL), tuple(body), "code", exported=True
+    )
+
+
+def entry_symbol(name: str) -> str:
+    """Return the symbol of the entry of a function."""
+    return f"{name}__entry"
+
+
+def _spec(context: HostContext, memory: _MemoryLayout, results: Results) -> FunctionSpec:
+    func, names = context.function, dict[Var, str]()
+    for symbol in memory.symbols:
+        names[symbol] = fresh_name(symbol.name, names.values())
+    return FunctionSpec(
+        name=func.name,
+        params=tuple(param_spec(func, p) for p in func.params),
+        results=results.specs(),
+        sites=tuple(context.sites),
+        launches=tuple(context.launches),
+        constants=tuple(context.constants),
+        libraries=tuple(context.libraries),
+        symbols=tuple(names.values()),
+        storages=tuple(
+            StorageSpec(s.name, to_text(s.size, names), s.first, s.last)
+            for s in memory.storages.arena
+        ),
+        slot=memory.slot_bytes,
+        plan=memory.plan_bytes,
+        prepares=str(dict(func.attributes).get("prepare_for", "")),
+        kernels=tuple(context.handles),
+        device="cuda" if context.remote else "cpu",
+    )

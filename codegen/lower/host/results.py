@@ -1,0 +1,95 @@
+"""Results of a function: allocated as storage, copied at the end, or arguments of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....ir.dtype import DType
+from ....ir.graph.live_ranges import tensor_bytes
+from ....ir.graph.nodes import GraphFunc, Operand, TensorInfo, Value
+from ....ir.host import nodes as host
+from ....ir.symbolic import Expr
+from ...manifest import CheckSite, ResultSpec
+from ...rtlib.results import HEADER
+from .context import CALL, HostContext, dtype_code, integer
+from .sizes import Sizes
+
+
+def result_code(dtype: DType) -> int:
+    """Return the DLPack dtype code of a result; bfloat16 results are 16-bit integers for NumPy."""
+    return 256 + 16 if dtype.kind == "bfloat" else dtype_code(dtype)
+
+
+class Results:
+    """The emitter of the results of one function."""
+
+    def __init__(
+        self, context: HostContext, sizes: Sizes, aliases: Mapping[Value, Operand]
+    ) -> None:
+        """Initialize; ``aliases`` maps values to the operands that they are aliases of."""
+        self.context = context
+        self.sizes = sizes
+        self.aliases = aliases
+        self.made: set[int] = set()
+        self.blocks: dict[int, host.Value] = {}
+
+    @property
+    def function(self) -> GraphFunc:
+        """The graph function that is lowered."""
+        return self.context.function
+
+    def make(self, position: int, size: Expr) -> host.Value:
+        """Emit the allocation of a result; return the address of its elements."""
+        context, operand = self.context, self.function.results[position]
+        dims, dtype = context.dims(operand), context.tensor(operand).dtype
+        self.sizes.check([*dims, size])
+        name = self.names()[position]
+        where = context.ready(size, f"result {name}")
+        word = integer(2 * len(self.function.params) + position)
+        block = context.invoke(
+            "tw_make_result", CALL, word, integer(len(dims)), integer(result_code(dtype)), where,
+            kind="ptr",
+        )  # fmt: skip
+        present = host.Comparison("ne", block, host.NullPointer())
+        context.guard(present, CheckSite("memory", f"result {name}"), where)
+        for k, dim in enumerate(dims):
+            offset = integer(HEADER + 8 * k)
+            context.emit(host.Write("i64", block, offset, context.ready(dim, f"result {name}")))
+        self.made.add(position)
+        return context.invoke("tw_finish_result", block, kind="ptr")
+
+    def finish(self) -> None:
+        """Emit copies of the results whose storage is not the result itself."""
+        for position, operand in enumerate(self.function.results):
+            if position in self.made or self.param_of(operand) >= 0:
+                continue
+            source = self.context.pointer(operand)
+            size = tensor_bytes(self.context.tensor(operand))
+            target = self.make(position, size)
+            count = self.context.ready(size, "a result")
+            self.context.copy(target, source, count)
+
+    def param_of(self, operand: Operand) -> int:
+        """Return the position of the in-place parameter that a result aliases, or -1."""
+        while isinstance(operand, Value) and operand in self.aliases:
+            operand = self.aliases[operand]
+        for k, param in enumerate(self.function.params):
+            if param.value is operand and param.access != "in":
+                return k
+        return -1
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the results."""
+        func = self.function
+        if len(func.result_names) == len(func.results):
+            return func.result_names
+        return tuple(getattr(r, "name", f"result{k}") for k, r in enumerate(func.results))
+
+    def specs(self) -> tuple[ResultSpec, ...]:
+        """Return the descriptions of the results for the manifest."""
+        specs: list[ResultSpec] = []
+        for name, operand in zip(self.names(), self.function.results, strict=True):
+            info: TensorInfo = self.context.tensor(operand)
+            rank = len(info.shape or ())
+            specs.append(ResultSpec(name, info.dtype.name, rank, self.param_of(operand)))
+        return tuple(specs)

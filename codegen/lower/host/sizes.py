@@ -1,0 +1,97 @@
+"""Checks that sizes are not negative and do not overflow, executed once per new shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....errors import MalformedProgramError
+from ....ir.host import nodes as host
+from ....ir.symbolic import (
+    Add,
+    Const,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Select,
+    Var,
+    const_value,
+)
+from ...manifest import CheckSite
+from .context import HostContext, integer
+
+LIMIT = 1 << 60
+"""The number of bytes or elements that counts as an overflow, as in the run-time library."""
+
+
+class Sizes:
+    """The emitter of size checks; each size is checked once."""
+
+    def __init__(self, context: HostContext) -> None:
+        """Initialize without checked sizes."""
+        self.context = context
+        self.checked: set[Expr] = set()
+
+    def check(self, sizes: Sequence[Expr]) -> None:
+        """Emit checks that sizes are at least 0 and that no intermediate value overflows."""
+        context = self.context
+        known: dict[Expr, host.Value] = {}
+        for size in dict.fromkeys(sizes):
+            if const_value(size) is not None or size in self.checked:
+                continue
+            value = context.ready(size, "a size")
+            largest = self.magnitude(size, known)
+            fits = host.Comparison("lt", largest, integer(LIMIT))
+            context.guard(fits, CheckSite("overflow", str(size)), value)
+            if (size.lower or -1) < 0:
+                site = CheckSite("negative", str(size))
+                context.guard(host.Comparison("ge", value, integer(0)), site, value)
+
+    def magnitude(self, expr: Expr, known: dict[Expr, host.Value]) -> host.Value:
+        """Return an upper bound of the absolute values of a term and all its subterms."""
+        if expr not in known:
+            known[expr] = self.compute(expr, known)
+        return known[expr]
+
+    def compute(self, expr: Expr, known: dict[Expr, host.Value]) -> host.Value:
+        """Compute the bound of one term from the bounds of its subterms."""
+        match expr:
+            case Const(value):
+                return integer(min(abs(value), LIMIT))
+            case Var():
+                return self.context.invoke("tw_magnitude", host.Term(expr))
+            case Add(terms, constant):
+                parts: list[host.Value] = [
+                    self.times(self.magnitude(t, known), integer(min(abs(c), LIMIT)))
+                    if abs(c) != 1
+                    else self.magnitude(t, known)
+                    for t, c in terms
+                ]
+                offset = [integer(min(abs(constant), LIMIT))] if constant else []
+                return self.joined([*parts, *offset])
+            case Mul(factors):
+                value = self.magnitude(factors[0], known)
+                for factor in factors[1:]:
+                    value = self.times(value, self.magnitude(factor, known))
+                return value
+            case FloorDiv(numerator, divisor) | Mod(numerator, divisor):
+                return self.joined([self.magnitude(e, known) for e in (numerator, divisor)])
+            case Min(args) | Max(args):
+                return self.joined([self.magnitude(a, known) for a in args])
+            case Select(_, then, otherwise):
+                return self.joined([self.magnitude(e, known) for e in (then, otherwise)])
+            case _:  # `Expr` is an open base class; the cases above are all kinds of terms.
+                raise MalformedProgramError(f"no bound for size {expr}")
+
+    def times(self, a: host.Value, b: host.Value) -> host.Value:
+        """Emit a multiplication that saturates on overflow."""
+        return self.context.invoke("tw_scale", a, b)
+
+    def joined(self, parts: Sequence[host.Value]) -> host.Value:
+        """Emit an addition that saturates on overflow."""
+        total = parts[0]
+        for part in parts[1:]:
+            total = self.context.invoke("tw_join", total, part)
+        return total

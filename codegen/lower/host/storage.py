@@ -1,0 +1,94 @@
+"""The storages of a memory-stage function: live ranges, sizes, and the slots of the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ....ir.graph.live_ranges import LiveRanges, tensor_bytes
+from ....ir.graph.nodes import Binding, GraphFunc, Value, ViewTensor
+from ....ir.graph.visit import inner_bindings
+from ....ir.symbolic import Expr, Var, const_value, free_vars
+
+
+@dataclass
+class Storage:
+    """A storage: its size in bytes, its live range, and its provider."""
+
+    name: str
+    size: Expr
+    first: int
+    last: int
+    result: int = -1
+    late: int = -1
+    slot: int = -1
+
+
+@dataclass
+class Storages:
+    """The storages of a function; positions in live ranges count bindings in program order."""
+
+    by_value: dict[Value, Storage] = field(default_factory=dict[Value, Storage])
+    scratch: dict[Value, Storage] = field(default_factory=dict[Value, Storage])
+    arena: list[Storage] = field(default_factory=list[Storage])
+    late: list[Storage] = field(default_factory=list[Storage])
+
+
+def all_bindings(bindings: Sequence[Binding]) -> Iterator[Binding]:
+    """Yield bindings in program order, including those inside branches."""
+    for binding in bindings:
+        yield binding
+        for inner in inner_bindings(binding.right):
+            yield from all_bindings(inner)
+
+
+def direct_results(func: GraphFunc, live_ranges: LiveRanges) -> dict[Value, int]:
+    """Return the storages that become results without a copy, with the result position.
+
+    These are storages outside of branches of which a result is a view of all bytes.
+    """
+    top = {b.value: b.right for b in func.bindings}
+    chosen: dict[Value, int] = {}
+    for position, result in enumerate(func.results):
+        view = top.get(result) if isinstance(result, Value) else None
+        if not isinstance(view, ViewTensor) or const_value(view.offset) != 0:
+            continue
+        storage = view.storage
+        while isinstance(inner := top.get(storage), ViewTensor) and const_value(inner.offset) == 0:
+            storage = inner.storage
+        size = live_ranges.ranges[storage].size if storage in live_ranges.ranges else None
+        whole = size is not None and size == tensor_bytes(view.info)
+        if whole and storage in top and storage not in chosen:
+            chosen[storage] = position
+    return chosen
+
+
+def assign_storages(func: GraphFunc, entry: set[Var], scratch: dict[Binding, Expr]) -> Storages:
+    """Assign each storage to a result of the caller, the arena, or the heap.
+
+    Storages whose size is known at entry are in the arena; the others are allocated on the heap
+    when their size is known.
+    """
+    live_ranges = LiveRanges(func)
+    results, made = direct_results(func, live_ranges), Storages()
+    for value, live in live_ranges.ranges.items():
+        storage = Storage(value.name, live.size, live.first, live.last)
+        storage.result = results.get(value, -1)
+        made.by_value[value] = storage
+        if storage.result == -1:
+            _assign(made, storage, entry)
+    for binding, size in scratch.items():
+        position = live_ranges.positions[binding]
+        extra = Storage(f"scratch_{binding.value.name}", size, position, position)
+        made.scratch[binding.value] = extra
+        _assign(made, extra, entry)
+    return made
+
+
+def _assign(made: Storages, storage: Storage, entry: set[Var]) -> None:
+    if free_vars(storage.size) <= entry:
+        storage.slot = len(made.arena)
+        made.arena.append(storage)
+    else:
+        storage.late = len(made.late)
+        made.late.append(storage)

@@ -1,1 +1,0 @@
-"""From prepared loop IR to thread IR: buffers to addresses, elements to values, loops to code."""

@@ -1,0 +1,1 @@
+"""Passes from scheduled loop IR to the loop IR that lowering to thread IR accepts."""

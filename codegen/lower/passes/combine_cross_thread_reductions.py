@@ -1,0 +1,162 @@
+"""Cross-thread reductions: partial results per thread, then one combine step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ir.analysis import reduction_update
+from ....ir.loop.builder import Combiner, identity_of
+from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off
+from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Load, PrimFunc, Stmt, Store
+from ....ir.loop.visit import replace_statement, seq, substitute_in, walk
+from ....ir.symbolic import TRUE, Var, free_vars
+from ....target.gpus import THREAD_AXES
+from ....target.target import Target
+from ...errors import KernelStatementError
+from ..annotations import ACROSS
+from ..lowering_pass import GPU, Pass
+
+
+class CombineCrossThreadReductions(Pass):
+    """Reduce into a register per thread, then combine the partial results of the threads.
+
+    Before::
+        for k0 in range(n):
+            for k1 in thread(32, "threadIdx.x"):
+                block: C[i] = C[i] + A[i, k0 * 32 + k1], with init 0
+    After::
+        block: C_part[i] = 0
+        for k0 in range(n):
+            for k1 in thread(32, "threadIdx.x"):
+                block: C_part[i] = C_part[i] + A[i, k0 * 32 + k1]
+        across threadIdx.x: C[i] = C_part[i]
+    """
+
+    targets = GPU
+
+    def run(self, func: PrimFunc, target: Target) -> PrimFunc:
+        """Combine every reduction whose reduction loops are bound to threads."""
+        del target
+        while (block := _next(func.body)) is not None:
+            func = _combined(func, block)
+        return func
+
+
+def _next(body: Stmt) -> Block | None:
+    blocks = (s for s in walk(body) if isinstance(s, Block))
+    return next((b for b in blocks if _axes(b, around(body, b)) and not _is_done(b)), None)
+
+
+def _is_done(block: Block) -> bool:
+    return any(key == ACROSS for key, _ in block.annotations)
+
+
+def _axes(block: Block, path: tuple[Stmt, ...]) -> tuple[str, ...]:
+    """Return the thread axes whose loops bind reduction variables of a block."""
+    reducing = _reducing(block)
+    found = {s.thread for s in path if isinstance(s, For) and s.var in reducing}
+    return tuple(axis for axis in THREAD_AXES if axis in found)
+
+
+def _reducing(block: Block) -> frozenset[Var]:
+    return frozenset[Var]().union(
+        *(free_vars(v.binding) for v in block.iters if v.kind == "reduce")
+    )
+
+
+def _combined(func: PrimFunc, block: Block) -> PrimFunc:
+    found = reduction_update(block)
+    if found is None:
+        raise KernelStatementError(
+            f"a reduction loop of block {block.name!r} is bound to threads, but the body of the "
+            "block is not a commutative reduction update C = C op value",
+            where=f"block {block.name!r} of function {func.name!r}",
+            hint="bind a loop of a spatial iteration variable instead",
+        )
+    store, update = found
+    names, path = namer_of(func), around(func.body, block)
+    reducing = _reducing(block)
+    first = next(k for k, s in enumerate(path) if isinstance(s, For) and s.var in reducing)
+    result = store.buffer
+    part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), result.shape, result.dtype)
+    part = replace(part, scope="local")
+    axes = _axes(block, path)
+    total = _total(block, store, part, update.op)
+    last = _last(total, path[first:], names, (update.op, part.name, *axes))
+    own = _partial(block, store, part, update)
+    start = _first(own, path[first:], names)
+    new = seq(start, replace_statement(path[first], block, replace(own, init=None)), last)
+    body = replace_statement(func.body, path[first], new)
+    return replace(func, body=body, buffers=(*func.buffers, part))
+
+
+def _partial(block: Block, store: Store, part: Buffer, update: Binary) -> Block:
+    """Return the block that reduces into the thread's partial result."""
+    neutral = identity_of(_combiner(update.op), part.dtype)
+    value = Binary(update.op, Load(part, store.indices), update.right)
+    body = replace(store, buffer=part, value=value)
+    return replace(
+        block,
+        body=body,
+        init=Store(part, store.indices, neutral),
+        writes=tuple(replace(r, buffer=part) for r in block.writes),
+        # The annotation keeps the pass from selecting this block again.
+        annotations=(*block.annotations, (ACROSS, "part")),
+    )
+
+
+def _first(own: Block, path: tuple[Stmt, ...], names: Namer) -> Stmt:
+    """Return the nest that stores the init of the partial results.
+
+    It has no predicate: every thread takes part in the combination, so every part needs a value.
+    """
+    made = _split(own, path, names)
+    bare = replace(made.block, predicate=TRUE)
+    return bare if made.nest is made.block else replace_statement(made.nest, made.block, bare)
+
+
+def _split(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start:
+    made = split_off(block, path, names)
+    if made is None:
+        raise KernelStatementError(
+            f"the extents of the loops around block {block.name!r} depend on its reduction loops, "
+            "so the partial results of its threads cannot be combined",
+            where=f"block {block.name!r}",
+            hint="bind a reduction loop that no other loop around the block depends on",
+        )
+    return made
+
+
+def _combiner(op: str) -> Combiner:
+    match op:
+        case "add" | "mul" | "min" | "max" | "and" | "or" | "xor":
+            return op
+        case _:
+            raise TypeError(f"no identity for reduction operation {op!r}")
+
+
+def _total(block: Block, store: Store, part: Buffer, op: str) -> Block:
+    """Return the block with an ``init`` that combines its init with the sum of the parts."""
+    total = Load(part, store.indices)
+    start = block.init.value if isinstance(block.init, Store) else Load(store.buffer, store.indices)
+    neutral = identity_of(_combiner(op), part.dtype)
+    value = total if start == neutral else Binary(_combiner(op), start, total)
+    return replace(block, init=replace(store, value=value))
+
+
+def _last(block: Block, path: tuple[Stmt, ...], names: Namer, across: tuple[str, ...]) -> Stmt:
+    """Return the nest that combines the parts and writes the result."""
+    made = _split(block, path, names)
+    shell = made.block
+    body = substitute_in(shell.body, {v.var: v.binding for v in shell.iters})
+    guarded = body if shell.predicate is TRUE else If(shell.predicate, body)
+    new = replace(
+        shell,
+        iters=(),
+        reads=(),
+        writes=(),
+        predicate=TRUE,
+        body=guarded,
+        annotations=((ACROSS, across),),
+    )
+    return new if made.nest is shell else replace_statement(made.nest, shell, new)

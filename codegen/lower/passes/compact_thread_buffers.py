@@ -1,0 +1,175 @@
+"""Temporaries of GPU kernels in registers or shared memory, shrunk to the live part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
+from ....ir.loop.visit import stores, walk
+from ....ir.symbolic import Expr, as_expr, const_value, product, to_text
+from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
+from ....target.gpus import BLOCK_AXES, THREAD_AXES
+from ....target.target import Target
+from ...errors import MemoryScopeError
+from ..lowering_pass import GPU, Pass
+from .compact_buffers import (
+    BufferAccess,
+    CompactedBuffer,
+    Rebase,
+    buffer_accesses,
+    common_loops,
+    compaction_scope,
+    shrunk,
+)
+
+MAX_IMPLICIT_SHARED_BYTES: Final = 16 * 1024
+"""The largest ``global`` temporary, in bytes, that is moved to shared memory."""
+
+
+class CompactThreadBuffers(Pass):
+    """Shrink each temporary of a GPU kernel and choose its memory scope.
+
+    Before::
+        for bx in thread(n, "blockIdx.x"):
+            for tx in thread(64, "threadIdx.x"): T[bx, tx] = A[bx, tx]
+            for tx in thread(64, "threadIdx.x"): B[bx, tx] = T[bx, 63 - tx]
+    After::
+        for bx in thread(n, "blockIdx.x"):
+            for tx in thread(64, "threadIdx.x"):
+                T[0, tx] = A[bx, tx]  # T is in shared memory
+            for tx in thread(64, "threadIdx.x"):
+                B[bx, tx] = T[0, 63 - tx]
+
+    A buffer of scope ``local`` exists once per thread, ``shared`` once per thread block. A
+    ``global`` temporary becomes ``local`` if each thread reads only elements that it wrote itself,
+    else ``shared``. In a launch of one thread block, a ``global`` temporary above 16 KiB or of
+    symbolic size remains in global memory, which the caller provides.
+
+    Raises
+    ------
+    MemoryScopeError
+        If a temporary is not accessible to all its users, or its size is not a constant.
+    """
+
+    targets = GPU
+
+    def run(self, func: PrimFunc, target: Target) -> PrimFunc:
+        """Compact all temporaries."""
+        del target
+        found = buffer_accesses(func.body)
+        placed = {b: _placed(b, found[b], func.name) for b in func.buffers if b in found}
+        changed = {b: c for b, c in placed.items() if c is not None}
+        if not changed:
+            return replace(func, buffers=tuple(placed))
+        for buffer, (axis, factor, offset) in _padding(func.body).items():
+            if buffer in changed:
+                padded = _padded(changed[buffer].buffer, axis, factor, offset)
+                changed[buffer] = replace(changed[buffer], buffer=padded)
+        body = Rebase(changed).statement(func.body)
+        kept = tuple(b if c is None else changed[b].buffer for b, c in placed.items())
+        return replace(func, body=body, buffers=kept)
+
+
+def _placed(buffer: Buffer, accesses: list[BufferAccess], function: str) -> CompactedBuffer | None:
+    """Return the shrunken form of a temporary, or None if it remains in global memory."""
+    if buffer.scope != "shared":
+        own = _per_thread(buffer, accesses)
+        if own is not None and (buffer.scope != "global" or _bytes(own) is not None):
+            return _check_size(own, function)
+        if buffer.scope in ("local", "fragment"):
+            raise MemoryScopeError(
+                f"{buffer.name!r} has scope {buffer.scope!r} (private to a thread), but a thread "
+                "reads an element that another thread wrote",
+                where=f"function {function!r}",
+                hint=f"use set_scope({buffer.name!r}, 'shared'), or bind the loops of the writer "
+                "and of the readers to the same thread axes",
+            )
+    several = [x for x in accesses[0].loops if _is_several(x)]
+    if buffer.scope == "global" and not several:
+        shared = _per_block(buffer, accesses, function)
+        return (
+            shared
+            if (_bytes(shared) or MAX_IMPLICIT_SHARED_BYTES + 1) <= MAX_IMPLICIT_SHARED_BYTES
+            else None
+        )
+    return _check_size(_per_block(buffer, accesses, function), function)
+
+
+def _bytes(compact: CompactedBuffer) -> int | None:
+    size = const_value(product(compact.buffer.shape))
+    return None if size is None else size * compact.buffer.dtype.bytes
+
+
+def _is_several(loop: For) -> bool:
+    return loop.thread in BLOCK_AXES and const_value(loop.extent) != 1
+
+
+def _per_thread(buffer: Buffer, accesses: list[BufferAccess]) -> CompactedBuffer | None:
+    """Return the buffer with one copy per thread, or None if threads share elements."""
+    launch = [x for x in accesses[0].loops if x.kind == "thread"]
+    loops, intervals = compaction_scope(buffer, accesses, common_loops(accesses))
+    if not set(launch) <= set(loops):
+        return None
+    if buffer.scope == "fragment":
+        return shrunk(buffer, intervals, "fragment")
+    return shrunk(buffer, intervals, "local", dense=True)
+
+
+def _per_block(buffer: Buffer, accesses: list[BufferAccess], function: str) -> CompactedBuffer:
+    """Return the buffer with one copy per thread block."""
+    moved = [_threads_last(a) for a in accesses]
+    common = tuple(x for x in common_loops(moved) if x.thread not in THREAD_AXES)
+    loops, intervals = compaction_scope(buffer, moved, common)
+    blocks = {x for x in accesses[0].loops if _is_several(x)}
+    if not blocks <= set(loops):
+        names = ", ".join(sorted(x.thread for x in blocks - set(loops)))
+        raise MemoryScopeError(
+            f"{buffer.name!r} is written in one thread block and read in another (loops bound to "
+            f"{names})",
+            where=f"function {function!r}",
+            hint="compute its writer inside the loops bound to blockIdx (compute_at), or in a "
+            "separate kernel",
+        )
+    return shrunk(buffer, intervals, "shared")
+
+
+def _threads_last(access: BufferAccess) -> BufferAccess:
+    inner = [x for x in access.loops if x.thread in THREAD_AXES]
+    outer = [x for x in access.loops if x.thread not in THREAD_AXES]
+    return replace(access, loops=(*outer, *inner))
+
+
+def _check_size(compact: CompactedBuffer, function: str) -> CompactedBuffer:
+    size = product(compact.buffer.shape)
+    if const_value(size) is None:
+        raise MemoryScopeError(
+            f"{compact.buffer.name!r} has {to_text(size)} elements, which is not a constant; a "
+            f"buffer in {compact.buffer.scope} memory needs a constant size",
+            where=f"function {function!r}",
+            hint="compute it inside a loop (compute_at) so that a constant part is live at a time",
+        )
+    return compact
+
+
+def _padding(body: Stmt) -> dict[Buffer, tuple[int, int, int]]:
+    """Return the buffers with a ``storage_align`` annotation: axis, factor, and offset."""
+    found: dict[Buffer, tuple[int, int, int]] = {}
+    for block in walk(body):
+        value = dict(block.annotations).get(STORAGE_ALIGN) if isinstance(block, Block) else None
+        if isinstance(value, tuple):
+            axis, factor, offset = (n for n in value if isinstance(n, int))
+            found.update({s.buffer: (axis, factor, offset) for s in stores(block)})
+    return found
+
+
+def _padded(buffer: Buffer, axis: int, factor: int, offset: int) -> Buffer:
+    """Increase the stride of one dimension until its remainder by ``factor`` is ``offset``."""
+    strides: list[Expr] = []
+    stride = as_expr(1)
+    for number, size in reversed(tuple(enumerate(buffer.shape))):
+        if number == axis:
+            stride = stride + (offset - stride) % factor
+        strides.insert(0, stride)
+        stride = stride * size
+    return replace(buffer, strides=tuple(strides))

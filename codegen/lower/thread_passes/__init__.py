@@ -1,0 +1,1 @@
+"""Checks and passes on the thread IR of GPU kernels: launch limits, warps, barriers."""

@@ -1,0 +1,279 @@
+"""Insertion of barriers between conflicting accesses of the threads of a block.
+
+Statements are visited in order with the accesses since the last barrier. A barrier is inserted
+before the first statement that conflicts with one of these accesses of another thread: it reads an
+element that was written, or writes an element that was read or written. Loop bodies are visited
+twice, the second time with the accesses of the previous iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ....ir.identity import Uid
+from ....ir.symbolic import Bool, Expr, Var, const_value
+from ....ir.thread.function import ThreadFunc
+from ....ir.thread.nodes import (
+    Barrier,
+    Body,
+    If,
+    Let,
+    Loop,
+    Predicate,
+    Reg,
+    Source,
+    Stmt,
+    Value,
+    While,
+)
+from ....ir.thread.types import GLOBAL_POINTER
+from ....ir.thread.visit import bodies, value_terms, walk_values
+from ....target.gpus import THREAD_AXES
+from ...errors import DivergentBarrierError
+from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
+
+
+def insert_barriers(kernel: ThreadFunc, disjoint: frozenset[Uid] = frozenset()) -> ThreadFunc:
+    """Insert the barriers that the threads of a block need.
+
+    ``disjoint`` are the blocks that write each element of global memory at most once.
+
+    Before::
+        S[t] = x[t]
+        y[t] = S[63 - t]
+    After::
+        S[t] = x[t]
+        barrier
+        y[t] = S[63 - t]
+
+    Raises
+    ------
+    DivergentBarrierError
+        If a barrier is required where control flow is divergent.
+    """
+    launch = kernel.launch.axes if kernel.launch is not None else ()
+    axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
+    if all(extent == 1 for extent in axes.values()):
+        return kernel
+    body, _ = _BarrierInsertion(kernel.name, axes, disjoint).body(kernel.body, [], _ProgramPoint())
+    return replace(kernel, body=body)
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramPoint:
+    """The control flow around a statement.
+
+    ``divergent`` is the outermost enclosing statement with divergent control flow.
+    """
+
+    divergent: Stmt | None = None
+    fixed: Mapping[Var, Expr] | None = None
+    varying: frozenset[Var] = frozenset()
+
+    @property
+    def threads(self) -> Mapping[Var, Expr]:
+        return self.fixed or {}
+
+
+class _BarrierInsertion:
+    def __init__(self, name: str, axes: Mapping[Var, int], disjoint: frozenset[Uid]) -> None:
+        self._name = name
+        self._axes = axes
+        self._disjoint = disjoint
+        self._answers: dict[tuple[object, ...], bool] = {}
+
+    def body(
+        self, body: Body, before: list[MemoryAccess], point: _ProgramPoint
+    ) -> tuple[Body, list[MemoryAccess]]:
+        """Insert barriers into a list; also return the accesses since the last barrier."""
+        out: list[Stmt] = []
+        pending = list(before)
+        for statement in body:
+            if isinstance(statement, Let) and self._varies(statement.value, point):
+                point = replace(point, varying=point.varying | {statement.var})
+            match statement:
+                case Barrier(scope="block"):
+                    pending = []
+                    out.append(statement)
+                case Loop() | While() | If():
+                    pending = self._nested(statement, pending, point, out)
+                case _:
+                    own = memory_accesses(statement, point.threads)
+                    pending = self._wait(pending, list(own), point, out, statement)
+                    pending.extend(own)
+                    out.append(statement)
+        return tuple(out), pending
+
+    def _wait(
+        self,
+        pending: list[MemoryAccess],
+        own: list[MemoryAccess],
+        point: _ProgramPoint,
+        out: list[Stmt],
+        statement: Stmt,
+    ) -> list[MemoryAccess]:
+        """Insert a barrier before a statement if it needs one."""
+        found = self._conflict(pending, own)
+        if found is None:
+            return pending
+        if point.divergent is not None:
+            self._reject(*found, point.divergent)
+        out.append(Barrier("block", _source(statement)))
+        return []
+
+    def _nested(
+        self,
+        statement: Loop | While | If,
+        pending: list[MemoryAccess],
+        point: _ProgramPoint,
+        out: list[Stmt],
+    ) -> list[MemoryAccess]:
+        inner = self._inside(statement, point)
+        if isinstance(statement, If):
+            return self._branch(statement, pending, point, inner, out)
+        body, tail = self.body(statement.body, [], inner[0])
+        after = _after(statement)
+        heads = [after(t) for t in self._head(body, inner[0])]
+        pending = self._wait(pending, heads, point, out, statement)
+        again = [after(t) for t in tail]
+        if self._conflict(again, self._head(body, inner[0])) is not None:
+            body, tail = self.body(statement.body, again, inner[0])
+        out.append(replace(statement, body=body))
+        return _merged(pending, [after(t) for t in tail])
+
+    def _branch(
+        self,
+        branch: If,
+        pending: list[MemoryAccess],
+        point: _ProgramPoint,
+        inner: list[_ProgramPoint],
+        out: list[Stmt],
+    ) -> list[MemoryAccess]:
+        done = [
+            self.body(part, [], where)
+            for part, where in zip((branch.then, branch.otherwise), inner, strict=True)
+        ]
+        heads = [
+            t for (part, _), where in zip(done, inner, strict=True) for t in self._head(part, where)
+        ]
+        pending = self._wait(pending, heads, point, out, branch)
+        out.append(replace(branch, then=done[0][0], otherwise=done[1][0]))
+        return _merged(pending, done[0][1], done[1][1])
+
+    def _inside(self, statement: Loop | While | If, point: _ProgramPoint) -> list[_ProgramPoint]:
+        """Return the program points of the nested statement lists."""
+        split = point.divergent
+        match statement:
+            case Loop(start=start, stop=stop):
+                diverges = self._differs((start, stop), point)
+                return [replace(point, divergent=split or (statement if diverges else None))]
+            case While(condition=condition):
+                diverges = self._varies(condition, point)
+                return [replace(point, divergent=split or (statement if diverges else None))]
+            case If(condition=condition):
+                diverges = self._varies(condition, point)
+                inner = replace(point, divergent=split or (statement if diverges else None))
+                if not isinstance(condition, Predicate):
+                    return [inner, inner]
+                fixed = fixed_axes(condition.condition, frozenset(self._axes))
+                return [replace(inner, fixed={**point.threads, **fixed}), inner]
+
+    def _differs(self, terms: tuple[Expr | Bool, ...], point: _ProgramPoint) -> bool:
+        changing = point.varying | {a for a, extent in self._axes.items() if extent > 1}
+        return any(not t.free.isdisjoint(changing) for t in terms)
+
+    def _varies(self, value: Value, point: _ProgramPoint) -> bool:
+        """Return whether a value may differ between threads."""
+        for part in walk_values((value,)):
+            if self._differs(value_terms(part), point):
+                return True
+            if isinstance(part, Reg) and not _is_pointer(part):
+                return True
+        return False
+
+    def _head(self, body: Body, point: _ProgramPoint) -> list[MemoryAccess]:
+        """Return the accesses of a list before its first barrier."""
+        found: list[MemoryAccess] = []
+        for statement in body:
+            if isinstance(statement, Barrier):
+                break
+            if isinstance(statement, Loop | While | If):
+                inner = self._inside(statement, point)
+                after = _after(statement)
+                for part, where in zip(bodies(statement), inner, strict=True):
+                    found.extend(after(t) for t in self._head(part, where))
+            else:
+                found.extend(memory_accesses(statement, point.threads))
+        return _merged(found)
+
+    def _conflict(
+        self, first: list[MemoryAccess], second: list[MemoryAccess]
+    ) -> tuple[MemoryAccess, MemoryAccess] | None:
+        for a in first:
+            for b in second:
+                ordered = a.base is b.base and (a.write or b.write)
+                if ordered and not self._once(a, b) and self._may_conflict(a, b):
+                    return a, b
+        return None
+
+    def _once(self, a: MemoryAccess, b: MemoryAccess) -> bool:
+        """Return whether both are writes of one block that writes each element at most once."""
+        same = a.source.uid == b.source.uid and a.source.uid in self._disjoint
+        return same and a.write and b.write and a.base.type == GLOBAL_POINTER
+
+    def _may_conflict(self, a: MemoryAccess, b: MemoryAccess) -> bool:
+        key = (*_key(a), *_key(b))
+        found = self._answers.get(key)
+        if found is None:
+            found = self._answers[key] = may_conflict(a, b, self._axes)
+        return found
+
+    def _reject(self, first: MemoryAccess, second: MemoryAccess, divergent: Stmt) -> None:
+        source = _source(divergent)
+        raise DivergentBarrierError(
+            f"a barrier is required between {_describe(first)} and {_describe(second)}, but "
+            "control flow is divergent",
+            where=f"loop or branch {source.name or '(unnamed)'!r} of kernel {self._name!r}",
+            hint="its bounds or its condition depend on threadIdx; make them uniform across the "
+            "threads of the block, and guard the accesses instead",
+            details={"buffer": first.base.name},
+        )
+
+
+def _describe(access: MemoryAccess) -> str:
+    kind = "write" if access.write else "read"
+    block = f" in block {access.source.name!r}" if access.source.name else ""
+    return f"the {kind} of {access.base.name!r}{block}"
+
+
+def _source(statement: Stmt) -> Source:
+    source = getattr(statement, "source", None)
+    return source if isinstance(source, Source) else Source()
+
+
+def _is_pointer(reg: Reg) -> bool:
+    return str(reg.type).startswith("ptr")
+
+
+def _after(statement: Stmt) -> Callable[[MemoryAccess], MemoryAccess]:
+    """Return the function that maps an access in a statement to its form after the statement."""
+    if isinstance(statement, Loop):
+        variable = statement.var
+        return lambda access: access.after(variable)
+    return lambda access: access
+
+
+def _merged(*lists: list[MemoryAccess]) -> list[MemoryAccess]:
+    """Merge accesses; those that differ only in their copy of a statement are kept once."""
+    found: dict[tuple[object, ...], MemoryAccess] = {}
+    for access in (t for one in lists for t in one):
+        found.setdefault(_key(access), access)
+    return list(found.values())
+
+
+def _key(access: MemoryAccess) -> tuple[object, ...]:
+    """Return the properties that distinguish accesses: all but the copy of the statement."""
+    fixed = tuple(access.fixed.items())
+    point = (access.base, access.offset, access.size, access.write)
+    return (*point, access.loops, fixed, access.source.uid)

@@ -1,0 +1,102 @@
+"""The addresses of the buffers of a kernel and of their elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....ir.loop.nodes import Buffer
+from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute, total
+from ....ir.thread.nodes import Reg
+from ....ir.thread.types import POINTER
+from .context import LoweringContext
+
+
+def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
+    """Return the strides in elements; row-major if the buffer has no explicit strides."""
+    if buffer.strides is not None:
+        return buffer.strides
+    return tuple(product(buffer.shape[k + 1 :]) for k in range(buffer.rank))
+
+
+def size_of(buffer: Buffer) -> Expr:
+    """Return the number of bytes from the first element to the end of the last."""
+    if buffer.strides is None:
+        return product(buffer.shape) * buffer.dtype.bytes
+    reach = total((d - 1) * s for d, s in zip(buffer.shape, buffer.strides, strict=True))
+    return (reach + 1) * buffer.dtype.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ElementAddress:
+    """The address of an element, or of one element per lane.
+
+    ``offset`` is the offset of lane 0 in bytes. ``step`` is the distance between lanes in bytes: 0
+    if all lanes access one element, None if the distance varies; then ``offset`` depends on the
+    lane variable. ``alignment`` is the alignment of the address in bytes.
+    """
+
+    buffer: Buffer
+    base: Reg
+    offset: Expr
+    step: Expr | None
+    alignment: int
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether consecutive lanes access consecutive elements."""
+        return self.step is not None and self.step == as_expr(self.buffer.dtype.bytes)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all lanes access the same element."""
+        return self.step is not None and self.step == as_expr(0)
+
+    def private(self, lanes: int) -> bool:
+        """Return whether all lanes are in a register tile, so masked lanes may be accessed, too."""
+        size = const_value(size_of(self.buffer))
+        if self.buffer.scope != "local" or size is None or not self.contiguous:
+            return False
+        last = lanes * self.buffer.dtype.bytes
+        lower, upper = self.offset.lower, self.offset.upper
+        return lower is not None and lower >= 0 and upper is not None and upper + last <= size
+
+
+class BufferAddresses:
+    """The pointer registers of the buffers of a kernel."""
+
+    def __init__(self) -> None:
+        """Initialize without buffers."""
+        self._bases: dict[Buffer, Reg] = {}
+        self._strides: dict[Buffer, tuple[Expr, ...]] = {}
+
+    def add(self, buffer: Buffer) -> Reg:
+        """Return the pointer register of a buffer, created on first use."""
+        if buffer not in self._bases:
+            self._bases[buffer] = self.pointer(buffer)
+            self._strides[buffer] = strides_of(buffer)
+        return self._bases[buffer]
+
+    def pointer(self, buffer: Buffer) -> Reg:
+        """Return a new register for the address of a buffer."""
+        return Reg(buffer.name, POINTER)
+
+    def access(
+        self, buffer: Buffer, indices: tuple[Expr, ...], context: LoweringContext
+    ) -> ElementAddress:
+        """Return the address of an element, or of one element per lane."""
+        base = self.add(buffer)
+        flat = as_expr(0)
+        for index, stride in zip(indices, self._strides[buffer], strict=True):
+            flat += index * stride
+        offset = context.term(flat) * buffer.dtype.bytes
+        if context.lanes is None or not context.varies(offset):
+            return ElementAddress(buffer, base, offset, as_expr(0), buffer.dtype.bytes)
+        return self._by_lane(buffer, base, offset, context.lanes.var)
+
+    @staticmethod
+    def _by_lane(buffer: Buffer, base: Reg, offset: Expr, lane: Var) -> ElementAddress:
+        form = linear_form(offset, (lane,))
+        if form is None:
+            return ElementAddress(buffer, base, offset, None, buffer.dtype.bytes)
+        start = substitute(offset, {lane: 0})
+        return ElementAddress(buffer, base, start, form.coefficients[lane], buffer.dtype.bytes)

@@ -1,0 +1,76 @@
+"""Lowering of a prepared function to a GPU kernel with its launch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ir.loop.nodes import PrimFunc
+from ....ir.symbolic import Expr, Var, as_expr
+from ....ir.symbolic.assumptions import Assumptions
+from ....ir.thread.function import LaunchGrid, ThreadFunc
+from ....ir.thread.nodes import Allocate, Assign, Stmt
+from ....ir.thread.types import SHARED_POINTER
+from ....ir.thread.visit import uses
+from ....target.target import Target
+from ..analysis.launch_axes import launch_axes
+from ..annotations import disjoint_blocks
+from ..thread_passes.check_launch import check_launch, check_shared, check_warps
+from ..thread_passes.insert_barriers import insert_barriers
+from .context import LoweringContext
+from .gpu_addresses import GpuBufferAddresses
+from .gpu_statements import ThreadLowering
+from .scratch import Scratch
+from .warp_reduce import Threads
+
+
+def lower_threads(
+    func: PrimFunc, target: Target, symbols: tuple[Var, ...]
+) -> tuple[ThreadFunc, Expr | None]:
+    """Lower a function with thread-bound loops around its whole body.
+
+    Parameters
+    ----------
+    func : PrimFunc
+        A function whose outermost loops are the axes of the launch.
+    target : Target
+        The GPU; the launch is checked against its limits.
+    symbols : tuple of Var
+        The integer parameters.
+
+    Returns
+    -------
+    tuple of ThreadFunc and Expr
+        A kernel with its launch and its barriers, and the size of its scratch argument in bytes;
+        None if it has no such argument.
+    """
+    axes, body = launch_axes(func)
+    check_launch(func.name, axes, target)
+    memory = GpuBufferAddresses()
+    pointers = tuple(memory.add(b) for b in func.buffer_params)
+    threads = Threads(tuple(a for a in axes if a.tag.startswith("threadIdx")))
+    lowering = ThreadLowering(
+        memory, Scratch(replace(func, buffers=()), memory), threads, func.name
+    )
+    assumptions = Assumptions.of(func.facts)
+    for axis in axes:
+        assumptions = assumptions.iterating(axis.var, axis.extent)
+    lowering.allocate(func.buffers)
+    statements = lowering.body(body, LoweringContext(assumptions))
+    scratch = (lowering.pointer,) if lowering.bytes != as_expr(0) else ()
+    kernel = ThreadFunc(
+        func.name,
+        (*pointers, *symbols, *scratch),
+        (*_used(lowering.allocations, statements), *statements),
+        distinct=(*pointers, *scratch),
+        launch=LaunchGrid(axes),
+    )
+    check_shared(kernel, target)
+    check_warps(kernel)
+    return insert_barriers(kernel, disjoint_blocks(func)), lowering.bytes if scratch else None
+
+
+def _used(allocations: list[Allocate | Assign], body: tuple[Stmt, ...]) -> list[Allocate | Assign]:
+    """Return the allocations in use, shared memory first."""
+    used = uses(body)
+    kept = [a for a in allocations if a.reg in used]
+    return sorted(kept, key=lambda a: a.reg.type != SHARED_POINTER)

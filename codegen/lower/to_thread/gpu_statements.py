@@ -1,0 +1,190 @@
+"""Statements of a GPU thread, which differ from a CPU in vectors, memory, and reductions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ....ir.loop import nodes as loop
+from ....ir.loop.builder import Combiner
+from ....ir.loop.visit import loads
+from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv, const_value
+from ....ir.thread.nodes import (
+    Address,
+    Allocate,
+    Assign,
+    If,
+    MachineOp,
+    Offset,
+    Predicate,
+    Reg,
+    Source,
+    Stmt,
+    Store,
+    Value,
+)
+from ....ir.thread.operations.nvidia import TRAP
+from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
+from ....schedules.intrinsics.registry import intrinsic_of
+from ....target.gpus import THREAD, WARP
+from ...errors import KernelStatementError
+from ..annotations import ACROSS
+from .buffer_addresses import size_of
+from .context import Lanes, LoweringContext
+from .gpu_addresses import GpuBufferAddresses
+from .gpu_intrinsics import expand, fragment_size
+from .scratch import Scratch
+from .statements import StatementLowering
+from .vector_access import assume_all_lanes, is_simple, vector_condition
+from .vector_chunks import element_types
+from .warp_reduce import ThreadReduction, Threads
+
+ALIGNMENT: Final = 16
+"""The minimum alignment in bytes of a buffer in registers or shared memory."""
+
+LINE: Final = 128
+"""The alignment in bytes of a temporary in global memory."""
+
+_COMBINERS: Final[dict[str, Combiner]] = {
+    "add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
+    "xor": "xor",
+}  # fmt: skip
+
+
+class ThreadLowering(StatementLowering):
+    """The lowering of a kernel body; :attr:`allocations` must precede the result."""
+
+    def __init__(
+        self, memory: GpuBufferAddresses, scratch: Scratch, threads: Threads, name: str
+    ) -> None:
+        """Initialize without allocations."""
+        super().__init__(memory, THREAD, Reg("table", POINTER), scratch)
+        self._memory = memory
+        self._threads = threads
+        self._name = name
+        self._totals: dict[int, Reg] = {}
+        self.pointer = Reg("scratch", GLOBAL_POINTER)
+        self.bytes = as_expr(0)
+        self.allocations: list[Allocate | Assign] = []
+
+    def allocate(self, buffers: tuple[loop.Buffer, ...]) -> None:
+        """Allocate temporaries in registers, shared memory, or the scratch buffer."""
+        for buffer in buffers:
+            if buffer.scope == "global":
+                address = Offset(self.pointer, self.bytes)
+                self.allocations.append(Assign(self.memory.add(buffer), address))
+                self.bytes += ceildiv(size_of(buffer), LINE) * LINE
+                continue
+            size = const_value(size_of(buffer)) or 0
+            if buffer.scope == "fragment":
+                size = fragment_size(buffer) * buffer.dtype.bytes
+            alignment = max(ALIGNMENT, buffer.dtype.bytes)
+            self.allocations.append(Allocate(self.memory.add(buffer), size, alignment))
+
+    def statement(self, statement: loop.Stmt, context: LoweringContext) -> None:
+        """Append the lowered form of one statement to :attr:`out`."""
+        if isinstance(statement, loop.Block):
+            across = dict(statement.annotations).get(ACROSS)
+            if isinstance(across, tuple):
+                self._combine(statement, tuple(map(str, across)), context)
+                return
+            if intrinsic_of(statement) is not None:
+                self._tensor(statement, context)
+                return
+        if isinstance(statement, loop.For) and statement.kind == "parallel":
+            raise KernelStatementError(
+                f"loop {statement.var.name!r} is a parallel loop, which a GPU kernel does not "
+                "support",
+                where=f"function {self._name!r}",
+                hint="bind it to blockIdx.x or threadIdx.x instead",
+            )
+        super().statement(statement, context)
+
+    def _fail(
+        self, code: int, text: str, numbers: tuple[Value, Value], context: LoweringContext
+    ) -> tuple[Stmt, ...]:
+        """Trap: a GPU thread cannot report an error to the runtime table."""
+        del code, text, numbers
+        return (MachineOp(TRAP, (), (), context.source),)
+
+    def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
+        lanes = self._width(nest)
+        if context.lanes is not None or not is_simple(nest.body) or lanes < 2:
+            self._unrolled(nest, range(count), context)
+            return
+        start = 0
+        while start < count:
+            while lanes > count - start:
+                lanes //= 2
+            self._vector(nest, start, lanes, context)
+            start += lanes
+
+    @staticmethod
+    def _width(nest: loop.For) -> int:
+        """Return the number of elements that one load or store instruction moves."""
+        return THREAD.lanes(max((t.bits for t in element_types(nest)), default=32))
+
+    def _vector(self, nest: loop.For, start: int, lanes: int, context: LoweringContext) -> None:
+        """Lower some iterations to vector accesses if they are aligned, else to scalar ones."""
+        if lanes == 1:
+            self._unrolled(nest, range(start, start + 1), context)
+            return
+        lane = self._lane(nest.var, lanes)
+        inner = context.binding(nest.var, as_expr(start) + lane)
+        claim = context.assumptions.decide(vector_condition(nest.body, lane, lanes, inner))
+        if claim is FALSE:
+            self._unrolled(nest, range(start, start + lanes), context)
+            return
+        inner = replace(inner, assumptions=inner.assumptions.assuming(claim))
+        at_once = self._at_once(nest, lane, lanes, inner)
+        if claim is TRUE:
+            self.out.extend(at_once)
+            return
+        outer, self.out = self.out, []
+        self._unrolled(nest, range(start, start + lanes), context)
+        single, self.out = tuple(self.out), outer
+        self.out.append(If(Predicate(claim), at_once, single, self._source(nest, context)))
+
+    def _at_once(
+        self, nest: loop.For, lane: Var, lanes: int, context: LoweringContext
+    ) -> tuple[Stmt, ...]:
+        before, self._memory.aligned = self._memory.aligned, True
+        running = assume_all_lanes(nest.body, nest.var)
+        body = self.body(running, replace(context, lanes=Lanes(lane, lanes)))
+        self._memory.aligned = before
+        return body
+
+    def _tensor(self, block: loop.Block, context: LoweringContext) -> None:
+        """Lower a tensorized block to a warp-level instruction."""
+        source = Source(block.uid, block.name, block.origins | context.source.origins)
+        lane = self._threads.number % WARP
+        inner = replace(context, source=source)
+        self.out.extend(expand(block, inner, self.memory, lane))
+
+    def _combine(
+        self, block: loop.Block, across: tuple[str, ...], context: LoweringContext
+    ) -> None:
+        """Combine the partial results of the threads, and store the total over each of them."""
+        op, name, *axes = across
+        part = next((r for r in loads(block.body) if r.buffer.name == name), None)
+        if part is None:
+            return  # The total is unused in this version of the kernel.
+        elements = self._elements(context)
+        own = elements.value(part)
+        source = replace(context.source, uid=block.uid, name=block.name)
+        scratch = self._slots(block.uid, part.buffer, tuple(axes))
+        combination = ThreadReduction(self._threads, _COMBINERS[op], scratch, source)
+        total = combination.total(own, part.dtype, tuple(axes))
+        element = self.memory.access(part.buffer, part.indices, context)
+        self.out.extend(combination.out)
+        address = Address(element.base, element.offset, element.alignment)
+        self.out.append(Store(address, total, source=source))
+        self.statement(block.body, replace(context, source=source))
+
+    def _slots(self, uid: int, part: loop.Buffer, axes: tuple[str, ...]) -> Reg:
+        """Return the shared memory of a reduction, allocated on first use."""
+        if uid not in self._totals:
+            reg = self._totals[uid] = Reg(f"{part.name}s", SHARED_POINTER)
+            size = self._threads.slots(axes) * part.dtype.bytes
+            self.allocations.append(Allocate(reg, size, ALIGNMENT))
+        return self._totals[uid]

@@ -1,0 +1,36 @@
+"""Reductions across the lanes of a vector, which reassociate the declared operation."""
+
+from __future__ import annotations
+
+from ....ir.loop import nodes as loop
+from ....ir.loop.builder import identity_of
+from ....ir.thread.nodes import Const, Reduce, Select, Value
+from ....ir.thread.types import VectorType
+from ..analysis.reduction_update import reduction_update_of
+from ..math import binary_function
+from .context import LoweringContext
+from .element_values import Elements, lanes_of, widen
+
+
+def is_lane_reduction(store: loop.Store, context: LoweringContext) -> bool:
+    """Return whether a store reduces one value per lane into an element."""
+    return context.lanes is not None and reduction_update_of(store) is not None
+
+
+def reduce_lanes(store: loop.Store, elements: Elements) -> Value:
+    """Combine the values of all lanes, then combine the result with the element."""
+    found = reduction_update_of(store)
+    if found is None:
+        return elements.value(store.value)
+    op, step = found
+    lanes = elements.context.count
+    new = widen(elements.value(step.right), lanes)
+    mask = elements.mask()
+    if mask is not None:
+        neutral = identity_of(op, store.buffer.dtype)
+        new = Select(mask, new, Const(neutral.value, VectorType(store.buffer.dtype, lanes)))
+    old = elements.value(loop.Load(store.buffer, store.indices))
+    folded = Reduce(op, new)
+    if lanes_of(folded) != 1:
+        return old
+    return binary_function(op, old, folded)

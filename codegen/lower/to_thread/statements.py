@@ -1,0 +1,316 @@
+"""Lowering of loop-level statements to thread IR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from ....ir.loop import nodes as loop
+from ....ir.loop.visit import walk
+from ....ir.symbolic import (
+    FALSE,
+    TRUE,
+    Bool,
+    Expr,
+    Var,
+    all_of,
+    as_expr,
+    conjuncts,
+    const_value,
+    negate,
+    substitute,
+    var,
+)
+from ....ir.thread.nodes import (
+    Address,
+    If,
+    Loop,
+    Parallel,
+    Predicate,
+    Reduce,
+    Reg,
+    Scatter,
+    Select,
+    Source,
+    Stmt,
+    Store,
+    Value,
+)
+from ....target.cpus import Cpu
+from ..analysis.cost_estimate import estimated_work
+from ..analysis.linear_limits import solve
+from .bound_integers import bind_integer
+from .bounds_checks import fail
+from .buffer_addresses import BufferAddresses, ElementAddress
+from .context import Lanes, LoweringContext
+from .cpu_intrinsics import expand
+from .element_values import Elements, index, predicate, widen
+from .lane_reductions import is_lane_reduction, reduce_lanes
+from .scratch import Scratch
+from .vector_chunks import chunks
+
+UNROLL_LIMIT = 256
+"""The maximum extent of an ``unrolled`` loop that is unrolled."""
+
+
+class StatementLowering:
+    """The lowering of statements in order; :attr:`out` is the current output list."""
+
+    def __init__(
+        self,
+        memory: BufferAddresses,
+        cpu: Cpu,
+        table: Reg,
+        scratch: Scratch,
+        *,
+        debug: bool = False,
+    ) -> None:
+        """Initialize with an empty output list."""
+        self.memory = memory
+        self.cpu = cpu
+        self.table = table
+        self.scratch = scratch
+        self.debug = debug
+        self.out: list[Stmt] = []
+        self.parallel = False
+        self._lanes: dict[tuple[Var, int], Var] = {}
+
+    def body(self, statement: loop.Stmt, context: LoweringContext) -> tuple[Stmt, ...]:
+        """Return the statements that a statement is lowered to."""
+        outer, self.out = self.out, []
+        self.statement(statement, context)
+        inner, self.out = self.out, outer
+        return tuple(inner)
+
+    def statement(self, statement: loop.Stmt, context: LoweringContext) -> None:
+        """Append the lowered form of one statement to :attr:`out`."""
+        match statement:
+            case loop.Seq(body=parts):
+                for part in parts:
+                    self.statement(part, context)
+            case loop.Block(uid=uid, name=name, body=body, origins=origins):
+                source = Source(uid, name, origins | context.source.origins)
+                inner = replace(context, source=source)
+                made = None if self.debug else expand(statement, inner, self.memory)
+                if made is None:
+                    self.statement(body, inner)
+                else:
+                    self.out.extend(made)
+            case loop.If():
+                self._if(statement, context)
+            case loop.For():
+                self._for(statement, context)
+            case loop.Let():
+                self._let(statement, context)
+            case loop.Store():
+                self._store(statement, context)
+            case _:
+                assert_never(statement)
+
+    def _if(self, branch: loop.If, context: LoweringContext) -> None:
+        claim = context.assumptions.decide(context.term(branch.condition))
+        if claim is TRUE:
+            self.statement(branch.then, context)
+        elif claim is FALSE:
+            if branch.otherwise is not None:
+                self.statement(branch.otherwise, context)
+        elif context.varies(claim):
+            self._masked(claim, branch.then, context)
+            if branch.otherwise is not None:
+                self._masked(negate(claim), branch.otherwise, context)
+        else:
+            self._branch(claim, branch, context)
+
+    def _branch(self, claim: Bool, branch: loop.If, context: LoweringContext) -> None:
+        then_context = replace(context, assumptions=context.assumptions.assuming(claim))
+        then = self.body(branch.then, then_context)
+        otherwise: tuple[Stmt, ...] = ()
+        if branch.otherwise is not None:
+            other = replace(context, assumptions=context.assumptions.assuming(negate(claim)))
+            otherwise = self.body(branch.otherwise, other)
+        if then or otherwise:
+            self.out.append(If(predicate(claim, context), then, otherwise, context.source))
+
+    def _masked(self, claim: Bool, body: loop.Stmt, context: LoweringContext) -> None:
+        """Run the lanes for which a condition holds; branch around the body if there are none."""
+        mask = all_of(context.mask, claim)
+        inner = replace(context, mask=mask)
+        lowered = self.body(body, inner)
+        some = self._some_lane(mask, context)
+        if some is None:
+            self.out.extend(lowered)
+        else:
+            self.out.append(If(some, lowered, (), context.source))
+
+    def _some_lane(self, mask: Bool, context: LoweringContext) -> Value | None:
+        """Return the condition that any lane runs, or None if one certainly runs."""
+        if context.lanes is None:
+            return None
+        first = context.assumptions.decide(substitute(mask, {context.lanes.var: 0}))
+        if first is TRUE:
+            return None
+        lane = context.lanes.var
+        limits = [solve(part, lane) for part in conjuncts(mask) if lane in part.free]
+        if all(limit is not None and limit.above for limit in limits):
+            return Predicate(first)  # The mask is a prefix of the lanes.
+        return Reduce("or", predicate(mask, context))
+
+    def _for(self, nest: loop.For, context: LoweringContext) -> None:
+        extent = context.term(nest.extent)
+        count = const_value(extent)
+        region = nest.kind == "parallel" and not context.parallel
+        if region and (count is None or count > 1) and context.lanes is None:
+            self._parallel(nest, extent, context)
+            return
+        if region:
+            # With one iteration, or inside a vector, the loop runs serially as one worker.
+            self.out.extend(self.scratch.private(nest, as_expr(0)))
+            context = replace(context, parallel=True)
+        self._sequential(nest, extent, context)
+
+    def _sequential(self, nest: loop.For, extent: Expr, context: LoweringContext) -> None:
+        count = const_value(extent)
+        # Code of the body outside of blocks, such as branches, is attributed to the loop.
+        context = replace(context, source=Source(nest.uid, nest.var.name, context.source.origins))
+        if count is not None and count <= 1:
+            if count == 1:
+                self.statement(nest.body, context.binding(nest.var, as_expr(0)))
+            return
+        if self.debug and nest.kind == "vectorized":
+            self._serial(nest, extent, context)
+        elif nest.kind == "vectorized" and count is not None:
+            self._vectorized(nest, count, context)
+        elif nest.kind == "unrolled" and count is not None and count <= UNROLL_LIMIT:
+            self._unrolled(nest, range(count), context)
+        else:
+            self._serial(nest, extent, context)
+
+    def _source(self, nest: loop.For, context: LoweringContext) -> Source:
+        return Source(nest.uid, nest.var.name, nest.origins | context.source.origins)
+
+    def _serial(self, nest: loop.For, extent: Expr, context: LoweringContext) -> None:
+        inner = replace(context, assumptions=context.assumptions.iterating(nest.var, extent))
+        body = self.body(nest.body, inner)
+        if body:
+            zero = as_expr(0)
+            self.out.append(Loop(nest.var, zero, extent, body, 1, self._source(nest, context)))
+
+    def _parallel(self, nest: loop.For, extent: Expr, context: LoweringContext) -> None:
+        assumptions = context.assumptions.iterating(nest.var, extent)
+        source = self._source(nest, context)
+        inner = replace(
+            context,
+            assumptions=assumptions,
+            parallel=True,
+            source=replace(source, origins=context.source.origins),
+        )
+        worker = var("worker", lower=0)
+        body = (*self.scratch.private(nest, worker), *self.body(nest.body, inner))
+        self.parallel = True
+        work = context.term(estimated_work(nest))
+        self.out.append(Parallel(self.table, nest.var, extent, work, worker, body, source))
+
+    def _unrolled(self, nest: loop.For, values: range, context: LoweringContext) -> None:
+        for value in values:
+            self.statement(nest.body, context.binding(nest.var, as_expr(value)))
+
+    def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
+        if context.lanes is not None or _has_vectors(nest.body) or _needs_scalars(nest):
+            self._unrolled(nest, range(count), context)
+            return
+        for chunk in chunks(nest, count, self.cpu):
+            start = as_expr(chunk.start)
+            if chunk.lanes == 1:
+                self.statement(nest.body, context.binding(nest.var, start))
+                continue
+            lane = self._lane(nest.var, chunk.lanes)
+            inner = replace(context.binding(nest.var, start + lane), lanes=Lanes(lane, chunk.lanes))
+            if chunk.active < chunk.lanes:
+                inner = replace(inner, mask=lane < chunk.active)
+            self.statement(nest.body, inner)
+
+    def _lane(self, counter: Var, lanes: int) -> Var:
+        """Return the lane variable of a loop, shared by all copies so that cached terms match."""
+        key = (counter, lanes)
+        if key not in self._lanes:
+            self._lanes[key] = var(counter.name, lower=0, upper=lanes - 1)
+        return self._lanes[key]
+
+    def _elements(self, context: LoweringContext) -> Elements:
+        checks = self.table if self.debug else None
+        return Elements(self.memory, context, self.out, checks=checks)
+
+    def _let(self, let: loop.Let, context: LoweringContext) -> None:
+        elements = self._elements(context)
+        bound, inner = bind_integer(let, elements, self._fail)
+        self.out.extend(bound)
+        self.statement(let.body, inner)
+
+    def _fail(
+        self, code: int, text: str, numbers: tuple[Value, Value], context: LoweringContext
+    ) -> tuple[Stmt, ...]:
+        """Return statements that report an error to the runtime table and return."""
+        return fail(self.table, code, text, numbers, context)
+
+    def _store(self, store: loop.Store, context: LoweringContext) -> None:
+        target = self.memory.access(store.buffer, store.indices, context)
+        source = replace(context.source, origins=context.source.origins | store.origins)
+        context = replace(context, source=source)
+        if context.lanes is not None and target.uniform:
+            self._store_uniform(store, target, context)
+            return
+        elements = self._elements(context)
+        elements.check(store.buffer, store.indices)
+        value = elements.cast(elements.value(store.value), store.buffer.dtype)
+        self._write(target, widen(value, context.count), elements)
+
+    def _write(self, target: ElementAddress, value: Value, elements: Elements) -> None:
+        context, mask = elements.context, elements.mask()
+        source = context.source
+        if target.step is None:
+            offsets = index(target.offset, context)
+            self.out.append(Scatter(target.base, offsets, value, mask, source))
+            return
+        if mask is not None and target.private(context.count):
+            # A select keeps the element in a register, where a masked store would force memory.
+            value, mask = Select(mask, value, elements.load(target)), None
+        stride = None if target.contiguous or context.lanes is None else target.step
+        address = Address(target.base, target.offset, target.alignment)
+        self.out.append(Store(address, value, stride, mask, source))
+
+    def _store_uniform(
+        self, store: loop.Store, target: ElementAddress, context: LoweringContext
+    ) -> None:
+        """Store to an element that all lanes share: a reduction, else one store per lane."""
+        if is_lane_reduction(store, context):
+            elements = self._elements(context)
+            value = reduce_lanes(store, elements)
+            address = Address(target.base, target.offset, target.buffer.dtype.bytes)
+            self.out.append(Store(address, value, None, None, context.source))
+            return
+        for k in range(context.count):
+            alone = context.lane(as_expr(k))
+            guard = context.mask
+            self.statement(
+                store if guard is TRUE else loop.If(_at(guard, context, k), store), alone
+            )
+
+
+def _at(mask: Bool, context: LoweringContext, k: int) -> Bool:
+    return mask if context.lanes is None else substitute(mask, {context.lanes.var: k})
+
+
+def _has_vectors(body: loop.Stmt) -> bool:
+    return any(isinstance(s, loop.For) and s.kind == "vectorized" for s in walk(body))
+
+
+def _needs_scalars(nest: loop.For) -> bool:
+    """Return whether a loop bound or a bound integer would differ per lane."""
+    for statement in walk(nest.body):
+        if isinstance(statement, loop.For) and nest.var in statement.extent.free:
+            return True
+        if isinstance(statement, loop.Let):
+            terms = (*statement.load.indices, statement.lower, statement.upper)
+            if any(nest.var in t.free for t in terms):
+                return True
+    return False

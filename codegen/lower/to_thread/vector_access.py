@@ -1,0 +1,91 @@
+"""Conditions under which one vector access replaces the accesses of a short loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....ir.loop import nodes as loop
+from ....ir.loop.visit import Rebuilder, loads, stores, walk, walk_element
+from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, eq, linear_form, substitute
+from .buffer_addresses import strides_of
+from .context import LoweringContext
+
+
+def is_simple(body: loop.Stmt) -> bool:
+    """Return whether a body contains no loops and no bound integers."""
+    return not any(isinstance(s, loop.For | loop.Let) for s in walk(body))
+
+
+def assume_all_lanes(body: loop.Stmt, lane: Var) -> loop.Stmt:
+    """Return a body with the conditions that depend on the lane replaced by true."""
+    return _AssumeAllLanes(lane).statement(body)
+
+
+class _AssumeAllLanes(Rebuilder):
+    def __init__(self, lane: Var) -> None:
+        self._lane = lane
+
+    def element(self, element: loop.Element) -> loop.Element:
+        match element:
+            case loop.Where(condition=loop.Condition(value=claim), then=then):
+                return self.element(then) if self._lane in claim.free else super().element(element)
+            case _:
+                return super().element(element)
+
+    def statement(self, statement: loop.Stmt) -> loop.Stmt:
+        if isinstance(statement, loop.If) and self._lane in statement.condition.free:
+            return self.statement(statement.then)
+        return super().statement(statement)
+
+
+def vector_condition(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -> Bool:
+    """Return the condition that all lanes run and that contiguous accesses are aligned.
+
+    ``context`` binds the loop variable to the lane plus the start of the vector.
+    """
+    return all_of(*_running(body, lane, count, context), *_aligned(body, lane, count, context))
+
+
+def _running(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:
+    for statement in walk(body):
+        if isinstance(statement, loop.If):
+            yield from _everywhere(context.term(statement.condition), lane, count, context)
+        if isinstance(statement, loop.Store):
+            for element in walk_element(statement.value):
+                if isinstance(element, loop.Condition):
+                    yield from _everywhere(context.term(element.value), lane, count, context)
+
+
+def _everywhere(claim: Bool, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:
+    if lane in claim.free:
+        for k in range(count):
+            yield context.assumptions.decide(substitute(claim, {lane: k}))
+
+
+def _aligned(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:
+    accesses = [(s.buffer, s.indices) for s in stores(body)]
+    accesses += [(r.buffer, r.indices) for r in loads(body)]
+    for buffer, indices in dict.fromkeys(accesses):
+        start = _contiguous(buffer, indices, lane, context)
+        if start is not None and buffer.scope in ("global", "shared"):
+            yield _multiple(start, count)
+
+
+def _contiguous(
+    buffer: loop.Buffer, indices: tuple[Expr, ...], lane: Var, context: LoweringContext
+) -> Expr | None:
+    """Return the flat index of lane 0 if the lanes are contiguous, else None."""
+    flat = as_expr(0)
+    for index, stride in zip(indices, strides_of(buffer), strict=True):
+        flat += index * stride
+    flat = context.term(flat)
+    form = linear_form(flat, (lane,)) if lane in flat.free else None
+    if form is None or form.coefficients[lane] != as_expr(1):
+        return None
+    return substitute(flat, {lane: 0})
+
+
+def _multiple(start: Expr, count: int) -> Bool:
+    """Return the condition that a term is a multiple of a constant."""
+    rest = start % count
+    return TRUE if rest == as_expr(0) else eq(rest, 0)

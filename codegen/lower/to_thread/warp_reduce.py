@@ -1,0 +1,208 @@
+"""Reductions across threads, with the result in every thread.
+
+Threads that are neighbors in a warp exchange registers by butterfly shuffles; several warps, and
+threads in any other arrangement, exchange partial results through shared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ....ir.dtype import DType, i16, i32, i64, u32
+from ....ir.loop.builder import Combiner, identity_of
+from ....ir.symbolic import Expr, as_expr, const_value, eq, var
+from ....ir.thread.function import ThreadAxis
+from ....ir.thread.nodes import (
+    Address,
+    Assign,
+    Binary,
+    Bitcast,
+    Cast,
+    Const,
+    If,
+    Load,
+    Loop,
+    MachineOp,
+    Predicate,
+    Reg,
+    Source,
+    Stmt,
+    Store,
+    Value,
+)
+from ....ir.thread.operations.nvidia import SHUFFLE_BUTTERFLY_F32, SHUFFLE_BUTTERFLY_I32
+from ....ir.thread.types import VectorType
+from ....target.gpus import THREAD_AXES, WARP
+from ..math import binary_function
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The threads of a block, numbered along x, then y, then z.
+
+    Examples
+    --------
+    >>> from ....ir.symbolic import var
+    >>> axes = (ThreadAxis("threadIdx.x", var("x"), as_expr(8)),)
+    >>> Threads(axes).count
+    8
+    """
+
+    axes: tuple[ThreadAxis, ...]
+
+    def extent(self, tag: str) -> int:
+        """Return the extent of an axis, 1 if the kernel does not use the axis."""
+        found = (const_value(a.extent) for a in self.axes if a.tag == tag)
+        return next((size for size in found if size is not None), 1)
+
+    def position(self, tag: str) -> Expr:
+        """Return the index along an axis."""
+        return next((a.var for a in self.axes if a.tag == tag), as_expr(0))
+
+    def stride(self, tag: str) -> int:
+        """Return the difference between the numbers of neighbors along an axis."""
+        return prod(self.extent(t) for t in THREAD_AXES[: THREAD_AXES.index(tag)])
+
+    @property
+    def count(self) -> int:
+        """The number of threads per block."""
+        return prod(self.extent(t) for t in THREAD_AXES)
+
+    @property
+    def number(self) -> Expr:
+        """The number of the thread in its block."""
+        terms = (self.position(t) * self.stride(t) for t in THREAD_AXES)
+        return sum(terms, start=as_expr(0))
+
+    def slots(self, tags: tuple[str, ...]) -> int:
+        """Return the number of shared-memory elements that a reduction along some axes needs."""
+        size = prod(self.extent(t) for t in tags)
+        if not self.in_warps(tags):
+            return 0 if size == 1 else self.count
+        return 0 if size <= WARP else self.count // WARP
+
+    def in_warps(self, tags: tuple[str, ...]) -> bool:
+        """Return whether the threads along some axes form whole warps or equal parts of a warp."""
+        size = prod(self.extent(t) for t in tags)
+        whole = self.count % WARP == 0 and self.neighbors(tags)
+        return whole and (size % WARP == 0 or (size < WARP and size & (size - 1) == 0))
+
+    def neighbors(self, tags: tuple[str, ...]) -> bool:
+        """Return whether the threads along some axes have consecutive numbers."""
+        wide = [t for t in THREAD_AXES if self.extent(t) > 1]
+        own = [t for t in wide if t in tags]
+        return wide[: len(own)] == own
+
+
+class ThreadReduction:
+    """A generator of the statements of one reduction across threads."""
+
+    def __init__(self, threads: Threads, op: Combiner, scratch: Reg, source: Source) -> None:
+        """Initialize; ``scratch`` is shared memory for :meth:`Threads.slots` elements."""
+        self._threads = threads
+        self._op: Combiner = op
+        self._scratch = scratch
+        self._source = source
+        self.out: list[Stmt] = []
+
+    def total(self, part: Value, dtype: DType, tags: tuple[str, ...]) -> Value:
+        """Combine the partial results of the threads along some axes."""
+        threads = self._threads
+        size = prod(threads.extent(t) for t in tags)
+        own = self._keep("part", part)
+        if size == 1:
+            return own
+        if not threads.in_warps(tags):
+            return self._gathered(own, dtype, tags)
+        if size <= WARP:
+            return self._butterfly(own, dtype, size)
+        return self._warps(self._butterfly(own, dtype, WARP), dtype, size // WARP)
+
+    def _keep(self, name: str, value: Value) -> Reg:
+        reg = Reg(name, value.type)
+        self.out.append(Assign(reg, value, self._source))
+        return reg
+
+    def _butterfly(self, own: Reg, dtype: DType, size: int) -> Reg:
+        """Combine with the lane whose number differs in one bit, for each bit."""
+        distance = size // 2
+        while distance:
+            other = self._exchange(own, dtype, distance)
+            own = self._keep("part", binary_function(self._op, own, other))
+            distance //= 2
+        return own
+
+    def _exchange(self, own: Reg, dtype: DType, distance: int) -> Value:
+        if dtype.bits == 64:
+            return self._exchange_halves(own, dtype, distance)
+        if dtype.name == "f32":
+            return self._shuffle(own, distance, is_float=True)
+        whole = VectorType(i32)
+        if dtype.is_float:
+            bits = Cast(whole, Bitcast(VectorType(i16), own))
+            narrow = Cast(VectorType(i16), self._shuffle(bits, distance))
+            return Bitcast(VectorType(dtype), narrow)
+        if dtype.bits == 32:
+            word = own if dtype == i32 else Bitcast(whole, own)
+            back = self._shuffle(word, distance)
+            return back if dtype == i32 else Bitcast(VectorType(dtype), back)
+        return Cast(VectorType(dtype), self._shuffle(Cast(whole, own), distance))
+
+    def _exchange_halves(self, own: Reg, dtype: DType, distance: int) -> Value:
+        of = VectorType(i64)
+        bits = own if dtype == i64 else Bitcast(of, own)
+        shift = Const(32, of)
+        low = self._shuffle(Cast(VectorType(i32), bits), distance)
+        high = self._shuffle(Cast(VectorType(i32), Binary("shr", bits, shift)), distance)
+        # The low half must be zero-extended, so it is cast to an unsigned integer first.
+        rest = Cast(of, Bitcast(VectorType(u32), low))
+        joined = Binary("or", Binary("shl", Cast(of, high), shift), rest)
+        return joined if dtype == i64 else Bitcast(VectorType(dtype), joined)
+
+    def _shuffle(self, value: Value, distance: int, *, is_float: bool = False) -> Reg:
+        operation = SHUFFLE_BUTTERFLY_F32 if is_float else SHUFFLE_BUTTERFLY_I32
+        result = Reg("other", operation.results[0])
+        mask = Const(distance, VectorType(i32))
+        self.out.append(MachineOp(operation, (value, mask), (result,), self._source))
+        return result
+
+    def _warps(self, own: Reg, dtype: DType, warps: int) -> Reg:
+        """Store the result of each warp in shared memory, then combine them in every thread."""
+        number = self._threads.number
+        warp = number // WARP
+        first = Predicate(eq(number % WARP, 0))
+        leave = self._store(warp, own, dtype)
+        self.out.append(If(first, (leave,), (), self._source))
+        start = warp // warps * warps
+        return self._sum(dtype, (("warp", warps, 1),), start)
+
+    def _gathered(self, own: Reg, dtype: DType, tags: tuple[str, ...]) -> Reg:
+        """Store the part of every thread in shared memory, then combine those of its group."""
+        threads = self._threads
+        self.out.append(self._store(threads.number, own, dtype))
+        start = threads.number
+        for tag in tags:
+            start -= threads.position(tag) * threads.stride(tag)
+        loops = tuple((t[-1], threads.extent(t), threads.stride(t)) for t in tags)
+        return self._sum(dtype, loops, start)
+
+    def _store(self, index: Expr, value: Reg, dtype: DType) -> Stmt:
+        address = Address(self._scratch, index * dtype.bytes, dtype.bytes)
+        return Store(address, value, source=self._source)
+
+    def _sum(self, dtype: DType, loops: tuple[tuple[str, int, int], ...], start: Expr) -> Reg:
+        of = VectorType(dtype)
+        total = Reg("total", of)
+        neutral = identity_of(self._op, dtype)
+        self.out.append(Assign(total, Const(neutral.value, of), self._source))
+        counters = [var(name, lower=0, upper=size - 1) for name, size, _ in loops]
+        index = start
+        for counter, (_, _, stride) in zip(counters, loops, strict=True):
+            index += counter * stride
+        part = Load(of, Address(self._scratch, index * dtype.bytes, dtype.bytes))
+        body: Stmt = Assign(total, binary_function(self._op, total, part), self._source)
+        for counter, (_, size, _) in zip(counters, loops, strict=True):
+            body = Loop(counter, as_expr(0), as_expr(size), (body,), 1, self._source)
+        self.out.append(body)
+        return total

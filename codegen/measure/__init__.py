@@ -1,0 +1,25 @@
+"""Measurements of compiled programs: options, samples with statistics, and a verdict.
+
+Example
+-------
+>>> from tilewright.codegen.measure import MeasureOptions
+>>> MeasureOptions().caches
+'hot'
+"""
+
+from __future__ import annotations
+
+from .measure_options import MeasureOptions, MeasureOptionsError
+from .measurement import Compared, Measurement
+from .measurement_lock import exclusive_measurement
+from .statistics import confidence, narrow
+
+__all__ = [
+    "Compared",
+    "MeasureOptions",
+    "MeasureOptionsError",
+    "Measurement",
+    "confidence",
+    "exclusive_measurement",
+    "narrow",
+]

@@ -1,0 +1,217 @@
+"""Layouts of the structures that the run-time library shares with its callers.
+
+All offsets are in bytes; all words have 8 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...ir.thread import runtime_table
+
+# The call record.
+
+CALL_TABLE: Final = 0
+"""The runtime table of the process."""
+CALL_SITE: Final = 8
+"""The number of the failed check; 0 if no check failed."""
+CALL_NUMBERS: Final = 16
+"""Four values observed by the failed check."""
+CALL_CODE: Final = 48
+"""The code, text, and two numbers reported with function ``ERROR`` of the runtime table."""
+CALL_TEXT: Final = 56
+CALL_A: Final = 64
+CALL_B: Final = 72
+CALL_SINK: Final = 80
+"""The address of the profile, or null: per launch, count, nanoseconds, and start time."""
+CALL_OWN_TABLE: Final = 88
+"""A copy of the runtime table for this call; its context is this record."""
+CALL_OPERANDS: Final = CALL_OWN_TABLE + runtime_table.SIZE
+"""Two words per argument (form, payload), then one word per result (its managed tensor)."""
+
+FORM_NUMPY: Final = 0
+"""The payload is the address of a NumPy array interface structure."""
+FORM_DLPACK: Final = 1
+"""The payload is the address of a DLPack tensor."""
+FORM_INTEGER: Final = 2
+"""The payload is an integer."""
+FORM_BFLOAT: Final = 3
+"""The payload is the address of a NumPy array interface structure of a bfloat16 array.
+
+The interface has no code for bfloat16.
+"""
+
+# The view of an argument.
+
+VIEW_DATA: Final = 0
+VIEW_RANK: Final = 8
+VIEW_SHAPE: Final = 16
+VIEW_STRIDES: Final = 24
+VIEW_STRIDE_UNIT: Final = 32
+VIEW_DTYPE: Final = 40
+VIEW_WRITABLE: Final = 48
+VIEW_DEVICE: Final = 56
+VIEW_BYTES: Final = 64
+
+PROBLEM_DTYPE: Final = 1
+PROBLEM_RANK: Final = 2
+PROBLEM_DEVICE: Final = 3
+PROBLEM_STRIDES: Final = 4
+PROBLEM_ALIGNMENT: Final = 5
+PROBLEM_READ_ONLY: Final = 6
+
+HOST: Final = 1
+"""The DLPack device type of host memory."""
+CUDA: Final = 2
+"""The DLPack device type of CUDA memory."""
+
+# The instance record: one function of an executable.
+
+INSTANCE_CONSTANTS: Final = 0
+"""The addresses of the data of the constants."""
+INSTANCE_LIBRARIES: Final = 8
+"""The addresses of the library functions."""
+INSTANCE_KERNELS: Final = 16
+"""The handles of the device kernels."""
+INSTANCE_SLOTS: Final = 24
+"""The start of the workspaces."""
+
+SLOT_COUNT: Final = 16
+"""The number of workspaces; further concurrent calls allocate temporary ones."""
+SLOT_BUSY: Final = 0
+SLOT_ARENA: Final = 8
+SLOT_ARENA_BYTES: Final = 16
+SLOT_CLOCK: Final = 24
+SLOT_PLANS: Final = 32
+
+PLAN_COUNT: Final = 8
+"""The number of memory plans that a workspace caches."""
+PLAN_USED: Final = 0
+"""The logical time of the last use; 0 means that there is no plan."""
+PLAN_TOTAL: Final = 8
+"""The size of the arena in bytes."""
+PLAN_KEYS: Final = 16
+"""The values of the symbols, then the offsets of the storages."""
+
+# The system record of the providers.
+
+SYSTEM_ALLOCATE: Final = 0
+"""``aligned_alloc`` of the C library."""
+SYSTEM_FREE: Final = 8
+SYSTEM_CLOCK: Final = 16
+"""``clock_gettime``."""
+SYSTEM_THREAD: Final = 24
+"""``pthread_self``."""
+SYSTEM_REGION: Final = 32
+"""``GOMP_parallel`` of an OpenMP runtime, or null."""
+SYSTEM_RANK: Final = 40
+"""``omp_get_thread_num``."""
+SYSTEM_TEAM: Final = 48
+"""``omp_get_num_threads``."""
+SYSTEM_BUSY: Final = 56
+"""1 while a parallel region runs."""
+SYSTEM_OWNER: Final = 64
+"""The thread that may open OpenMP regions."""
+SYSTEM_LAST: Final = 72
+"""The end of the last OpenMP region in nanoseconds."""
+SYSTEM_POOL: Final = 80
+"""The address of the thread pool, or null."""
+SYSTEM_SIZE: Final = 88
+
+# The thread pool. Words written concurrently by several threads are in separate cache lines.
+
+POOL_WORK: Final = 0
+"""The state of the region in one word, updated atomically; see :mod:`.pool`."""
+POOL_BUSY: Final = 64
+"""1 while a parallel region runs."""
+POOL_BODY: Final = 128
+"""The region: body, environment, number of iterations, iterations per chunk, and chunks."""
+POOL_ENVIRONMENT: Final = 136
+POOL_STOP: Final = 144
+POOL_CHUNK: Final = 152
+POOL_CHUNKS: Final = 160
+POOL_CODE: Final = 168
+"""The first nonzero error code of the region."""
+POOL_SEATS: Final = 176
+"""The number of workers that may join the region."""
+POOL_CORE: Final = 184
+"""The core of the region's caller, or -1 if unknown."""
+POOL_SLEEPERS: Final = 192
+"""The number of workers that sleep or are about to sleep."""
+POOL_CLOSING: Final = 200
+"""1 if the workers must exit."""
+POOL_EXITED: Final = 208
+"""The number of workers that have exited."""
+POOL_SIZE: Final = 216
+"""The number of started workers."""
+POOL_MOST: Final = 224
+"""The maximal number of workers."""
+POOL_LIMIT: Final = 232
+"""The maximal number of threads per region for :func:`.pool.pool_parallel`."""
+POOL_CREATE: Final = 256
+"""System functions: ``pthread_create``, and functions for mutexes, conditions, and time."""
+POOL_LOCK: Final = 264
+POOL_TRY_LOCK: Final = 272
+POOL_UNLOCK: Final = 280
+POOL_WAIT: Final = 288
+POOL_SIGNAL: Final = 296
+POOL_MASK: Final = 304
+"""``pthread_sigmask`` and its constant ``SIG_BLOCK``."""
+POOL_BLOCK: Final = 312
+POOL_TIME: Final = 320
+"""``clock_gettime`` and its constant ``CLOCK_MONOTONIC``."""
+POOL_CLOCK: Final = 328
+POOL_GET_CPU: Final = 336
+"""``sched_getcpu``, or null."""
+POOL_SLEEP_MUTEX: Final = 384
+"""The mutex and the condition variable on which idle workers sleep."""
+POOL_SLEEP_CONDITION: Final = 512
+POOL_DONE_MUTEX: Final = 640
+"""The mutex and the condition variable on which a caller waits for the last chunk."""
+POOL_DONE_CONDITION: Final = 768
+POOL_SIGNALS: Final = 896
+"""The set of signals that workers block, so that threads of the program handle them."""
+POOL_HANDLES: Final = 1024
+"""The thread handle of each worker for ``pthread_join``."""
+POOL_WORKERS: Final = 255
+"""The capacity of the pool in workers."""
+POOL_BYTES: Final = POOL_HANDLES + 8 * POOL_WORKERS
+
+# The launch record of a device kernel.
+
+RECORD_HANDLE: Final = 0
+RECORD_GRID: Final = 8
+"""The grid size in thread blocks along x, y, and z."""
+RECORD_BLOCK: Final = 32
+"""The block size in threads along x, y, and z."""
+RECORD_SHARED: Final = 56
+"""The size of the dynamic shared memory in bytes."""
+RECORD_SIZE: Final = 64
+
+# The device record: a device with separate memory.
+
+DEVICE_TYPE: Final = 0
+"""The DLPack device type."""
+DEVICE_ORDINAL: Final = 8
+"""The ordinal among the devices of its type."""
+DEVICE_HOST_ALLOC: Final = 16
+"""Functions like ``ALLOC`` and ``FREE`` of the runtime table, for host-accessible memory."""
+DEVICE_HOST_FREE: Final = 24
+DEVICE_COPY: Final = 32
+"""``i32(context, ptr target, ptr source, i64 bytes)``: copy between any two memories."""
+DEVICE_DRIVER_LAUNCH: Final = 40
+"""``cuLaunchKernel`` of the CUDA driver."""
+DEVICE_DRIVER_COPY: Final = 48
+"""``cuMemcpy``."""
+DEVICE_DRIVER_ENTER: Final = 56
+"""``cuCtxSetCurrent``."""
+DEVICE_DRIVER_WAIT: Final = 64
+"""``cuStreamSynchronize``."""
+DEVICE_CONTEXT: Final = 72
+"""The CUDA context of the device."""
+DEVICE_STREAM: Final = 80
+"""The CUDA stream of launches; null is the legacy default stream."""
+DEVICE_SIZE: Final = 88
+
+ALIGNMENT: Final = 64
+"""The alignment of arenas and results in bytes."""

@@ -1,0 +1,1 @@
+"""Isolated processes that execute compiled code and the interpreter."""

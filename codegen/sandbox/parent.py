@@ -1,0 +1,331 @@
+"""Runs of executables in a sandbox: requests, answers, and errors of crashed processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from ...errors import TilewrightError
+from ..build.protocol import PipeClosedError, PipeTimeoutError
+from ..build.worker_pool import CancelToken
+from ..errors import (
+    RunCrashedError,
+    RunFailedError,
+    RunMemoryError,
+    RunTimeoutError,
+)
+from ..runtime.executable import Executable
+from .process import GRACE, Process, signal_name
+from .sampling_plan import Array, OnRounds, OnSample, Outcome, Plan
+from .shared_arrays import SharedArrays
+from .shared_status import Phase
+
+DEFAULT_TIMEOUT = 120.0
+DEFAULT_MEMORY = 0.8
+"""The fraction of physical memory that programs may allocate by default."""
+
+_PHASES = {
+    Phase.STARTING: "while the process started",
+    Phase.LOADING: "while the program was loaded",
+    Phase.TIMING: "while samples were taken",
+}
+
+_runners: weakref.WeakSet[Runner] = weakref.WeakSet()
+
+
+class Runner:
+    """A sandbox process that runs executables, and is restarted after a crash.
+
+    Parameters
+    ----------
+    executable : Executable
+        The executable. Its artifact and weights are passed once, the weights in shared memory.
+    *others : Executable
+        Executables that take the same arguments, for :meth:`race`.
+    memory : int
+        The number of bytes that programs may allocate; 0: a fraction of physical memory. The
+        memory of the process before the first run is not counted, nor are libraries, weights and
+        arguments.
+    steps : Mapping of str to str, or a sequence of them
+        The last schedule step of each kernel, for error messages; one mapping per executable.
+
+    Examples
+    --------
+    >>> from .. import compile
+    >>> from ...ir.script import parse
+    >>> exe = compile(
+    ...     parse('''
+    ... n = symbols("n", lower=0)
+    ...
+    ... @prim_func
+    ... def halve(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    ...     for i in range(n):
+    ...         y[i] = x[i] * 0.5
+    ... ''')
+    ... )
+    >>> runner = Runner(exe)
+    >>> runner.run("halve", [np.array([2, 4], np.float32)]).results[0]
+    array([1., 2.], dtype=float32)
+    >>> runner.close()
+    """
+
+    def __init__(
+        self,
+        executable: Executable,
+        *others: Executable,
+        memory: int = 0,
+        steps: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        """Store the executables; the process starts with the first run."""
+        self.executables = (executable, *others)
+        self._memory = memory or default_memory()
+        several = (steps,) if isinstance(steps, Mapping) else tuple(steps)
+        missing = len(self.executables) - len(several)
+        empty: Mapping[str, str] = {}
+        self._steps = (*several, *(empty for _ in range(missing)))
+        self._lock = threading.Lock()
+        self._process: Process | None = None
+        _runners.add(self)
+
+    @property
+    def executable(self) -> Executable:
+        """The first executable."""
+        return self.executables[0]
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, or None if no process is running."""
+        return None if self._process is None else self._process.pid
+
+    def run(
+        self,
+        function: str,
+        arguments: Sequence[Array | int],
+        plan: Plan | None = None,
+        *,
+        on_sample: OnSample | None = None,
+        cancel: CancelToken | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Outcome:
+        """Run a function once, then take samples as planned.
+
+        Parameters
+        ----------
+        function : str
+            The name of the function.
+        arguments : sequence
+            Arrays and integers. Arrays are copied into shared memory once.
+        plan : Plan, optional
+            The sampling plan; by default no samples are taken.
+        on_sample : callable, optional
+            A callback that receives new samples, and returns whether more are needed.
+        cancel : CancelToken, optional
+            A token that stops the run from another thread and kills the process.
+        timeout : float
+            The time limit in seconds.
+
+        Raises
+        ------
+        RunError
+            If the process crashes, exceeds the time or memory limit, or is canceled. The class
+            distinguishes these cases, and the location names the kernel. The next run starts a
+            new process.
+        """
+
+        def on_rounds(rounds: Sequence[Sequence[int]]) -> bool:
+            return on_sample is None or on_sample([r[0] for r in rounds])
+
+        return self.race(
+            [function], arguments, plan, on_rounds=on_rounds, cancel=cancel, timeout=timeout
+        )[0]
+
+    def race(
+        self,
+        functions: Sequence[str],
+        arguments: Sequence[Array | int],
+        plan: Plan | None = None,
+        *,
+        on_rounds: OnRounds | None = None,
+        cancel: CancelToken | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> tuple[Outcome, ...]:
+        """Run one function of each executable, and time them interleaved, one sample per round.
+
+        Parameters and errors are those of :meth:`run`. ``functions`` contains a name per
+        executable; all functions take the same arguments.
+        """
+        plan = plan or Plan(most=0)
+        request = {
+            "do": "run",
+            "functions": list(functions),
+            "arguments": [None if isinstance(a, np.ndarray) else int(a) for a in arguments],
+            "plan": asdict(plan),
+        }
+        shared = SharedArrays.of([a for a in arguments if isinstance(a, np.ndarray)])
+        deadline = time.monotonic() + timeout
+        with self._lock, contextlib.closing(shared):
+            process: Process | None = None
+            try:
+                process = self._started(deadline, cancel)
+                process.send({**request, "layout": shared.layout}, descriptors=[shared.descriptor])
+                return self._outcomes(process, plan, on_rounds, deadline, cancel)
+            except PipeClosedError:
+                raise self._crash(functions) from None
+            except PipeTimeoutError:
+                raise self._timeout(functions, timeout) from None
+            except (RunFailedError, RunMemoryError) as error:
+                # The process reported the error and continues.
+                raise self._located(error, functions) from None
+            except BaseException:
+                self.close()
+                raise
+
+    @staticmethod
+    def _outcomes(
+        process: Process,
+        plan: Plan,
+        on_rounds: OnRounds | None,
+        deadline: float,
+        cancel: CancelToken | None,
+    ) -> tuple[Outcome, ...]:
+        first = process.receive(deadline, cancel)
+        shared = SharedArrays(process.descriptor(), first["results"])
+        arrays = iter(shared.arrays())
+        results = [tuple(next(arrays) for _ in range(count)) for count in first["counts"]]
+        shared.close()
+        rounds: list[list[int]] = []
+        while True:
+            answer = process.receive(deadline, cancel)
+            if "samples" not in answer:
+                break
+            rounds += answer["samples"]
+            more = on_rounds(answer["samples"]) if on_rounds is not None else True
+            if len(rounds) < plan.most:
+                process.reply({"more": more})
+        return tuple(
+            Outcome(own, tuple(r[k] for r in rounds), tuple(map(tuple, answer["kernels"][k])))
+            for k, own in enumerate(results)
+        )
+
+    def _started(self, deadline: float, cancel: CancelToken | None) -> Process:
+        if self._process is not None and self._process.alive:
+            return self._process
+        self.close()
+        process = self._process = Process()
+        process.budget = self._memory
+        process.receive(deadline, cancel)
+        last = len(self.executables) - 1
+        for k, executable in enumerate(self.executables):
+            constants = executable.constants()
+            with contextlib.closing(SharedArrays.of(list(constants.values()))) as shared:
+                process.send(
+                    {
+                        "do": "load",
+                        "names": list(constants),
+                        "layout": shared.layout,
+                        # Programs that are loaded after the limit is set would count.
+                        "memory": self._memory if k == last else 0,
+                    },
+                    executable.artifact.to_bytes(),
+                    [shared.descriptor],
+                )
+                process.receive(deadline, cancel)
+        return process
+
+    def _location(self, functions: Sequence[str]) -> str:
+        """Return the location at which the process stopped: function, kernel, binding, step."""
+        process = self._process
+        status = None if process is None else process.status
+        program = min(status.program, len(functions) - 1) if status is not None else 0
+        function, executable = functions[program], self.executables[program]
+        where = f"function {function!r}"
+        if len(self.executables) > 1:
+            where += f" of candidate {program}"
+        if status is None:
+            return where
+        specs = {s.name: s for s in executable.artifact.functions}
+        spec = next((specs[n] for n in (function, f"{function}__call") if n in specs), None)
+        launches = () if spec is None else spec.launches
+        launch = status.launch - 1
+        if launch < 0 and len(launches) == 1 and status.phase is Phase.TIMING:
+            launch = 0  # launches are not recorded while samples are taken, but there is only one
+        if 0 <= launch < len(launches):
+            current = launches[launch]
+            where += f", kernel {current.kernel!r} (binding {current.binding!r})"
+            if current.kernel in self._steps[program]:
+                where += f", after {self._steps[program][current.kernel]}"
+        phase = _PHASES.get(status.phase, "")
+        return f"{where}, {phase}" if phase else where
+
+    def _located(self, error: TilewrightError, functions: Sequence[str]) -> TilewrightError:
+        """Return the error with the kernel that failed, and its last schedule step."""
+        location = self._location(functions)
+        if "kernel" not in location:
+            return error
+        where = ", ".join(filter(None, (error.where, location)))
+        return type(error)(error.message, where=where, hint=error.hint, details=error.details)
+
+    def _crash(self, functions: Sequence[str]) -> TilewrightError:
+        where, process = self._location(functions), self._process
+        self._process = None
+        if process is None:
+            return RunCrashedError("the sandbox process was closed", where=where)
+        output = process.stop(GRACE)
+        code, memory = process.exit_code, process.limits()
+        ended = f"signal {signal_name(-code)}" if code is not None and code < 0 else f"code {code}"
+        if any(text in output for text in ("MemoryError", "bad_alloc", "Cannot allocate memory")):
+            message = f"the sandbox process ran out of memory ({ended})"
+            message += f"; {memory}" if memory else ""
+            return RunMemoryError(message, where=where, hint=output)
+        hint = output
+        if code == -9 and memory:
+            hint = f"it was killed, or the system ran out of memory: {memory}\n{output}"
+        message = f"the sandbox process exited with {ended}"
+        return RunCrashedError(message, where=where, hint=hint.strip(), details={"ended": ended})
+
+    def _timeout(self, functions: Sequence[str], timeout: float) -> TilewrightError:
+        where = self._location(functions)
+        self.close()
+        return RunTimeoutError(
+            f"the run exceeded the time limit of {timeout:g} s",
+            where=where,
+            hint="increase the timeout",
+        )
+
+    def close(self) -> None:
+        """Stop the process, if one is running."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
+
+    def reset(self) -> None:
+        """Forget the process in a forked child, because it belongs to the parent."""
+        self._lock = threading.Lock()
+        self._process = None
+
+    def __del__(self) -> None:
+        """Stop the process."""
+        with contextlib.suppress(AttributeError):  # the constructor failed
+            self.close()
+
+
+def default_memory() -> int:
+    """Return the default memory limit in bytes."""
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return int(pages * size * DEFAULT_MEMORY)
+
+
+def _after_fork() -> None:
+    for runner in tuple(_runners):
+        runner.reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,82 @@
+"""Arrays in memory that two processes share: an anonymous file, freed with its last descriptor."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import Json
+from ...ir.dtype import dtype, from_numpy
+
+Array = NDArray[Any]
+_ALIGNED = 64
+
+
+def _offsets(arrays: Sequence[Array]) -> tuple[list[int], int]:
+    """Return the offsets of arrays in a file, and the size of the file."""
+    at, offsets = 0, list[int]()
+    for array in arrays:
+        offsets.append(at)
+        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
+    return offsets, max(at, mmap.PAGESIZE)
+
+
+class SharedArrays:
+    """Arrays in one anonymous file.
+
+    Parameters
+    ----------
+    descriptor : int
+        The descriptor of the file, which this object closes.
+    layout : sequence
+        Per array: offset in bytes, shape, dtype.
+
+    Examples
+    --------
+    >>> shared = SharedArrays.of([np.arange(3, dtype=np.int64)])
+    >>> SharedArrays(os.dup(shared.descriptor), shared.layout).arrays()[0].tolist()
+    [0, 1, 2]
+    >>> shared.close()
+    """
+
+    def __init__(self, descriptor: int, layout: Sequence[Any]) -> None:
+        """Map the file."""
+        self.descriptor = descriptor
+        self.layout: list[Json] = [list(entry) for entry in layout]
+        self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+
+    @classmethod
+    def of(cls, arrays: Sequence[Array]) -> SharedArrays:
+        """Copy arrays into a new file; later accesses do not copy them."""
+        offsets, size = _offsets(arrays)
+        descriptor = os.memfd_create("tilewright", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, size)
+        layout = [
+            (offset, list(array.shape), from_numpy(array.dtype).name)
+            for offset, array in zip(offsets, arrays, strict=True)
+        ]
+        shared = cls(descriptor, layout)
+        for copy, array in zip(shared.arrays(), arrays, strict=True):
+            copy[...] = array
+        return shared
+
+    def arrays(self) -> list[Array]:
+        """Return the arrays without copying them; they keep the memory alive."""
+        return [self._array(entry) for entry in self.layout]
+
+    def _array(self, entry: Any) -> Array:
+        offset, shape, name = entry
+        dims = tuple(int(d) for d in shape)
+        count = int(np.prod(dims, dtype=np.int64))
+        return np.frombuffer(self._memory, dtype(name).numpy, count, offset).reshape(dims)
+
+    def close(self) -> None:
+        """Close the file; returned arrays remain valid."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1

@@ -1,0 +1,127 @@
+import type { JSX } from "preact";
+import { useWatch } from "../observable";
+import type { Measurement } from "../protocol";
+import type { Store } from "../store";
+import { duration, percent } from "../ui/format";
+import { Icon } from "../ui/icons";
+
+/** The last measurement: the entire call and its kernels, slowest first. */
+export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
+  const measurement = useWatch(store.state, (state) => state.measurement);
+  const head = useWatch(store.state, (state) => state.history.head);
+  const open = useWatch(store.state, (state) => state.open);
+  if (!measurement)
+    return (
+      <div class="tw-empty">
+        <Icon name="clock" size={22} />
+        <p>No measurement yet. “Measure” compiles the program and measures each kernel at the sample sizes.</p>
+      </div>
+    );
+  return (
+    <div class="tw-measurement">
+      <Total measurement={measurement} stale={measurement.state !== head} />
+      <table class="tw-table tw-kernels">
+        <caption>Kernels, slowest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Kernel</th>
+            <th scope="col" class="tw-right">
+              Calls
+            </th>
+            <th scope="col" class="tw-right">
+              Time
+            </th>
+            <th scope="col">Share</th>
+          </tr>
+        </thead>
+        <tbody>
+          {measurement.kernels.map((kernel, index) => (
+            <tr key={kernel.function + kernel.label} class={kernel.function === open ? "is-open" : ""}>
+              <th scope="row">
+                <button
+                  type="button"
+                  class="tw-link tw-mono"
+                  onClick={() => store.send({ type: "open", function: kernel.function })}
+                >
+                  {kernel.label}
+                </button>
+                {index === 0 && measurement.kernels.length > 1 ? <span class="tw-badge tw-slowest">Slowest</span> : null}
+              </th>
+              <td class="tw-mono tw-right">×{kernel.calls}</td>
+              <td class="tw-mono tw-right">{duration(kernel.microseconds)}</td>
+              <td>
+                <div class="tw-bar" title={percent(kernel.share)}>
+                  <span class="tw-bar-fill" style={{ width: `${Math.max(0.5, kernel.share * 100)}%` }} />
+                  <span class="tw-bar-text tw-mono">{percent(kernel.share)}</span>
+                </div>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Total({ measurement, stale }: { measurement: Measurement; stale: boolean }): JSX.Element {
+  return (
+    <div class="tw-total">
+      <p class="tw-big">
+        {duration(measurement.median)}
+        <span class="tw-unit">
+          Median of {measurement.samples.length}, 95 % confidence interval{" "}
+          <span class="tw-total-part">{`${duration(measurement.low)} – ${duration(measurement.high)}`}</span>
+        </span>
+      </p>
+      <Strip samples={measurement.samples} median={measurement.median} />
+      <dl class="tw-properties">
+        <div>
+          <dt>Function</dt>
+          <dd class="tw-mono">{measurement.function}</dd>
+        </div>
+        <div>
+          <dt>Sizes</dt>
+          <dd class="tw-mono">{measurement.shapes}</dd>
+        </div>
+        <div>
+          <dt>Compile time</dt>
+          <dd class="tw-mono">
+            {duration(measurement.compile_ms * 1000)}
+          </dd>
+        </div>
+      </dl>
+      <p class="tw-conditions">
+        Conditions: {measurement.conditions}
+        {measurement.alone ? "." : "; another measurement ran at the same time."}
+      </p>
+      {stale ? (
+        <p class="tw-stale">
+          <Icon name="info" size={14} /> Measured at an earlier state ({measurement.state.slice(0, 7)}).
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+/** A strip plot of all samples with the median. */
+function Strip({ samples, median }: { samples: readonly number[]; median: number }): JSX.Element {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const low = sorted[0] ?? 0;
+  const high = sorted[Math.floor(sorted.length * 0.98)] ?? low + 1;
+  const at = (value: number): number => 4 + (252 * (Math.min(value, high) - low)) / Math.max(high - low, 1e-9);
+  return (
+    <svg class="tw-strip" viewBox="0 0 260 34" role="img" aria-label={`Samples from ${duration(low)} to ${duration(high)}`}>
+      <line x1="4" x2="256" y1="20" y2="20" />
+      {sorted.map((value, index) => (
+        <line key={index} class="tw-tick" x1={at(value)} x2={at(value)} y1="8" y2="20" />
+      ))}
+      <line class="tw-median" x1={at(median)} x2={at(median)} y1="4" y2="23" />
+      <text x="4" y="32">
+        {duration(low)}
+      </text>
+      <text x="256" y="32" text-anchor="end">
+        {duration(high)}
+      </text>
+    </svg>
+  );
+}

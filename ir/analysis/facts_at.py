@@ -1,0 +1,54 @@
+"""Facts in scope inside loops and branches."""
+
+from __future__ import annotations
+
+from ..loop.nodes import For
+from ..symbolic import (
+    Bool,
+    Discharge,
+    Expr,
+    Fact,
+    Facts,
+    Origin,
+    Var,
+    conjuncts,
+    const_value,
+)
+
+_HERE = Origin("enclosing loop, branch, or let", None)
+
+
+def within_loop(facts: Facts, variable: Var, extent: Expr) -> Facts:
+    """Add the range of a loop variable, unless the bounds of the variable imply it.
+
+    Examples
+    --------
+    >>> from ..symbolic import as_expr, var
+    >>> within_loop(Facts(), var("i", lower=0, upper=7), as_expr(8)) == Facts()
+    True
+    """
+    size = const_value(extent)
+    if size is not None and variable.upper is not None and variable.upper <= size - 1:
+        return facts
+    return facts.with_loop(variable, extent)
+
+
+def within_loops(facts: Facts, loops: tuple[For, ...]) -> Facts:
+    """Add the ranges of several loops, outermost first."""
+    for loop in loops:
+        facts = within_loop(facts, loop.var, loop.extent)
+    return facts
+
+
+def assuming(facts: Facts, *claims: Bool) -> Facts:
+    """Add conditions that hold by construction, without a check for contradictions.
+
+    Examples
+    --------
+    >>> from ..symbolic import is_proved, var
+    >>> n = var("n")
+    >>> is_proved(n + 1 > 4, assuming(Facts(), n >= 4))
+    True
+    """
+    parts = (p for claim in claims for p in conjuncts(claim))
+    return Facts((*facts, *(Fact(p, _HERE, Discharge.PROOF) for p in parts)))

@@ -1,0 +1,281 @@
+"""Intervals of index values over inner loops, for fixed outer loops.
+
+Intervals determine the region a block computes inside a loop, and the sizes of tiles. Outer
+variables occur only in the start. The extent is a constant if the extents of the inner loops are
+constants, even if all outer extents are symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..symbolic import (
+    Add,
+    Expr,
+    Facts,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Select,
+    Var,
+    as_expr,
+    bounds,
+    ceildiv,
+    const_value,
+    free_vars,
+    is_proved,
+    maximum,
+    minimum,
+    product,
+    simplify,
+    total,
+)
+
+ZERO = as_expr(0)
+ONE = as_expr(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The interval ``[start, start + extent)`` of the values of an index.
+
+    ``exhaustive`` means that the index takes every value of the interval; otherwise the interval
+    is only a bound.
+    """
+
+    start: Expr
+    extent: Expr
+    exhaustive: bool = True
+
+    @property
+    def stop(self) -> Expr:
+        """The first value after the interval."""
+        return self.start + self.extent
+
+
+def interval_of(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> Interval | None:
+    """Return an interval that contains all values of an index over inner variables.
+
+    Parameters
+    ----------
+    index : Expr
+        A term of inner and outer variables.
+    inner : Mapping[Var, Expr]
+        The inner variables with their extents; a variable takes the values ``[0, extent)``.
+    facts : Facts
+        The facts in scope.
+
+    Returns
+    -------
+    Interval or None
+        None if no bound without inner variables was found.
+
+    Examples
+    --------
+    >>> from ..symbolic import var
+    >>> i0, i1 = var("i0", lower=0), var("i1", lower=0, upper=13)
+    >>> found = interval_of(i0 * 14 + i1, {i1: as_expr(14)}, Facts())
+    >>> found.start, found.extent, found.exhaustive
+    (i0 * 14, 14, True)
+    """
+    found = _width(index, inner, facts)
+    if found is None:
+        return None
+    low, width, exhaustive = found
+    return Interval(simplify(low, facts), simplify(width + 1, facts), exhaustive)
+
+
+_Width = tuple[Expr, Expr, bool]
+"""The smallest value, the largest minus the smallest value, and whether all values are taken."""
+
+
+def _width(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+    if free_vars(index).isdisjoint(inner):
+        return index, ZERO, True
+    match index:
+        case Var():
+            return ZERO, inner[index] - 1, True
+        case Add():
+            return _sum(index, inner, facts)
+        case Mul(factors=factors):
+            return _product(factors, inner, facts)
+        case FloorDiv(numerator=numerator, divisor=divisor):
+            return _quotient(numerator, divisor, inner, facts)
+        case Mod(numerator=numerator, divisor=divisor):
+            return _remainder(numerator, divisor, inner, facts)
+        case Min(args=args) | Max(args=args):
+            return _choice(index, args, inner, facts)
+        case Select():
+            return _constant_bounds(index)
+        case _:
+            return _constant_bounds(index)
+
+
+def _constant_bounds(index: Expr) -> _Width | None:
+    found = bounds(index)
+    if found.lower is None or found.upper is None:
+        return None
+    return as_expr(found.lower), as_expr(found.upper - found.lower), False
+
+
+def _sum(index: Add, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+    low: Expr = as_expr(index.constant)
+    steps: list[tuple[int, Expr]] = []
+    exhaustive = True
+    for term, scale in index.terms:
+        part = _width(term, inner, facts)
+        if part is None:
+            return _constant_bounds(index)
+        start, width, whole = part
+        low = low + scale * (start if scale > 0 else start + width)
+        if width != 0:
+            steps.append((abs(scale), width))
+            exhaustive = exhaustive and whole
+    width = total(tuple(scale * width for scale, width in steps))
+    return low, width, exhaustive and _independent(index, inner) and _gapless(steps, facts)
+
+
+def _independent(index: Add, inner: Mapping[Var, Expr]) -> bool:
+    """Return whether every inner variable occurs in at most one term."""
+    varying = [v for term, _ in index.terms for v in free_vars(term) if v in inner]
+    return len(varying) == len(set(varying))
+
+
+def _gapless(steps: list[tuple[int, Expr]], facts: Facts) -> bool:
+    """Return whether the sum of the scaled terms takes every value.
+
+    Each scale must be at most 1 more than the width covered by the terms of smaller scale.
+    """
+    reach: Expr = ZERO
+    for scale, width in sorted(steps, key=lambda s: s[0]):
+        if not is_proved(reach + 1 >= scale, facts):
+            return False
+        reach = reach + scale * width
+    return True
+
+
+def _product(factors: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+    varying = [f for f in factors if not free_vars(f).isdisjoint(inner)]
+    fixed = product(tuple(f for f in factors if free_vars(f).isdisjoint(inner)))
+    part = _width(varying[0], inner, facts) if len(varying) == 1 else None
+    if part is None or not is_proved(fixed >= 0, facts):
+        return None
+    low, width, _ = part
+    return low * fixed, width * fixed, False
+
+
+def _quotient(
+    numerator: Expr, divisor: Expr, inner: Mapping[Var, Expr], facts: Facts
+) -> _Width | None:
+    part = _divided(numerator, divisor, inner, facts)
+    if part is None:
+        return None
+    low, width, exhaustive = part
+    aligned = simplify(low % divisor, facts) == 0
+    return (
+        low // divisor,
+        width // divisor if aligned else ceildiv(width, divisor),
+        exhaustive and aligned,
+    )
+
+
+def _remainder(
+    numerator: Expr, divisor: Expr, inner: Mapping[Var, Expr], facts: Facts
+) -> _Width | None:
+    part = _divided(numerator, divisor, inner, facts)
+    if part is None:
+        return None
+    low, width, exhaustive = part
+    start = simplify(low % divisor, facts)
+    if is_proved(start + width < divisor, facts):
+        return start, width, exhaustive
+    return ZERO, divisor - 1, exhaustive and start == 0
+
+
+def _divided(
+    numerator: Expr, divisor: Expr, inner: Mapping[Var, Expr], facts: Facts
+) -> _Width | None:
+    if not free_vars(divisor).isdisjoint(inner) or not is_proved(divisor >= 1, facts):
+        return None
+    return _width(numerator, inner, facts)
+
+
+def _choice(
+    index: Expr, args: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts
+) -> _Width | None:
+    parts = [_width(a, inner, facts) for a in args]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return _constant_bounds(index)
+    pick = minimum if isinstance(index, Min) else maximum
+    return pick(*(p[0] for p in known)), maximum(*(p[1] for p in known)), False
+
+
+def union(intervals: Iterable[Interval], facts: Facts) -> Interval | None:
+    """Return the smallest interval around intervals whose starts differ by constants.
+
+    Return None if the difference of two starts is not a constant.
+
+    Examples
+    --------
+    >>> from ..symbolic import var
+    >>> i = var("i", lower=0)
+    >>> joined = union([Interval(i, ONE), Interval(i + 2, ONE)], Facts())
+    >>> joined.start, joined.extent, joined.exhaustive
+    (i, 3, False)
+    """
+    joined: Interval | None = None
+    for interval in intervals:
+        joined = interval if joined is None else _join(joined, interval, facts)
+        if joined is None:
+            return None
+    return joined
+
+
+def _join(a: Interval, b: Interval, facts: Facts) -> Interval | None:
+    if a.start is b.start and a.extent is b.extent:
+        return Interval(a.start, a.extent, a.exhaustive or b.exhaustive)
+    gap = const_value(simplify(b.start - a.start, facts))
+    if gap is None:
+        return None
+    first, second = (a, b) if gap >= 0 else (b, a)
+    stretch = simplify(maximum(first.extent, second.extent + abs(gap)), facts)
+    adjacent = is_proved(first.extent >= abs(gap), facts)
+    exhaustive = first.exhaustive and second.exhaustive and adjacent
+    return Interval(first.start, stretch, exhaustive)
+
+
+def covers(outer: Interval, inner: Interval, facts: Facts, size: Expr | None = None) -> bool:
+    """Return whether an interval is provably contained in an exhaustive interval.
+
+    With the ``size`` of a dimension, values of ``inner`` outside of ``[0, size)`` are ignored: a
+    tile may extend past the end of its buffer, where no element is accessed.
+    """
+    if not outer.exhaustive:
+        return False
+    below = is_proved(outer.start <= inner.start, facts)
+    above = is_proved(inner.stop <= outer.stop, facts)
+    if size is None:
+        return below and above
+    return (below or is_proved(outer.start <= maximum(inner.start, 0), facts)) and (
+        above or is_proved(minimum(inner.stop, size) <= outer.stop, facts)
+    )
+
+
+def within_dimension(interval: Interval | None, dimension: Expr, facts: Facts) -> Interval:
+    """Return the whole dimension if an interval is unknown or not smaller, else the interval.
+
+    Constant extents are kept: a tile may extend past the end of its buffer.
+    """
+    if interval is None:
+        return Interval(ZERO, dimension)
+    if (
+        const_value(interval.extent) is None
+        and interval.start == 0
+        and is_proved(interval.extent >= dimension, facts)
+    ):
+        return Interval(ZERO, dimension, interval.exhaustive)
+    return interval

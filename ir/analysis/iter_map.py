@@ -1,0 +1,198 @@
+"""Iter maps: injectivity of indices in loop variables (TensorIR §3.3).
+
+An index is decomposed into a mixed-radix number. Each digit is ``(source // lower) % extent``,
+where the source is a loop variable or another such number. The indices are injective in a loop
+variable if their digits determine its value: iterations that differ in this variable have
+different indices, so they access different elements or are different instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..symbolic import (
+    Add,
+    Expr,
+    Facts,
+    FloorDiv,
+    Mod,
+    Mul,
+    Var,
+    as_expr,
+    ceildiv,
+    const_value,
+    free_vars,
+    is_proved,
+    product,
+    simplify,
+)
+
+_ONE = as_expr(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """The digit ``(source // lower) % extent`` of a source."""
+
+    source: Expr
+    lower: Expr
+    extent: Expr
+
+
+class _Reader:
+    """A decomposition of indices into digits, with the size and the digits of every source."""
+
+    def __init__(self, loops: Mapping[Var, Expr], facts: Facts) -> None:
+        self._loops = loops
+        self._facts = facts
+        self.size: dict[Expr, Expr] = {**loops}
+        self.parts: dict[Expr, list[_Digit]] = {}
+
+    def number(self, index: Expr) -> list[_Digit] | None:
+        """Return the digits of an index, lowest first; None if it has no mixed-radix form."""
+        terms = self._terms(index)
+        if terms is None:
+            return None
+        return self._ordered(terms)
+
+    def _terms(self, index: Expr) -> list[tuple[Expr, _Digit]] | None:
+        found: list[tuple[Expr, _Digit]] = []
+        pairs = index.terms if isinstance(index, Add) else ((index, 1),)
+        for term, scale in pairs:
+            if free_vars(term).isdisjoint(self._loops):
+                continue
+            factor, varying = self._factored(term)
+            digit = None if varying is None else self._digit(varying)
+            if digit is None:
+                return None
+            found.append((factor * abs(scale), digit))
+        return found
+
+    def _factored(self, term: Expr) -> tuple[Expr, Expr | None]:
+        if not isinstance(term, Mul):
+            return _ONE, term
+        varying = [f for f in term.factors if not free_vars(f).isdisjoint(self._loops)]
+        fixed = [f for f in term.factors if free_vars(f).isdisjoint(self._loops)]
+        return product(tuple(fixed)), varying[0] if len(varying) == 1 else None
+
+    def _digit(self, term: Expr) -> _Digit | None:
+        match term:
+            case Var():
+                return _Digit(term, _ONE, self._loops[term])
+            case FloorDiv(numerator=numerator, divisor=divisor):
+                inner = self._source(numerator, divisor)
+                if inner is None:
+                    return None
+                extent = simplify(ceildiv(inner.extent, divisor), self._facts)
+                return replace(inner, lower=inner.lower * divisor, extent=extent)
+            case Mod(numerator=numerator, divisor=divisor):
+                inner = self._source(numerator, divisor)
+                return None if inner is None else replace(inner, extent=divisor)
+            case _:
+                return None
+
+    def _source(self, term: Expr, divisor: Expr) -> _Digit | None:
+        """Return the digit of a dividend; a dividend of several digits becomes a new source."""
+        if not free_vars(divisor).isdisjoint(self._loops):
+            return None
+        if isinstance(term, Var | FloorDiv | Mod):
+            return self._digit(term)
+        digits = self.number(term)
+        if digits is None or not self._is_compact(term, digits):
+            return None
+        size = product(tuple(d.extent for d in digits))
+        self.size[term], self.parts[term] = size, digits
+        return _Digit(term, _ONE, size)
+
+    def _is_compact(self, term: Expr, digits: list[_Digit]) -> bool:
+        """Return whether a number takes all values from 0 on, so that it can be a source."""
+        if isinstance(term, Add) and any(scale < 0 for _, scale in term.terms):
+            return False
+        terms = self._terms(term)
+        scales = {} if terms is None else {digit: scale for scale, digit in terms}
+        reach = _ONE
+        for digit in digits:
+            if scales[digit] is not reach:
+                return False
+            reach = simplify(reach * digit.extent, self._facts)
+        return not isinstance(term, Add) or term.constant == 0
+
+    def _ordered(self, terms: list[tuple[Expr, _Digit]]) -> list[_Digit] | None:
+        """Return digits ordered by scale; each scale must be at least the range of those below."""
+        left, ordered = list(terms), list[_Digit]()
+        reach = _ONE
+        while left:
+            least = self._least(left, reach)
+            if least is None:
+                return None
+            left.remove(least)
+            scale, digit = least
+            ordered.append(digit)
+            reach = simplify(scale * digit.extent, self._facts)
+        return ordered
+
+    def _least(self, terms: list[tuple[Expr, _Digit]], reach: Expr) -> tuple[Expr, _Digit] | None:
+        exact = next((t for t in terms if t[0] is reach), None)
+        if exact is not None:
+            return exact
+        constant = [(c, t) for t in terms if (c := const_value(t[0])) is not None]
+        candidates = [min(constant, key=lambda p: p[0])[1]] if constant else terms
+        return next((t for t in candidates if is_proved(t[0] >= reach, self._facts)), None)
+
+    def whole(self, digits: Iterable[_Digit]) -> frozenset[Expr]:
+        """Return the sources whose values the digits determine."""
+        known: set[Expr] = set()
+        pending = list(dict.fromkeys(digits))
+        while True:
+            by_source: dict[Expr, list[_Digit]] = {}
+            for digit in pending:
+                by_source.setdefault(digit.source, []).append(digit)
+            new = [s for s, ds in by_source.items() if s not in known and self._complete(s, ds)]
+            if not new:
+                return frozenset(known)
+            known.update(new)
+            pending += [d for s in new for d in self.parts.get(s, []) if d not in pending]
+
+    def _complete(self, source: Expr, digits: list[_Digit]) -> bool:
+        left, reach = list(digits), _ONE
+        while True:
+            following = next((d for d in left if d.lower is reach), None)
+            if following is None:
+                return is_proved(reach >= self.size[source], self._facts)
+            left.remove(following)
+            reach = simplify(reach * following.extent, self._facts)
+
+
+def injective_in(
+    indices: Iterable[Expr], loops: Mapping[Var, Expr], facts: Facts
+) -> frozenset[Var]:
+    """Return the loop variables in which the indices are injective.
+
+    Parameters
+    ----------
+    indices : iterable of Expr
+        Terms over the loop variables.
+    loops : Mapping[Var, Expr]
+        The varying loop variables with their extents; all other variables are fixed.
+    facts : Facts
+        The facts in scope.
+
+    Examples
+    --------
+    >>> from ..symbolic import var
+    >>> f, k = var("f", lower=0, upper=63), var("k", lower=0, upper=3)
+    >>> loops = {f: as_expr(64), k: as_expr(4)}
+    >>> [v.name for v in injective_in((f // 8, f % 8), loops, Facts())]
+    ['f']
+    >>> [v.name for v in injective_in((63 - f,), loops, Facts())]
+    ['f']
+    >>> injective_in((f + k,), loops, Facts())
+    frozenset()
+    """
+    reader = _Reader(loops, facts)
+    digits: list[_Digit] = []
+    for index in indices:
+        digits += reader.number(index) or ()
+    found = reader.whole(digits)
+    return frozenset(v for v in loops if v in found or loops[v] == 1)

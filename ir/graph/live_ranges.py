@@ -1,0 +1,107 @@
+"""Live ranges of storages in memory-stage functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..symbolic import Const, Expr, product
+from .nodes import (
+    AllocStorage,
+    Binding,
+    Branch,
+    GraphFunc,
+    IfElse,
+    Kill,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    Rhs,
+    TensorInfo,
+    TupleItem,
+    Value,
+    ViewTensor,
+)
+from .visit import inner_bindings, operands_of
+
+
+def tensor_bytes(info: TensorInfo) -> Expr:
+    """Return the size of a compact tensor, in bytes.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..symbolic import as_expr, var
+    >>> n = var("n")
+    >>> tensor_bytes(TensorInfo((n, as_expr(3)), f32))
+    n * 12
+    """
+    return product((*(info.shape or ()), Const(info.dtype.bytes)))
+
+
+@dataclass
+class LiveRange:
+    """The live range of a storage: the positions of its first and last use, inclusive.
+
+    A position is the ordinal of a binding in program order.
+    """
+
+    storage: Value
+    size: Expr
+    first: int
+    last: int
+    depth: int
+
+
+class LiveRanges:
+    """The live ranges of all storages of one function.
+
+    ``roots`` maps a value to the storages that may hold it, ``ranges`` a storage to its live range,
+    and ``positions`` a binding to its position. ``end`` is the position of the function results. A
+    ``Kill`` is not a use.
+    """
+
+    def __init__(self, func: GraphFunc) -> None:
+        """Compute the live ranges; the results are used after the last binding."""
+        self.roots: dict[Value, frozenset[Value]] = {}
+        self.ranges: dict[Value, LiveRange] = {}
+        self.positions: dict[Binding, int] = {}
+        self.end = 0
+        self._depth = 0
+        self._bindings(func.bindings)
+        self.end += 1
+        self._use(func.results)
+
+    def _bindings(self, bindings: Sequence[Binding]) -> None:
+        for binding in bindings:
+            self.end += 1
+            self.positions[binding] = self.end
+            self._binding(binding.value, binding.right)
+
+    def _binding(self, value: Value, right: Rhs) -> None:
+        if not isinstance(right, Kill):
+            self._use(operands_of(right))
+        self._depth += 1
+        for inner in inner_bindings(right):
+            self._bindings(inner)
+        self._depth -= 1
+        match right:
+            case AllocStorage(size=size):
+                self.ranges[value] = LiveRange(value, size, self.end, self.end, self._depth)
+                self.roots[value] = frozenset({value})
+            case ViewTensor() | MatchCast() | MakeTuple() | TupleItem():
+                self.roots[value] = self.roots_of(operands_of(right))
+            case IfElse(then=Branch(results=a), otherwise=Branch(results=b)):
+                self._use((*a, *b))
+                self.roots[value] = self.roots_of((*a, *b))
+            case _:
+                self.roots[value] = frozenset()
+
+    def roots_of(self, operands: Sequence[Operand]) -> frozenset[Value]:
+        """Return the storages that may hold some of the operands."""
+        sets = [self.roots.get(o, frozenset[Value]()) for o in operands if isinstance(o, Value)]
+        return frozenset[Value]().union(*sets)
+
+    def _use(self, operands: Sequence[Operand]) -> None:
+        for root in self.roots_of(operands):
+            self.ranges[root].last = self.end

@@ -1,0 +1,270 @@
+"""Parsing of element expressions, the inverse of ``printer.elements``.
+
+A number or a symbolic term without an explicit dtype is *untyped*: it takes the dtype of the
+other operand, or the dtype expected by its context.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from ...dtype import DTYPES, DType, bool_, i64
+from ...loop.nodes import (
+    Binary,
+    BinaryOp,
+    Buffer,
+    Cast,
+    Compare,
+    CompareOp,
+    Condition,
+    Element,
+    Index,
+    Load,
+    Number,
+    Unary,
+    UnaryOp,
+    Where,
+)
+from ..errors import ParseError, ScriptTypeError, UnknownNameError
+from .arguments import Arguments, called_name
+from .scope import Scope, listed
+from .source import describe
+
+_INFIX: Final[dict[type[ast.operator], BinaryOp]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+}
+_PREFIX: Final[dict[type[ast.unaryop], UnaryOp]] = {
+    ast.USub: "neg",
+    ast.Invert: "bitnot",
+    ast.Not: "not",
+}
+_COMPARISONS: Final[dict[type[ast.cmpop], CompareOp]] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
+_WRITTEN_INFIX = ("neg", "not", "bitnot")
+_UNARY_CALLS: Final[dict[str, UnaryOp]] = {
+    op: op for op in get_args(UnaryOp) if op not in _WRITTEN_INFIX
+}
+_BINARY_CALLS: Final[dict[str, BinaryOp]] = {
+    "min": "min",
+    "max": "max",
+    "pow": "pow",
+    "atan2": "atan2",
+}
+FUNCTIONS: Final = (*_UNARY_CALLS, *_BINARY_CALLS, "where", "index", "condition", *DTYPES)
+
+
+class ElementReader:
+    """Parses elements over the variables and buffers of one function."""
+
+    def __init__(self, scope: Scope, buffers: Mapping[str, Buffer]) -> None:
+        """Look up buffers in ``buffers``, to which the caller may add."""
+        self._scope = scope
+        self._buffers = buffers
+
+    def buffer(self, node: ast.expr) -> Buffer:
+        """Parse the name of a buffer."""
+        if not isinstance(node, ast.Name):
+            raise self._scope.source.error(node, f"expected a buffer name, got {describe(node)}")
+        if node.id not in self._buffers:
+            raise UnknownNameError(
+                f"no buffer {node.id!r}; buffers are {listed(self._buffers)}",
+                location=self._scope.source.location(node),
+            )
+        return self._buffers[node.id]
+
+    def load(self, node: ast.expr) -> Load:
+        """Parse ``A[i, j]``."""
+        if not isinstance(node, ast.Subscript):
+            raise self._scope.source.error(
+                node,
+                f"expected a buffer access, got {describe(node)}",
+                "write A[i, j], or A[()] for a buffer of rank 0",
+            )
+        buffer = self.buffer(node.value)
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for index in inner:
+            if isinstance(index, ast.Slice):
+                raise self._scope.source.error(
+                    index,
+                    "expected an index, got a slice",
+                    "an element access has one integer index per dimension: A[i, j]",
+                )
+        if len(inner) != buffer.rank:
+            noun = "index" if buffer.rank == 1 else "indices"
+            raise self._scope.source.error(
+                node, f"expected {buffer.rank} {noun} into buffer {buffer.name!r}, got {len(inner)}"
+            )
+        return Load(buffer, self._scope.exprs(inner))
+
+    def read(self, node: ast.expr, expected: DType | None = None) -> Element:
+        """Parse an element; an untyped one gets the expected dtype."""
+        value = self._scope.number(node)
+        if value is not None:
+            return self._number(node, value, expected)
+        if self._scope.is_term(node):
+            return self._term(node, expected)
+        match node:
+            case ast.Subscript():
+                return self.load(node)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _INFIX:
+                return Binary(_INFIX[type(op)], *self._sides(left, right, expected))
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in _PREFIX:
+                inner = bool_ if isinstance(op, ast.Not) else expected
+                return Unary(_PREFIX[type(op)], self.read(operand, inner))
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.BoolOp():
+                return self._logic(node)
+            case ast.Call():
+                return self._call(node, expected)
+            case _:
+                raise self._not_an_element(node)
+
+    def is_untyped(self, node: ast.expr) -> bool:
+        """Return whether the expression has no dtype of its own."""
+        return self._scope.number(node) is not None or self._scope.is_term(node)
+
+    def _number(self, node: ast.expr, value: float, expected: DType | None) -> Element:
+        if expected is None:
+            message = "cannot infer the dtype of this number"
+            raise self._type_error(node, message, "write the dtype: f32(1.0)")
+        if isinstance(value, bool) != (expected == bool_):
+            legal = "True, False, or a comparison" if expected == bool_ else "where(c, 1.0, 0.0)"
+            raise self._type_error(node, f"expected {expected}, got {value}", f"write {legal}")
+        if isinstance(value, float) and not expected.is_float:
+            hint = f"write an integer, such as {expected}(1)"
+            raise self._type_error(node, f"expected {expected}, got {value}", hint)
+        return Number(float(value) if expected.is_float else value, expected)
+
+    def _type_error(self, node: ast.expr, message: str, hint: str) -> ParseError:
+        return ScriptTypeError(message, location=self._scope.source.location(node), hint=hint)
+
+    def _term(self, node: ast.expr, expected: DType | None) -> Element:
+        predicate = isinstance(node, ast.Compare | ast.BoolOp) or (
+            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        )
+        if predicate:
+            return Condition(self._scope.predicate(node))
+        if expected == bool_:
+            message = "expected a condition, got an integer"
+            raise self._type_error(node, message, "write a comparison: i < n")
+        if expected is None:
+            message = "cannot infer the dtype of this integer"
+            raise self._type_error(node, message, "write the dtype: i64(i + 1)")
+        return Index(self._scope.expr(node), expected)
+
+    def _sides(
+        self, left: ast.expr, right: ast.expr, expected: DType | None
+    ) -> tuple[Element, Element]:
+        """Parse two operands of equal dtype; an untyped one takes the dtype of the other."""
+        untyped_left, untyped_right = self.is_untyped(left), self.is_untyped(right)
+        if untyped_left and not untyped_right:
+            second = self.read(right, expected)
+            return self.read(left, second.dtype), second
+        first = self.read(left, expected)
+        return first, self.read(
+            right, first.dtype if untyped_right and not untyped_left else expected
+        )
+
+    def augmented(self, left: Element, node: ast.expr) -> Element:
+        """Parse the right operand of an augmented assignment to ``left``."""
+        return self.read(node, left.dtype)
+
+    def _comparison(self, node: ast.Compare) -> Element:
+        operands = [node.left, *node.comparators]
+        parts: list[Element] = []
+        for op, left, right in zip(node.ops, operands, operands[1:], strict=False):
+            if type(op) not in _COMPARISONS:
+                raise self._scope.source.error(
+                    node, "unsupported comparison operator", "operators are <, <=, >, >=, ==, !="
+                )
+            parts.append(Compare(_COMPARISONS[type(op)], *self._sides(left, right, None)))
+        return self._joined("and", parts)
+
+    def _logic(self, node: ast.BoolOp) -> Element:
+        op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
+        return self._joined(op, [self.read(value, bool_) for value in node.values])
+
+    @staticmethod
+    def _joined(op: BinaryOp, parts: list[Element]) -> Element:
+        result = parts[0]
+        for part in parts[1:]:
+            result = Binary(op, result, part)
+        return result
+
+    def _call(self, node: ast.Call, expected: DType | None) -> Element:
+        name = called_name(node)
+        if name is None:
+            raise self._not_an_element(node)
+        arguments = Arguments(self._scope.source, node, f"{name}(...)")
+        arguments.finish()
+        if name in DTYPES:
+            return self._typed(arguments.take(1)[0], DTYPES[name])
+        if name in _UNARY_CALLS:
+            op = _UNARY_CALLS[name]
+            inner = None if op in ("isnan", "isinf") else expected
+            return Unary(op, self.read(arguments.take(1)[0], inner))
+        if name in _BINARY_CALLS:
+            left, right = arguments.take(2)
+            return Binary(_BINARY_CALLS[name], *self._sides(left, right, expected))
+        return self._special(name, arguments, expected)
+
+    def _special(self, name: str, arguments: Arguments, expected: DType | None) -> Element:
+        match name:
+            case "where":
+                condition, then, otherwise = arguments.take(3)
+                sides = self._sides(then, otherwise, expected)
+                return Where(self.read(condition, bool_), *sides)
+            case "index":
+                value, dtype = arguments.take(2)
+                return Index(self._scope.expr(value), self._scope.dtype(dtype))
+            case "condition":
+                return Condition(self._scope.predicate(arguments.take(1)[0]))
+            case _:
+                raise UnknownNameError(
+                    f"no element function {name!r}; functions are {listed(FUNCTIONS)}",
+                    location=self._scope.source.location(arguments.node.func),
+                )
+
+    def _typed(self, node: ast.expr, dtype: DType) -> Element:
+        """Parse the operand of ``f32(...)``: a literal, a symbolic term, or an element to cast."""
+        value = self._scope.number(node)
+        if value is not None:
+            same_kind = dtype.is_float and not isinstance(value, bool)
+            return Number(float(value) if same_kind else value, dtype)
+        if self._scope.is_term(node):
+            element = self._term(node, i64 if dtype == bool_ else dtype)
+            if isinstance(element, Condition) and dtype == bool_:
+                return element
+            if isinstance(element, Index) and dtype != bool_:
+                return element
+            return Cast(dtype, element)
+        return Cast(dtype, self.read(node))
+
+    def _not_an_element(self, node: ast.expr) -> ParseError:
+        if isinstance(node, ast.Name):
+            return UnknownNameError(
+                f"no variable {node.id!r}; variables are {listed(self._scope.variables)}, "
+                f"buffers are {listed(self._buffers)}",
+                location=self._scope.source.location(node),
+            )
+        return self._scope.source.error(node, f"expected an element, got {describe(node)}")

@@ -1,0 +1,340 @@
+"""Parsing of graph-level functions."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeAlias
+
+from ....errors import TilewrightError
+from ...graph.nodes import (
+    Binding,
+    Branch,
+    Call,
+    GraphFunc,
+    GraphParam,
+    IfElse,
+    Info,
+    ObjectInfo,
+    Operand,
+    Stage,
+    VersionCase,
+    VersionSwitch,
+)
+from ...identity import NO_ORIGIN, Origins
+from ...loop.nodes import AccessMode, Attributes
+from ...symbolic import TRUE, Bool, Facts
+from ..errors import ScriptTypeError
+from .arguments import Arguments, called_name
+from .buffers import ACCESS
+from .constants import Constants
+from .header import Declarations, decorator_of, signature, statements_of, take_facts
+from .infos import read_info
+from .rhs import RightReader
+from .scope import Scope
+from .source import Source, describe
+from .values import EFFECT, ValueReader
+
+Hints: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class GraphReader:
+    """Parses the bindings of one function in order."""
+
+    def __init__(self, scope: Scope, constants: Constants) -> None:
+        """Start with no values."""
+        self.scope = scope
+        self.source = scope.source
+        self.values = ValueReader(scope, constants)
+        self._rights = RightReader(self.values)
+        self.facts = Facts()
+
+    def bindings(self, body: list[ast.stmt], *, origins: Origins = NO_ORIGIN) -> list[Binding]:
+        """Parse statements."""
+        bindings: list[Binding] = []
+        for node in body:
+            bindings += self._statement(node, origins, ())
+        return bindings
+
+    def _statement(self, node: ast.stmt, origins: Origins, attributes: Attributes) -> list[Binding]:
+        match node:
+            case ast.Assign(targets=[ast.Name() as target], value=value):
+                return [self._assign(target, None, value, origins, attributes)]
+            case ast.AnnAssign(
+                target=ast.Name() as target, annotation=annotation, value=ast.expr() as value
+            ):
+                return [self._assign(target, annotation, value, origins, attributes)]
+            case ast.Expr(value=ast.Call() as call):
+                return [self._effect(call, origins, attributes)]
+            case ast.If():
+                return [self._if(node, origins, attributes)]
+            case ast.With(items=items, body=body):
+                return self._with(items, body, origins, attributes)
+            case ast.Pass():
+                return []
+            case _:
+                raise self.source.error(
+                    node,
+                    "unsupported statement in a graph-level function",
+                    "statements are y: Tensor[...] = op(x), if, with origin(...), return",
+                )
+
+    def _assign(
+        self,
+        target: ast.Name,
+        annotation: ast.expr | None,
+        node: ast.expr,
+        origins: Origins,
+        attributes: Attributes,
+    ) -> Binding:
+        written = None if annotation is None else read_info(self.scope, annotation)
+        right, implied = self._rights.read(node, written)
+        info = implied if written is None else written
+        if info is None and isinstance(right, Call):
+            info = self._inferred(right, node)
+        if info is None:
+            raise self.source.error(
+                target,
+                f"value {target.id!r} needs an annotation",
+                f"write {target.id}: Tensor[(...), f32] = ...",
+            )
+        return Binding(self.values.define(target.id, info, target), right, origins, attributes)
+
+    def _inferred(self, call: Call, node: ast.expr) -> Info:
+        """Infer the annotation of a call with the shape rule of its operator."""
+        from ...graph.operators import infer_call  # slow import; rarely needed
+
+        try:
+            return infer_call(call.op, call.args, call.attributes, self.facts).info
+        except TilewrightError as error:
+            location = self.source.location(node)
+            raise ScriptTypeError(error.message, location=location, hint=error.hint) from None
+
+    def _effect(self, call: ast.Call, origins: Origins, attributes: Attributes) -> Binding:
+        right, implied = self._rights.read(call, None)
+        if implied is None:
+            raise self.source.error(
+                call,
+                "the result of this call needs a name and an annotation",
+                "write y: Tensor[(...), f32] = ...",
+            )
+        return Binding(self.values.define(EFFECT, implied, call), right, origins, attributes)
+
+    def _with(
+        self,
+        items: list[ast.withitem],
+        body: list[ast.stmt],
+        origins: Origins,
+        attributes: Attributes,
+    ) -> list[Binding]:
+        for item in items:
+            call, name = item.context_expr, called_name(item.context_expr)
+            if not isinstance(call, ast.Call) or name not in ("origin", "attributes", "binding"):
+                raise self.source.error(
+                    call,
+                    f"expected origin, attributes or binding after with, got {describe(call)}",
+                    "write with origin(...), attributes(...) or binding(...):",
+                )
+            arguments = Arguments(self.source, call, f"with {name}(...):")
+            if name == "origin":
+                origins = frozenset(self.scope.string(n) for n in arguments.positional)
+            elif name == "attributes":
+                attributes = self.scope.attributes(arguments)
+            else:
+                return [self._named_switch(arguments, body, origins, attributes)]
+        bindings: list[Binding] = []
+        for node in body:
+            bindings += self._statement(node, origins, attributes)
+        return bindings
+
+    # ------------------------------------------------------------ structured bindings
+
+    def _if(self, node: ast.If, origins: Origins, attributes: Attributes) -> Binding:
+        symbolic = self.scope.is_term(node.test) or (
+            isinstance(node.test, ast.Constant) and isinstance(node.test.value, bool)
+        )
+        if symbolic:
+            switch = VersionSwitch(tuple(self._cases(node)))
+            value = self.values.define(EFFECT, ObjectInfo(), node.test)
+            return Binding(value, switch, origins, attributes)
+        return self._if_else(node, origins, attributes)
+
+    def _named_switch(
+        self, arguments: Arguments, body: list[ast.stmt], origins: Origins, attributes: Attributes
+    ) -> Binding:
+        name, annotation = arguments.take(2)
+        arguments.finish()
+        if len(body) != 1 or not isinstance(body[0], ast.If):
+            raise arguments.error("expected a single if statement with symbolic guards as body")
+        switch = VersionSwitch(tuple(self._cases(body[0])))
+        info = read_info(self.scope, annotation)
+        return Binding(
+            self.values.define(self.scope.string(name), info, name), switch, origins, attributes
+        )
+
+    def _cases(self, node: ast.If) -> list[VersionCase]:
+        cases = [self._case(self.scope.predicate(node.test), node.body)]
+        match node.orelse:
+            case []:
+                return cases
+            case [ast.If() as other]:
+                return cases + self._cases(other)
+            case rest:
+                return [*cases, self._case(TRUE, rest)]
+
+    def _case(self, guard: Bool, body: list[ast.stmt]) -> VersionCase:
+        before = dict(self.values.values)
+        bindings = tuple(self.bindings(body))
+        self.values.restore(before)
+        return VersionCase(guard, bindings)
+
+    def _if_else(self, node: ast.If, origins: Origins, attributes: Attributes) -> Binding:
+        condition = self.values.operand(node.test)
+        target, annotation, then = self._branch(node.body, node)
+        other, _, otherwise = self._branch(node.orelse, node)
+        if target.id != other.id:
+            raise self.source.error(
+                other,
+                f"expected {target.id!r} as the result of the else branch, got {other.id!r}",
+                "both branches must end with an assignment to the same name",
+            )
+        if annotation is None:
+            raise self.source.error(target, f"value {target.id!r} needs an annotation")
+        value = self.values.define(target.id, read_info(self.scope, annotation), target)
+        return Binding(value, IfElse(condition, then, otherwise), origins, attributes)
+
+    def _branch(
+        self, body: list[ast.stmt], whole: ast.If
+    ) -> tuple[ast.Name, ast.expr | None, Branch]:
+        """Parse a branch; its last statement assigns the result."""
+        match body:
+            case [*rest, ast.Assign(targets=[ast.Name() as target], value=value)]:
+                annotation = None
+            case [
+                *rest,
+                ast.AnnAssign(
+                    target=ast.Name() as target, annotation=annotation, value=ast.expr() as value
+                ),
+            ]:
+                pass
+            case _:
+                raise self.source.error(
+                    body[-1] if body else whole,
+                    "expected an assignment of the result at the end of a branch",
+                    "end both branches with an assignment: y: Tensor[...] = t",
+                )
+        before = dict(self.values.values)
+        bindings = tuple(self.bindings(rest))
+        results = self.values.results(value)
+        self.values.restore(before)
+        return target, annotation, Branch(bindings, results)
+
+
+def _hints(scope: Scope, body: list[ast.stmt]) -> tuple[Hints, list[ast.stmt]]:
+    """Parse leading ``hint("seq", 32, 128)`` lines; return the remaining statements too."""
+    hints: list[tuple[str, tuple[int, ...]]] = []
+    for position, statement in enumerate(body):
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or called_name(call) != "hint":
+            return tuple(hints), body[position:]
+        arguments = Arguments(scope.source, call, 'hint("n", 32, 128)')
+        arguments.finish()
+        if not arguments.positional:
+            raise arguments.error("expected a symbol name and its likely values")
+        name, *values = arguments.positional
+        hints.append((scope.string(name), tuple(scope.integer(v) for v in values)))
+    return tuple(hints), []
+
+
+def _returned(
+    reader: GraphReader, node: ast.FunctionDef, body: list[ast.stmt]
+) -> tuple[list[ast.stmt], ast.expr]:
+    match body:
+        case [*rest, ast.Return(value=ast.expr() as value)]:
+            return rest, value
+        case _:
+            last = body[-1] if body else node
+            raise reader.source.error(
+                last, f"function {node.name!r} must end with a return statement", "write return y"
+            )
+
+
+def _named_results(
+    reader: GraphReader, node: ast.expr
+) -> tuple[tuple[Operand, ...], tuple[str, ...]]:
+    """Parse the operand of ``return y``, ``return y, z`` or ``return {"name": y}``."""
+    if not isinstance(node, ast.Dict):
+        return reader.values.results(node), ()
+    keys = [k for k in node.keys if k is not None]
+    if len(keys) != len(node.keys):
+        raise reader.source.error(
+            node, "expected a name for every result", 'write return {"name": y}'
+        )
+    return reader.values.operands(node.values), tuple(reader.scope.string(k) for k in keys)
+
+
+def _parameter(reader: GraphReader, arg: ast.arg) -> GraphParam:
+    annotation: ast.expr | None = arg.annotation
+    access: AccessMode = "in"
+    match annotation:
+        case ast.Subscript(value=ast.Name(id=kind), slice=inner) if kind in ACCESS:
+            annotation, access = inner, ACCESS[kind]
+        case None:
+            raise reader.source.error(
+                arg, f"parameter {arg.arg!r} needs an annotation", "write x: Tensor[(n, 4), f32]"
+            )
+        case _:
+            pass
+    return GraphParam(
+        reader.values.define(arg.arg, read_info(reader.scope, annotation), arg), access
+    )
+
+
+def read_graph_func(
+    source: Source,
+    node: ast.FunctionDef,
+    declared: Declarations,
+    constants: Constants,
+) -> GraphFunc:
+    """Parse one graph-level function, given the symbols and constants declared above it."""
+    scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})
+    reader = GraphReader(scope, constants)
+    _, decorator = decorator_of(source, node, ("graph_func",))
+    stage: Stage = "dataflow"
+    names: tuple[str, ...] = ()
+    attributes: Attributes = ()
+    if isinstance(decorator, ast.Call):
+        arguments = Arguments(source, decorator, '@graph_func(stage="memory", key=value)')
+        arguments.take(0)
+        stage = _stage(scope, arguments)
+        given = arguments.keyword("result_names")
+        names = () if given is None else scope.strings(given)
+        attributes = scope.attributes(arguments)
+    params = tuple(_parameter(reader, arg) for arg in signature(source, node))
+    facts, rest = take_facts(scope, statements_of(node))
+    reader.facts = facts
+    hints, rest = _hints(scope, rest)
+    rest, returned = _returned(reader, node, rest)
+    bindings = tuple(reader.bindings(rest))
+    results, result_names = _named_results(reader, returned)
+    return GraphFunc(
+        node.name,
+        params,
+        bindings,
+        results,
+        facts,
+        stage,
+        attributes,
+        hints,
+        result_names or names,
+    )
+
+
+def _stage(scope: Scope, arguments: Arguments) -> Stage:
+    node = arguments.keyword("stage")
+    match None if node is None else scope.string(node):
+        case None | "dataflow":
+            return "dataflow"
+        case "memory":
+            return "memory"
+        case other:
+            raise arguments.error(f"no stage {other!r}; stages are dataflow, memory", node)

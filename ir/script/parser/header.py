@@ -1,0 +1,185 @@
+"""Parsing of function headers: symbols, facts, target, decorator, parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ....target.target import Target, UnknownTargetError
+from ...symbolic import (
+    ContradictoryFactsError,
+    Discharge,
+    Facts,
+    InvalidSymbolError,
+    Origin,
+    Var,
+    var,
+)
+from ..errors import ParseError, ScriptSyntaxError, UnknownNameError
+from .arguments import Arguments, called_name, dotted_name
+from .scope import Scope, listed
+from .source import Source, describe
+
+SYMBOLS_USAGE = 'n, m = symbols("n m", lower=1, upper=512, multiple_of=8)'
+_DISCHARGES = {d.name.lower(): d for d in Discharge}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A symbol declaration; every function creates its own symbol from it."""
+
+    name: str
+    lower: int | None = None
+    upper: int | None = None
+    multiple_of: int = 1
+
+    def mint(self) -> Var:
+        """Create the symbol."""
+        return var(self.name, lower=self.lower, upper=self.upper, multiple_of=self.multiple_of)
+
+
+Declarations: TypeAlias = Mapping[str, Declared]
+
+
+def read_symbols(source: Source, node: ast.Assign, call: ast.Call) -> dict[str, Declared]:
+    """Parse ``n, m = symbols("n m", lower=1)``."""
+    scope = Scope(source, {})
+    arguments = Arguments(source, call, SYMBOLS_USAGE)
+    words = scope.string(arguments.take(1)[0]).replace(",", " ").split()
+    targets = _targets(source, node)
+    if words != targets:
+        raise arguments.error(
+            f"expected the names on the left to be '{listed(words)}', got '{listed(targets)}'"
+        )
+    lower, upper = (_limit(scope, arguments, key) for key in ("lower", "upper"))
+    multiple = _limit(scope, arguments, "multiple_of")
+    arguments.finish()
+    made = {w: Declared(w, lower, upper, 1 if multiple is None else multiple) for w in words}
+    try:
+        for symbol in made.values():
+            symbol.mint()
+    except InvalidSymbolError as error:
+        raise arguments.error(error.message) from None
+    return made
+
+
+def _limit(scope: Scope, arguments: Arguments, key: str) -> int | None:
+    node = arguments.keyword(key)
+    return None if node is None else scope.optional_integer(node)
+
+
+def _targets(source: Source, node: ast.Assign) -> list[str]:
+    (target,) = node.targets
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    names: list[str] = []
+    for part in parts:
+        if not isinstance(part, ast.Name):
+            raise source.error(part, f"expected a symbol name, got {describe(part)}")
+        names.append(part.id)
+    return names
+
+
+def take_facts(scope: Scope, body: list[ast.stmt]) -> tuple[Facts, list[ast.stmt]]:
+    """Parse leading ``fact(...)`` lines of a function; return the remaining statements too."""
+    facts = Facts()
+    for position, statement in enumerate(body):
+        if not (isinstance(statement, ast.Expr) and called_name(statement.value) == "fact"):
+            return facts, body[position:]
+        facts = _assumed(facts, scope, statement.value)
+    return facts, []
+
+
+def _assumed(facts: Facts, scope: Scope, node: ast.expr) -> Facts:
+    if not isinstance(node, ast.Call):
+        raise scope.source.error(node, f"expected fact(...), got {describe(node)}")
+    usage = 'fact(n % 8 == 0, "origin", at="file:line", by="entry_check")'
+    arguments = Arguments(scope.source, node, usage)
+    predicate, *texts = arguments.take(1, 2)
+    location, by = arguments.keyword("at"), arguments.keyword("by")
+    arguments.finish()
+    origin = Origin(
+        scope.string(texts[0]) if texts else "assumed",
+        None if location is None else scope.string(location),
+    )
+    discharge = Discharge.ENTRY_CHECK if by is None else _discharge(scope, by)
+    try:
+        return facts.assume(scope.predicate(predicate), origin=origin, discharge=discharge)
+    except ContradictoryFactsError as error:
+        raise arguments.error(error.message) from None
+
+
+def _discharge(scope: Scope, node: ast.expr) -> Discharge:
+    name = scope.string(node)
+    if name not in _DISCHARGES:
+        raise UnknownNameError(
+            f"no discharge {name!r}; discharges are {listed(_DISCHARGES)}",
+            location=scope.source.location(node),
+        )
+    return _DISCHARGES[name]
+
+
+def read_target(scope: Scope, node: ast.expr) -> Target:
+    """Parse ``Target("cpu", threads=4)``."""
+    if not isinstance(node, ast.Call) or dotted_name(node.func) not in ("Target", "tw.Target"):
+        raise scope.source.error(
+            node, f"expected a target, got {describe(node)}", 'write Target("cpu")'
+        )
+    usage = 'Target("cpu", arch="...", features=("avx2",), threads=4)'
+    arguments = Arguments(scope.source, node, usage)
+    kind = [scope.string(n) for n in arguments.take(0, 1)]
+    arch, features = arguments.keyword("arch"), arguments.keyword("features")
+    threads = arguments.keyword("threads")
+    arguments.finish()
+    try:
+        return Target(
+            *kind,
+            arch="" if arch is None else scope.string(arch),
+            features=() if features is None else scope.strings(features),
+            threads=0 if threads is None else scope.integer(threads),
+        )
+    except UnknownTargetError as error:
+        raise _at(scope, node, error) from None
+
+
+def _at(scope: Scope, node: ast.expr, error: UnknownTargetError) -> ParseError:
+    return ScriptSyntaxError(error.message, location=scope.source.location(node), hint=error.hint)
+
+
+def decorator_of(
+    source: Source, node: ast.FunctionDef, known: tuple[str, ...]
+) -> tuple[str, ast.expr]:
+    """Return the name and node of the decorator, such as ``@tw.script.prim_func``."""
+    for decorator in node.decorator_list:
+        func = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = (dotted_name(func) or "").rpartition(".")[2]
+        if name in known and len(node.decorator_list) == 1:
+            return name, decorator
+    expected = " or ".join(f"@{k}" for k in known)
+    raise source.error(node, f"function {node.name!r} needs exactly one decorator: {expected}")
+
+
+def signature(source: Source, node: ast.FunctionDef) -> list[ast.arg]:
+    """Return the parameters after checking that they are positional and have no defaults."""
+    args = node.args
+    odd = [*args.posonlyargs, *args.kwonlyargs, args.vararg, args.kwarg]
+    for arg in odd:
+        if arg is not None:
+            raise source.error(
+                arg,
+                "positional-only, keyword-only and variadic parameters are not supported",
+                "write plain parameters: x: Buffer[(n,), f32]",
+            )
+    for default in args.defaults:
+        raise source.error(default, "default values of parameters are not supported")
+    return args.args
+
+
+def statements_of(node: ast.FunctionDef) -> list[ast.stmt]:
+    """Return the statements of a function without its docstring."""
+    match node.body[0]:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return node.body[1:]
+        case _:
+            return node.body

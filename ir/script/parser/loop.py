@@ -1,0 +1,389 @@
+"""Parsing of loop-level functions."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final, get_args
+
+from ...identity import NO_ORIGIN, Origins
+from ...loop.nodes import (
+    Binary,
+    BinaryOp,
+    Block,
+    For,
+    If,
+    IterKind,
+    IterVar,
+    Let,
+    LetMode,
+    LoopKind,
+    PrimFunc,
+    Range,
+    Region,
+    Stmt,
+    Store,
+)
+from ...loop.ranges import range_of
+from ...loop.regions import access_regions
+from ...loop.visit import seq
+from ...symbolic import TRUE, Bool, Expr, InvalidSymbolError, Var, as_expr, var
+from ..errors import DuplicateNameError, ScriptSyntaxError, UnknownNameError
+from .arguments import Arguments, called_name
+from .buffers import BufferReader
+from .elements import ElementReader
+from .header import (
+    Declarations,
+    decorator_of,
+    read_target,
+    signature,
+    statements_of,
+    take_facts,
+)
+from .scope import Scope, listed
+from .source import Located, Source, describe
+
+_LOOPS: Final[dict[str, LoopKind]] = {
+    "range": "serial",
+    "serial": "serial",
+    "parallel": "parallel",
+    "vectorized": "vectorized",
+    "unrolled": "unrolled",
+    "thread": "thread",
+}
+_AUGMENTED: Final[dict[type[ast.operator], BinaryOp]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+}
+_ITERS: Final[dict[str, IterKind]] = {kind: kind for kind in get_args(IterKind)}
+_LETS: Final[dict[str, LetMode]] = {mode: mode for mode in get_args(LetMode)}
+_ONE: Final = as_expr(1)
+_STATEMENTS = "assignments, for, if, pass, with block(...), with checked(...)"
+_CONTEXTS = "with block(...), checked(...), clamped(...), proved(...) or origin(...)"
+_HEADERS = ("guard", "reads", "writes")
+
+
+class BlockHeader:
+    """The predicate, regions and init of a block while the block is being parsed."""
+
+    def __init__(self) -> None:
+        """Start with the defaults."""
+        self.predicate: Bool = TRUE
+        self.reads: tuple[Region, ...] | None = None
+        self.writes: tuple[Region, ...] | None = None
+        self.init: Stmt | None = None
+        self.seen: set[str] = set()
+
+
+class LoopReader:
+    """The parser of the statements of one function; it registers names in textual order."""
+
+    def __init__(self, scope: Scope) -> None:
+        """Start with the symbols of ``scope``."""
+        self.scope = scope
+        self.source = scope.source
+        self.buffers = BufferReader(scope)
+        self.elements = ElementReader(scope, self.buffers.known)
+        self.mint = self.buffers.mint
+
+    def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
+        """Parse a list of statements."""
+        return seq(*(self.statement(s, origins) for s in statements))
+
+    def statement(self, node: ast.stmt, origins: Origins) -> Stmt:
+        """Parse one statement; it inherits ``origins`` from the enclosing statement."""
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                access = self.elements.load(target)
+                element = self.elements.read(value, access.dtype)
+                return Store(access.buffer, access.indices, element, origins)
+            case ast.AugAssign(target=target, op=op, value=value) if type(op) in _AUGMENTED:
+                access = self.elements.load(target)
+                right = self.elements.augmented(access, value)
+                element = Binary(_AUGMENTED[type(op)], access, right)
+                return Store(access.buffer, access.indices, element, origins)
+            case ast.For():
+                return self._for(node, origins)
+            case ast.If(test=test, body=then, orelse=otherwise):
+                other = self.body(otherwise, origins) if otherwise else None
+                return If(self.scope.predicate(test), self.body(then, origins), other)
+            case ast.With(items=[item]):
+                return self._with(node, item, origins)
+            case ast.Pass():
+                return seq()
+            case _:
+                raise self.source.error(
+                    node,
+                    "unsupported statement in a loop-level function",
+                    f"statements are {_STATEMENTS}",
+                )
+
+    def origins(self, arguments: Arguments, outer: Origins) -> Origins:
+        """Parse the origins of a node; by default those of the enclosing node."""
+        own = arguments.keyword("origins")
+        return outer if own is None else frozenset(self.scope.strings(own))
+
+    def ranged(
+        self, name: str, default: tuple[int | None, int | None], arguments: Arguments
+    ) -> Var:
+        """Create a bound variable with an explicit range, or the range ``default``."""
+        bounds, multiple = arguments.keyword("bounds"), arguments.keyword("multiple_of")
+        lower, upper = default
+        if isinstance(bounds, ast.Tuple) and len(bounds.elts) == 2:
+            lower, upper = map(self.scope.optional_integer, bounds.elts)
+        elif bounds is not None:
+            raise self.source.error(
+                bounds,
+                f"expected a pair of bounds, got {describe(bounds)}",
+                "write bounds=(0, 7) or bounds=(0, None)",
+            )
+        factor = 1 if multiple is None else self.scope.integer(multiple)
+        try:
+            return var(name, lower=lower, upper=upper, multiple_of=factor)
+        except InvalidSymbolError as error:
+            raise ScriptSyntaxError(
+                error.message, location=self.source.location(arguments.node), hint=error.hint
+            ) from None
+
+    def _for(self, node: ast.For, outer: Origins) -> For:
+        kind = called_name(node.iter)
+        if not isinstance(node.iter, ast.Call) or kind not in _LOOPS:
+            raise UnknownNameError(
+                f"no loop kind {kind or ast.unparse(node.iter)!r}; kinds are {listed(_LOOPS)}",
+                location=self.source.location(node.iter),
+            )
+        if node.orelse:
+            raise self.source.error(node.orelse[0], "else is not supported on loops")
+        arguments = Arguments(self.source, node.iter, f"for i in {kind}(extent, key=value):")
+        extent, *tags = arguments.take(1, 2)
+        name = self._loop_name(node.target)
+        size = self.scope.expr(extent)
+        variable = self.ranged(name, range_of(size), arguments)
+        origins = self.origins(arguments, outer)
+        annotations = self.scope.attributes(arguments)
+        tag = self.scope.string(tags[0]) if tags else ""
+        with self.scope.bound({name: (variable, size)}):
+            uid, body = self.mint(), self.body(node.body, origins)
+        return For(uid, variable, size, body, _LOOPS[kind], tag, annotations, origins)
+
+    def _loop_name(self, target: ast.expr) -> str:
+        if not isinstance(target, ast.Name):
+            raise self.source.error(target, f"expected one loop variable, got {describe(target)}")
+        self.scope.check_unbound(target.id, target)
+        return self.buffers.claim(target.id, "loop", target)
+
+    def _with(self, node: ast.With, item: ast.withitem, outer: Origins) -> Stmt:
+        call = item.context_expr
+        name = called_name(call)
+        if not isinstance(call, ast.Call) or name is None:
+            raise self.source.error(
+                call, f"expected a call after with, got {describe(call)}", f"write {_CONTEXTS}"
+            )
+        arguments = Arguments(self.source, call, f"with {name}(...):")
+        if name == "block":
+            return self._block(node, arguments, outer)
+        if name == "origin":
+            own = frozenset(self.scope.string(n) for n in arguments.positional)
+            return self.body(node.body, own)
+        if name in _LETS:
+            return self._let(node, item, arguments, _LETS[name], outer)
+        raise UnknownNameError(
+            f"no statement 'with {name}'; names after with are "
+            f"{listed(('block', *_LETS, 'origin'))}",
+            location=self.source.location(call),
+        )
+
+    def _let(
+        self,
+        node: ast.With,
+        item: ast.withitem,
+        arguments: Arguments,
+        mode: LetMode,
+        outer: Origins,
+    ) -> Let:
+        access, low, high = arguments.take(3)
+        load = self.elements.load(access)
+        lower, upper = self.scope.expr(low), self.scope.expr(high)
+        if not isinstance(item.optional_vars, ast.Name):
+            raise self.source.error(
+                arguments.node,
+                f"expected a variable for the integer that {mode}(...) reads",
+                f"write with {mode}(buffer[i], lower, upper) as v:",
+            )
+        name = self._loop_name(item.optional_vars)
+        last = None if upper.upper is None else upper.upper - 1
+        variable = self.ranged(name, (lower.lower, last), arguments)
+        arguments.finish()
+        with self.scope.bound({name: (variable, None)}):
+            return Let(variable, lower, upper, load, mode, self.body(node.body, outer))
+
+    def _block(self, node: ast.With, arguments: Arguments, outer: Origins) -> Block:
+        (title,) = arguments.take(1)
+        name = self.buffers.claim(self.scope.string(title), "block", title)
+        origins = self.origins(arguments, outer)
+        annotations = self.scope.attributes(arguments)
+        iters, rest = self._iters(node.body)
+        header = BlockHeader()
+        uid = self.mint()
+        guards = [s for s in rest if _header_call(s, ("guard",))]
+        for statement in guards:
+            self._header_line(statement, header, origins)
+        with self.scope.bound({v.var.name: (v.var, v.extent) for v in iters}):
+            inner = [s for s in rest if s not in guards]
+            body = [
+                self.statement(statement, origins)
+                for statement in inner
+                if not self._header_line(statement, header, origins)
+            ]
+        whole = seq(*body)
+        reads, writes = access_regions(whole)
+        return Block(
+            uid,
+            name,
+            iters,
+            reads if header.reads is None else header.reads,
+            writes if header.writes is None else header.writes,
+            whole,
+            header.init,
+            header.predicate,
+            annotations,
+            origins,
+        )
+
+    def _iters(self, body: list[ast.stmt]) -> tuple[tuple[IterVar, ...], list[ast.stmt]]:
+        """Parse leading bindings of iteration variables; return the remaining statements too."""
+        iters: list[IterVar] = []
+        for position, statement in enumerate(body):
+            match statement:
+                case ast.Assign(targets=[ast.Name() as target], value=value):
+                    iters.append(self._iter(target, value, iters))
+                case ast.Assign(
+                    targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)
+                ) if len(targets) == len(values):
+                    for target, value in zip(targets, values, strict=True):
+                        iters.append(self._iter(target, value, iters))
+                case _:
+                    return tuple(iters), body[position:]
+        return tuple(iters), []
+
+    def _iter(self, target: ast.expr, value: ast.expr, before: list[IterVar]) -> IterVar:
+        kind = called_name(value)
+        if not isinstance(value, ast.Call) or kind not in _ITERS:
+            raise self.source.error(
+                value,
+                f"expected spatial, reduce or ordered, got {describe(value)}",
+                "write v = spatial(i)",
+            )
+        if not isinstance(target, ast.Name):
+            raise self.source.error(
+                target, f"expected the name of an iteration variable, got {describe(target)}"
+            )
+        self.scope.check_unbound(target.id, target)
+        if any(v.var.name == target.id for v in before):
+            raise DuplicateNameError(
+                f"duplicate iteration variable {target.id!r}", location=self.source.location(target)
+            )
+        arguments = Arguments(self.source, value, f"{kind}(i), or {kind}(extent, binding)")
+        *sizes, bound = arguments.take(1, 2)
+        binding = self.scope.expr(bound)
+        extent = self.scope.expr(sizes[0]) if sizes else self._extent_of(binding, bound)
+        variable = self.ranged(target.id, range_of(extent), arguments)
+        arguments.finish()
+        return IterVar(variable, extent, _ITERS[kind], binding)
+
+    def _extent_of(self, binding: Expr, node: ast.expr) -> Expr:
+        found = self.scope.extents.get(binding) if isinstance(binding, Var) else None
+        if found is None:
+            raise self.source.error(
+                node,
+                "cannot infer the extent: the binding is not a loop variable",
+                "write spatial(extent, binding)",
+            )
+        return found
+
+    def _header_line(self, node: ast.stmt, header: BlockHeader, origins: Origins) -> bool:
+        """Parse ``guard``, ``reads``, ``writes`` or ``with init()``; return whether it is one."""
+        if isinstance(node, ast.With) and called_name(node.items[0].context_expr) == "init":
+            self._once("init", header, node)
+            header.init = self.body(node.body, origins)
+            return True
+        call = _header_call(node, _HEADERS)
+        if call is None:
+            return False
+        self._read_header_call(call, header)
+        return True
+
+    def _once(self, word: str, header: BlockHeader, node: Located) -> None:
+        if word in header.seen:
+            raise DuplicateNameError(
+                f"duplicate {word}(...) in this block", location=self.source.location(node)
+            )
+        header.seen.add(word)
+
+    def _read_header_call(self, call: ast.Call, header: BlockHeader) -> None:
+        arguments = Arguments(self.source, call, "guard(condition), reads(A[i, 0:n], ...)")
+        arguments.finish()
+        word = called_name(call) or ""
+        self._once(word, header, call)
+        match word:
+            case "guard":
+                header.predicate = self.scope.predicate(arguments.take(1)[0])
+            case "reads":
+                header.reads = tuple(self._region(n) for n in arguments.positional)
+            case _:
+                header.writes = tuple(self._region(n) for n in arguments.positional)
+
+    def _region(self, node: ast.expr) -> Region:
+        if not isinstance(node, ast.Subscript):
+            raise self.source.error(
+                node, f"expected a region, got {describe(node)}", "write A[i, 0:n]"
+            )
+        buffer = self.elements.buffer(node.value)
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(inner) != buffer.rank:
+            noun = "range" if buffer.rank == 1 else "ranges"
+            raise self.source.error(
+                node, f"expected {buffer.rank} {noun} of buffer {buffer.name!r}, got {len(inner)}"
+            )
+        return Region(buffer, tuple(self._range(n) for n in inner))
+
+    def _range(self, node: ast.expr) -> Range:
+        if isinstance(node, ast.Slice):
+            if node.lower is None or node.upper is None or node.step is not None:
+                raise self.source.error(
+                    node,
+                    "expected a range with start and stop, and without step",
+                    "write A[start:stop]",
+                )
+            start = self.scope.expr(node.lower)
+            return Range(start, self.scope.expr(node.upper) - start)
+        if isinstance(node, ast.Call) and called_name(node) == "span":
+            start, extent = Arguments(self.source, node, "span(start, extent)").take(2)
+            return Range(self.scope.expr(start), self.scope.expr(extent))
+        return Range(self.scope.expr(node), _ONE)
+
+
+def _header_call(node: ast.stmt, names: tuple[str, ...]) -> ast.Call | None:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return call if isinstance(call, ast.Call) and called_name(call) in names else None
+
+
+def read_prim_func(source: Source, node: ast.FunctionDef, declared: Declarations) -> PrimFunc:
+    """Parse one loop-level function, given the symbols declared above it."""
+    scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})
+    reader = LoopReader(scope)
+    _, decorator = decorator_of(source, node, ("prim_func",))
+    params = tuple(reader.buffers.parameter(arg) for arg in signature(source, node))
+    target, origins, attributes = None, NO_ORIGIN, ()
+    if isinstance(decorator, ast.Call):
+        arguments = Arguments(source, decorator, '@prim_func(target=Target("cpu"), key=value)')
+        arguments.take(0)
+        target_node = arguments.keyword("target")
+        target = None if target_node is None else read_target(scope, target_node)
+        origins = reader.origins(arguments, NO_ORIGIN)
+        attributes = scope.attributes(arguments)
+    facts, rest = take_facts(scope, statements_of(node))
+    buffers, rest = reader.buffers.allocations(rest)
+    body = reader.body(rest, origins)
+    return PrimFunc(node.name, params, body, buffers, facts, target, attributes, origins)

@@ -1,0 +1,1 @@
+"""The printer of the text format; the parser reads its output back exactly."""

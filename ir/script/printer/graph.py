@@ -1,0 +1,354 @@
+"""Printing of graph-level functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, assert_never
+
+from ...dtype import bool_, f32, i64
+from ...graph.nodes import (
+    AllocStorage,
+    Binding,
+    Branch,
+    Call,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    Check,
+    ConstantRef,
+    Dims,
+    GraphFunc,
+    GraphParam,
+    IfElse,
+    Info,
+    KernelVersion,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
+    MakeTuple,
+    MatchCast,
+    ObjectInfo,
+    Operand,
+    Rhs,
+    ScalarLiteral,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+    VersionSwitch,
+    ViewTensor,
+)
+from ...module import Constant
+from ...naming import is_valid_name
+from ...symbolic import TRUE, Expr, as_expr
+from ..names import quote, tuple_text
+from .elements import number_text
+from .header import fact_lines, write_header
+from .infos import info_text
+from .lines import Lines
+from .loop import ACCESS, FUNCTION_KEYS, NO_KEYS
+from .terms import TermPrinter
+
+FORMS: Final = frozenset(
+    {
+        "alloc_storage", "call", "call_library", "call_tir", "check", "const", "kill", "launch",
+        "launch_library", "match_cast", "op", "view",
+    }
+)  # fmt: skip
+"""Right-hand sides other than operators; ``op("name")`` calls an operator of such a name."""
+
+RIGHT_KEYS: Final = frozenset({"outputs"})
+EFFECT: Final = "_"
+"""The name of an unused value, the result of an effect."""
+
+_PLAIN = {float: f32, int: i64, bool: bool_}
+
+
+def constant_info(constant: Constant) -> TensorInfo:
+    """Return the annotation of references to a constant; such annotations are not printed."""
+    return TensorInfo(tuple(as_expr(d) for d in constant.shape), constant.dtype)
+
+
+def outputs_info(outputs: tuple[TensorInfo, ...]) -> Info:
+    """Return the annotation of the value of a call with these outputs."""
+    return outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
+
+
+def _field(info: Info, index: int) -> Info | None:
+    """Return the annotation of a tuple field; None if it is unknown."""
+    fields = info.fields if isinstance(info, TupleInfo) else ()
+    return fields[index] if 0 <= index < len(fields) else None
+
+
+class GraphPrinter:
+    """Prints the bindings of one function."""
+
+    def __init__(
+        self,
+        terms: TermPrinter,
+        out: Lines,
+        constants: Mapping[str, Constant],
+        *,
+        provenance: bool,
+    ) -> None:
+        """Print to ``out``; references to ``constants`` are printed without annotations."""
+        self._terms = terms
+        self._out = out
+        self._constants = constants
+        self._provenance = provenance
+
+    def info(self, info: Info) -> str:
+        """Return an annotation as text."""
+        return info_text(info, self._terms)
+
+    def operand(self, operand: Operand) -> str:
+        """Return an operand as text."""
+        match operand:
+            case Value(name=name):
+                return name
+            case ConstantRef(key=key, info=info):
+                known = self._constants.get(key)
+                if known is not None and constant_info(known) == info:
+                    return f"const({quote(key)})"
+                return f"const({quote(key)}, {self.info(info)})"
+            case ScalarLiteral(value=value, dtype=dtype):
+                text = number_text(value, dtype)
+                return text if _PLAIN[type(value)] == dtype else f"{dtype}({text})"
+            case Dims(dims=dims):
+                return self._terms.tuple(dims)
+            case _:
+                assert_never(operand)
+
+    def operands(self, operands: tuple[Operand, ...]) -> list[str]:
+        """Return several operands as texts."""
+        return [self.operand(o) for o in operands]
+
+    def bindings(self, bindings: tuple[Binding, ...]) -> None:
+        """Print bindings in order, inside ``with`` if they have origins or attributes."""
+        for binding in bindings:
+            self._binding(binding)
+
+    def _binding(self, binding: Binding) -> None:
+        heads: list[str] = []
+        if self._provenance and binding.origins:
+            heads.append(f"origin({', '.join(quote(o) for o in sorted(binding.origins))})")
+        if binding.attributes:
+            words = self._terms.keywords(binding.attributes, NO_KEYS)
+            heads.append(f"attributes({', '.join(words)})")
+        if heads:
+            self._out.add(f"with {', '.join(heads)}:")
+            with self._out.indented():
+                self._define(binding)
+        else:
+            self._define(binding)
+
+    def _define(self, binding: Binding) -> None:
+        value, right = binding.value, binding.right
+        self._terms.check(value.name, "value")
+        with self._out.marked("binding", value.uid, value.name):
+            match right:
+                case IfElse():
+                    self._if_else(value, right)
+                case VersionSwitch():
+                    self._versions(value, right)
+                case _:
+                    self._assign(value, right)
+
+    def _assign(self, value: Value, right: Rhs) -> None:
+        head, arguments, implied = self._right(right, value.info)
+        target = self._target(value, implied)
+        if head:
+            self._out.call(f"{target}{head}", arguments)
+        else:
+            self._out.add(f"{target}{arguments[0]}")
+
+    def _target(self, value: Value, implied: Info | None) -> str:
+        """Return ``name: Info = ``, without the annotation if the right-hand side implies it."""
+        if value.name == EFFECT and implied == value.info:
+            return ""
+        annotation = "" if implied == value.info else f": {self.info(value.info)}"
+        return f"{value.name}{annotation} = "
+
+    def _right(self, right: Rhs, info: Info) -> tuple[str, list[str], Info | None]:
+        """Return the callee, the arguments and the implied annotation of a right-hand side."""
+        match right:
+            case Call(op=op, args=args, attributes=attributes):
+                words = self._terms.keywords(attributes, NO_KEYS)
+                plain = op not in FORMS and all(map(is_valid_name, op.split(".")))
+                name = [] if plain else [quote(op)]
+                return (op if plain else "op"), [*name, *self.operands(args), *words], None
+            case CallTIR():
+                outputs = self._outputs(right.outputs, info)
+                return "call_tir", [*self._kernel(right), *outputs, *self._choice(right)], None
+            case CallDPSLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
+                first = [quote(symbol), *self.operands(args), *self._outputs(outputs, info)]
+                return "call_library", [*first, *self._terms.keywords(attributes, RIGHT_KEYS)], None
+            case CallGraph(function=function, args=args):
+                return "call", [self._callee(function), *self.operands(args)], None
+            case MatchCast(value=operand, info=refined):
+                return "match_cast", [self.operand(operand), self.info(refined)], refined
+            case MakeTuple(fields=fields):
+                return "", [tuple_text(self.operands(fields))], None
+            case TupleItem(tuple_=whole, index=index):
+                return "", [f"{whole.name}[{index}]"], _field(whole.info, index)
+            case IfElse() | VersionSwitch():
+                raise TypeError(type(right).__name__)  # printed as statements
+            case _:
+                return self._memory(right)
+
+    def _memory(
+        self, right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check
+    ) -> tuple[str, list[str], Info | None]:
+        match right:
+            case AllocStorage(size=size, device=device, alignment=alignment):
+                options = [] if device == "cpu" else [f"device={quote(device)}"]
+                options += [] if alignment == 64 else [f"alignment={alignment}"]
+                return "alloc_storage", [self._terms.text(size), *options], ObjectInfo()
+            case ViewTensor(storage=storage, offset=offset, info=info):
+                return "view", [storage.name, self._terms.text(offset), self.info(info)], info
+            case LaunchKernel():
+                return "launch", [*self._kernel(right), *self._choice(right)], ObjectInfo()
+            case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
+                outs = tuple_text(self.operands(outputs))
+                first = [quote(symbol), *self.operands(args)]
+                return "launch_library", [*first, f"outputs={outs}"], ObjectInfo()
+            case Kill(value=value):
+                return "kill", [value.name], ObjectInfo()
+            case Check(predicate=predicate, message=message):
+                return "check", [self._terms.text(predicate), quote(message)], ObjectInfo()
+            case _:
+                assert_never(right)
+
+    def _callee(self, function: str) -> str:
+        return self._terms.check(function, "function")
+
+    def _kernel(self, call: CallTIR | LaunchKernel) -> list[str]:
+        return [self._callee(call.function), *self.operands(call.args)]
+
+    def _choice(self, call: CallTIR | LaunchKernel) -> list[str]:
+        """Return the scalar arguments and versions of a kernel call as keyword arguments."""
+        versions = [self._version(v) for v in call.versions]
+        return self._scalars(call.scalars) + (
+            [f"versions={tuple_text(versions)}"] if versions else []
+        )
+
+    def _version(self, version: KernelVersion) -> str:
+        parts = [self._terms.text(version.guard), self._callee(version.function)]
+        return f"when({', '.join([*parts, *self._scalars(version.scalars)])})"
+
+    def _outputs(self, outputs: tuple[TensorInfo, ...], info: Info) -> list[str]:
+        """Return ``outputs=`` as text unless the annotation of the value implies the outputs."""
+        if outputs and outputs_info(outputs) == info:
+            return []
+        return [f"outputs={tuple_text([self.info(o) for o in outputs])}"]
+
+    def _scalars(self, scalars: tuple[Expr, ...]) -> list[str]:
+        return [f"scalars={self._terms.tuple(scalars)}"] if scalars else []
+
+    def _if_else(self, value: Value, right: IfElse) -> None:
+        condition = right.condition
+        test = (
+            f"{condition.dtype}({number_text(condition.value, condition.dtype)})"
+            if isinstance(condition, ScalarLiteral)
+            else self.operand(condition)
+        )
+        self._out.add(f"if {test}:")
+        self._branch(value, right.then, annotated=True)
+        self._out.add("else:")
+        self._branch(value, right.otherwise, annotated=False)
+
+    def _branch(self, value: Value, branch: Branch, *, annotated: bool) -> None:
+        annotation = f": {self.info(value.info)}" if annotated else ""
+        with self._out.indented():
+            self.bindings(branch.bindings)
+            self._out.add(f"{value.name}{annotation} = {self.results(branch.results)}")
+
+    def results(self, results: tuple[Operand, ...]) -> str:
+        """Return the results of a function or branch as text: one operand, or a tuple."""
+        if len(results) == 1 and not isinstance(results[0], Dims):
+            return self.operand(results[0])
+        return tuple_text(self.operands(results))
+
+    def _versions(self, value: Value, switch: VersionSwitch) -> None:
+        plain = value.name == EFFECT and value.info == ObjectInfo()
+        if not plain:
+            self._out.add(f"with binding({quote(value.name)}, {self.info(value.info)}):")
+            with self._out.indented():
+                self._cases(switch)
+        else:
+            self._cases(switch)
+
+    def _cases(self, switch: VersionSwitch) -> None:
+        last = len(switch.cases) - 1
+        for position, case in enumerate(switch.cases):
+            if position and position == last and case.guard == TRUE:
+                self._out.add("else:")
+            else:
+                word = "elif" if position else "if"
+                self._out.add(f"{word} {self._terms.text(case.guard)}:")
+            with self._out.indented():
+                self.bindings(case.bindings)
+
+    def parameter(self, param: GraphParam) -> str:
+        """Return one parameter of the signature as text."""
+        name = self._terms.check(param.value.name, "parameter")
+        info = self.info(param.value.info)
+        return f"{name}: {info if param.access == 'in' else f'{ACCESS[param.access]}[{info}]'}"
+
+    def return_statement(self, func: GraphFunc) -> None:
+        """Print the return statement, with the names of results as keys."""
+        names = func.result_names
+        if names and len(names) == len(func.results):
+            operands = self.operands(func.results)
+            self._named_results([f"{quote(k)}: {v}" for k, v in zip(names, operands, strict=True)])
+        else:
+            text = self.results(func.results)
+            several = len(func.results) > 1
+            self._out.add(f"return {text[1:-1] if several else text}")
+
+    def _named_results(self, entries: list[str]) -> None:
+        line = f"return {{{', '.join(entries)}}}"
+        if self._out.fits(line):
+            self._out.add(line)
+            return
+        self._out.add("return {")
+        with self._out.indented():
+            for entry in entries:
+                self._out.add(f"{entry},")
+        self._out.add("}")
+
+
+def _options(func: GraphFunc, terms: TermPrinter) -> list[str]:
+    options = [] if func.stage == "dataflow" else [f"stage={quote(func.stage)}"]
+    if func.result_names and len(func.result_names) != len(func.results):
+        options.append(f"result_names={tuple_text([quote(n) for n in func.result_names])}")
+    return options + terms.keywords(func.attributes, FUNCTION_KEYS)
+
+
+def print_graph_func(
+    func: GraphFunc, constants: Mapping[str, Constant], *, provenance: bool = False
+) -> Lines:
+    """Print one graph-level function, with its symbols declared above it."""
+    terms, body, out = TermPrinter(func.name), Lines(), Lines()
+    printer = GraphPrinter(terms, body, constants, provenance=provenance)
+    terms.check(func.name, "function")
+    params = [printer.parameter(p) for p in func.params]
+    with body.indented():
+        for line in fact_lines(func.facts, terms):
+            body.add(line)
+        for name, values in func.hints:
+            body.add(f"hint({', '.join([quote(name), *map(str, values)])})")
+        printer.bindings(func.bindings)
+        printer.return_statement(func)
+    signature = write_header(
+        out,
+        terms,
+        decorator="graph_func",
+        options=_options(func, terms),
+        name=func.name,
+        params=params,
+    )
+    for param in func.params:
+        out.mark_from(signature, "binding", param.value.uid, param.value.name)
+    out.append(body)
+    return out

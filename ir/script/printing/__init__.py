@@ -1,1 +1,0 @@
-"""The printer: what a person reads, and reads back exactly."""

@@ -1,1 +1,0 @@
-"""The parser: Python's own syntax tree, read and never executed."""

@@ -1,0 +1,68 @@
+"""Functions of thread-level IR and the grids that GPU kernels are launched with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..symbolic import Expr, Var
+from .nodes import Body, Reg
+from .types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadAxis:
+    """One axis of a launch.
+
+    Parameters
+    ----------
+    tag : str
+        The hardware index, such as ``blockIdx.x``.
+    var : Var
+        The variable of the index in the body.
+    extent : Expr
+        The number of indices: a term over the kernel's integer parameters, and a constant for
+        ``threadIdx`` axes.
+    """
+
+    tag: str
+    var: Var
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchGrid:
+    """The launch grid of a GPU kernel; the extent of an absent axis is 1."""
+
+    axes: tuple[ThreadAxis, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ThreadFunc:
+    """A function executed by one thread.
+
+    Parameters
+    ----------
+    name : str
+        The symbol name.
+    params : tuple of Var or Reg
+        The parameters; a ``Var`` is a 64-bit integer.
+    body : Body
+        The statements.
+    result : Type, optional
+        The type of the returned value.
+    exported : bool
+        Whether the symbol is visible outside of the module.
+    distinct : tuple of Reg
+        Pointer parameters that do not alias other pointers of the function.
+    launch : LaunchGrid, optional
+        The grid of a GPU kernel. Every thread of the grid executes the body, and the function
+        returns no value.
+    """
+
+    name: str
+    params: tuple[Var | Reg, ...]
+    body: Body
+    result: Type | None = None
+    exported: bool = True
+    distinct: tuple[Reg, ...] = ()
+    launch: LaunchGrid | None = None

@@ -1,0 +1,248 @@
+"""Requirement checks shared by many primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..ir.analysis import accesses, bound_kinds, conflicts, reduction_update
+from ..ir.loop.nodes import INTRINSIC, Block, For, LoopKind
+from ..ir.loop.visit import walk
+from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
+from .apply import Primitive, Rewrite
+from .edit import Edit
+from .handles import BlockRef, BufferRef, LoopRef, block_ref, label, loop_ref
+from .problem import Problem
+from .state import State
+
+
+def serial_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if a loop is not serial, or has annotations."""
+    loop = state.loop(ref)
+    if loop.kind != "serial":
+        yield Problem(
+            requirement,
+            f"loop {loop.var.name!r} is {loop.kind}; only serial loops can be transformed",
+            (ref,),
+            {"kind": loop.kind},
+        )
+    elif loop.annotations:
+        keys = ", ".join(key for key, _ in loop.annotations)
+        yield Problem(
+            requirement,
+            f"loop {loop.var.name!r} has annotations ({keys}) that the new loops would lose",
+            (ref,),
+            {"annotations": keys},
+        )
+
+
+def same_function_problems(loops: tuple[LoopRef, ...], requirement: int) -> Iterator[Problem]:
+    """Yield a problem unless there are at least two different loops, all of one function."""
+    names = ", ".join(label(ref) for ref in loops) or "none"
+    if len(set(loops)) < 2 or len(set(loops)) < len(loops):
+        yield Problem(
+            requirement,
+            f"at least two different loops are required, got {names}",
+            loops,
+            {"loops": len(loops)},
+        )
+    elif len({ref.function for ref in loops}) > 1:
+        yield Problem(requirement, f"loops {names} belong to different functions", loops)
+
+
+def kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if a loop is not serial."""
+    loop = state.loop(ref)
+    if loop.kind != "serial":
+        message = f"loop {loop.var.name!r} is already {loop.kind}"
+        yield Problem(requirement, message, (ref,), {"kind": loop.kind})
+
+
+def nesting_problems(
+    state: State,
+    ref: LoopRef,
+    requirement: int,
+    *,
+    inside: tuple[LoopKind, ...],
+    around: tuple[LoopKind, ...],
+) -> Iterator[Problem]:
+    """Yield a problem for each loop of the given kinds inside or around a loop."""
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    below = [s for s in walk(loop.body) if isinstance(s, For) and s.kind in inside]
+    above = [s for s in tree.ancestors(loop) if isinstance(s, For) and s.kind in around]
+    for other, relation in (*((x, "inside") for x in below), *((x, "around") for x in above)):
+        yield Problem(
+            requirement,
+            f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {other.kind}",
+            (ref, loop_ref(ref.function, other)),
+            {"kind": other.kind},
+        )
+
+
+def iteration_kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem for each reduction or ordered iteration variable that a loop binds."""
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    for block in tree.blocks_in(loop.body):
+        for kind in sorted(bound_kinds(loop, block) - {"spatial"}):
+            noun = "a reduction" if kind == "reduce" else "an ordered iteration variable"
+            yield Problem(
+                requirement,
+                f"loop {loop.var.name!r} binds {noun} of block {block.name!r}",
+                (ref, block_ref(ref.function, block)),
+                {"kind": kind},
+            )
+
+
+def binds_reduction(state: State, ref: LoopRef) -> bool:
+    """Return whether a loop binds a reduction of a block inside it."""
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    return any("reduce" in bound_kinds(loop, b) for b in tree.blocks_in(loop.body))
+
+
+def lane_reduction_problems(
+    state: State, ref: LoopRef, requirement: int, starts: Callable[[Block], tuple[Primitive, ...]]
+) -> Iterator[Problem]:
+    """Yield a problem for every reduction below a loop that cannot be split over vector lanes.
+
+    Parameters
+    ----------
+    state : State
+        The current state.
+    ref : LoopRef
+        The loop.
+    requirement : int
+        The number of the requirement.
+    starts : callable
+        Returns the fixes that move the init out of a block.
+    """
+    loop, tree = state.loop(ref), state.tree(ref.function)
+    blocks = tuple(tree.blocks_in(loop.body))
+    for block in blocks:
+        kinds = bound_kinds(loop, block)
+        subject = "a reduction"
+        if "ordered" in kinds:
+            subject, reason = "an ordered iteration variable", ""
+        elif "reduce" not in kinds:
+            continue
+        elif block.init is not None:
+            reason = ", whose init is not decomposed"
+        elif reduction_update(block) is None:
+            reason = ", whose update does not have the form C = C op value"
+        elif len(blocks) > 1 or kinds != frozenset({"reduce"}):
+            reason = ", but must contain only that block and bind only its reduction"
+        else:
+            continue
+        yield Problem(
+            requirement,
+            f"loop {loop.var.name!r} binds {subject} of block {block.name!r}{reason}",
+            (ref, block_ref(ref.function, block)),
+            {"kinds": ", ".join(sorted(kinds))},
+            fixes=starts(block) if block.init is not None else (),
+        )
+
+
+def constant_extent_problems(
+    state: State, ref: LoopRef, requirement: int, *, limit: int, fixes: tuple[Primitive, ...]
+) -> Iterator[Problem]:
+    """Yield a problem if a loop's extent is not a constant, or exceeds a limit."""
+    loop = state.loop(ref)
+    size = const_value(loop.extent)
+    if size is not None and size <= limit:
+        return
+    plain = loop.kind == "serial" and not loop.annotations
+    message = (
+        f"extent {to_text(loop.extent)} of loop {loop.var.name!r} is not a constant"
+        if size is None
+        else f"extent {size} of loop {loop.var.name!r} exceeds {limit}"
+    )
+    yield Problem(
+        requirement,
+        message,
+        (ref,),
+        {"extent": to_text(loop.extent), "limit": limit},
+        fixes=fixes if plain else (),
+    )
+
+
+def independence_problems(
+    state: State, ref: LoopRef, requirement: int, *, lanes: bool = False
+) -> Iterator[Problem]:
+    """Yield a problem for each dependence between iterations of a loop."""
+    tree = state.tree(ref.function)
+    for conflict in conflicts(tree, state.loop(ref), lanes=lanes):
+        yield Problem(requirement, conflict.reason, (ref, block_ref(ref.function, conflict.block)))
+
+
+def is_tensorized(block: Block) -> bool:
+    """Return whether an instruction implements a block."""
+    return any(key == INTRINSIC for key, _ in block.annotations)
+
+
+def tensorized_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if an instruction implements a block."""
+    block = state.block(ref)
+    if is_tensorized(block):
+        name = dict(block.annotations)[INTRINSIC]
+        yield Problem(
+            requirement,
+            f"block {block.name!r} is tensorized: {name} requires the buffers that it accesses",
+            (ref,),
+            {"intrinsic": str(name)},
+        )
+
+
+def tensorized_buffer_problems(state: State, ref: BufferRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem for each tensorized block that accesses a buffer."""
+    buffer, tree = state.buffer(ref), state.tree(ref.function)
+    for block in tree.blocks.values():
+        if is_tensorized(block) and any(a.buffer is buffer for a in accesses(block)):
+            yield Problem(
+                requirement,
+                f"{dict(block.annotations)[INTRINSIC]} accesses {buffer.name!r} in block "
+                f"{block.name!r} and requires its current layout and memory scope",
+                (ref, block_ref(ref.function, block)),
+            )
+
+
+SCOPES = ("global", "local", "shared", "fragment")
+
+
+def known_scope_problems(scope: str, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if a memory scope does not exist."""
+    if scope not in SCOPES:
+        yield Problem(
+            requirement,
+            f"no memory scope {scope!r}; memory scopes are {', '.join(SCOPES)}",
+            numbers={"scope": scope},
+        )
+
+
+def with_kind(state: State, ref: LoopRef, kind: LoopKind) -> Rewrite:
+    """Return the rewrite that changes the kind of a loop."""
+    edit = Edit(state, ref.function)
+    loop = state.loop(ref)
+    return edit.finish(edit.replaced(loop, replace(loop, kind=kind)))
+
+
+def counterexample(verdict: Proved | Refuted | Unknown) -> dict[str, int] | None:
+    """Return the values of a refutation by the names of the symbols; None without one."""
+    if not isinstance(verdict, Refuted):
+        return None
+    return {v.name: value for v, value in verdict.counterexample.items()}
+
+
+def temporary_problems(state: State, ref: BufferRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if a buffer is a parameter."""
+    buffer, tree = state.buffer(ref), state.tree(ref.function)
+    if buffer not in tree.function.buffers:
+        yield Problem(
+            requirement,
+            f"{buffer.name!r} is a parameter of {ref.function!r}, so its layout and memory scope "
+            "are fixed; apply cache_read or cache_write, and change the copy",
+            (ref,),
+        )
+
+
+def node_at(state: State, ref: LoopRef | BlockRef) -> For | Block:
+    """Return the target of a loop or block handle."""
+    return state.loop(ref) if isinstance(ref, LoopRef) else state.block(ref)

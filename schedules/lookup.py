@@ -1,0 +1,133 @@
+"""Lookup of handles by name, and of the queries that return a handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..ir.analysis import Tree
+from .handles import (
+    BindingRef,
+    BlockRef,
+    BufferRef,
+    FunctionRef,
+    Handle,
+    LoopRef,
+    block_ref,
+    loop_ref,
+)
+from .state import State
+from .suggest_names import NotFoundError, unknown
+from .values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A query as a trace records it: name, parameters, and results."""
+
+    op: str
+    values: tuple[tuple[str, Value], ...]
+    results: tuple[Handle, ...]
+
+
+def find(state: State, kind: type[Handle], name: str, function: str | None) -> Handle:
+    """Return the handle of a part of the program by its name.
+
+    Parameters
+    ----------
+    state : State
+        The state to search.
+    kind : type of Handle
+        The kind of the part.
+    name : str
+        The name of the part.
+    function : str or None
+        The function to search; None searches all functions, and the name must be unique.
+
+    Raises
+    ------
+    NotFoundError
+        If no part has that name, or more than one has.
+    """
+    if kind is FunctionRef:
+        function, handles = None, [FunctionRef(f) for f in state.module.functions]
+    elif kind is BindingRef:
+        function = function or "main"
+        handles = _bindings(state, function)
+    else:
+        handles = _parts(state, kind, function)
+    return _only(handles, kind, name, function)
+
+
+def _bindings(state: State, function: str) -> list[BindingRef]:
+    graph = state.module.graph(function)
+    values = (*(p.value for p in graph.params), *(b.value for b in graph.bindings))
+    return [BindingRef(function, v.uid, v.name) for v in values]
+
+
+def _parts(state: State, kind: type[Handle], function: str | None) -> list[Handle]:
+    names = [f.name for f in state.module.prims] if function is None else [function]
+    return [handle for name in names for handle in _handles(state.tree(name), name, kind)]
+
+
+def _handles(tree: Tree, function: str, kind: type[Handle]) -> Iterator[Handle]:
+    if kind is BlockRef:
+        yield from (block_ref(function, b) for b in tree.blocks.values())
+    elif kind is LoopRef:
+        yield from (loop_ref(function, x) for x in tree.loops.values())
+    elif kind is BufferRef:
+        yield from (BufferRef(function, b.uid, b.name) for b in tree.buffers.values())
+
+
+def _name(handle: Handle) -> str:
+    return handle.function if isinstance(handle, FunctionRef) else handle.name
+
+
+def _only(handles: Sequence[Handle], kind: type[Handle], name: str, function: str | None) -> Handle:
+    found = [handle for handle in handles if _name(handle) == name]
+    word = kind.__name__.removesuffix("Ref").lower()
+    if not found:
+        where = "the module" if function is None else f"function {function!r}"
+        raise NotFoundError(unknown(word, name, [_name(handle) for handle in handles], where))
+    if len(found) > 1:
+        functions = ", ".join(handle.function for handle in found)
+        raise NotFoundError(
+            f"{word} {name!r} exists in several functions: {functions}",
+            hint="pass function=... to choose one",
+        )
+    return found[0]
+
+
+def locate(state: State, handle: Handle) -> Iterator[Lookup]:
+    """Yield the queries that find a handle by names; the last one returns it."""
+    match handle:
+        case FunctionRef(function=name):
+            yield Lookup("get_function", (("name", name),), (handle,))
+        case BlockRef(function=function):
+            yield _named(state, "get_block", BlockRef, state.block(handle).name, function)
+        case LoopRef(function=function):
+            yield from _locate_loop(state, handle, function)
+        case BufferRef(function=function):
+            yield _named(state, "get_buffer", BufferRef, state.buffer(handle).name, function)
+        case BindingRef(function=function, uid=uid):
+            name = next(b.name for b in _bindings(state, function) if b.uid == uid)
+            yield _named(state, "get_binding", BindingRef, name, function)
+
+
+def _named(state: State, op: str, kind: type[Handle], name: str, function: str) -> Lookup:
+    values = (("name", name), ("function", function))
+    return Lookup(op, values, (find(state, kind, name, function),))
+
+
+def _locate_loop(state: State, handle: LoopRef, function: str) -> Iterator[Lookup]:
+    tree, loop = state.tree(function), state.loop(handle)
+    blocks = tree.blocks_in(loop)
+    above = tree.loops_above(blocks[0]) if blocks else ()
+    if loop not in above:
+        yield _named(state, "get_loop", LoopRef, loop.var.name, function)
+        return
+    block = block_ref(function, blocks[0])
+    if block not in state.known:
+        yield _named(state, "get_block", BlockRef, blocks[0].name, function)
+    loops = tuple(loop_ref(function, x) for x in above)
+    yield Lookup("get_loops", (("block", block),), loops)

@@ -1,0 +1,232 @@
+"""Construction of loop nests around blocks, and removal of blocks from their loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..ir.analysis import (
+    Interval,
+    Tree,
+    accesses,
+    interval_of,
+    union,
+    with_regions,
+    within_dimension,
+    within_loop,
+)
+from ..ir.loop.nodes import Block, Buffer, For, If, IterVar, Let, Load, Seq, Stmt, Store
+from ..ir.loop.visit import (
+    Rebuilder,
+    children,
+    replace_statement,
+    seq,
+    walk,
+    with_children,
+)
+from ..ir.symbolic import TRUE, Bool, Expr, Facts, Var, as_expr, const_value, is_proved, simplify
+from .edit import Edit
+
+ZERO = as_expr(0)
+ONE = as_expr(1)
+
+
+def nest(edit: Edit, block: Block, spans: Mapping[Var, Interval], facts: Facts) -> Stmt:
+    """Return a block under new loops that iterate over the interval of each iteration variable.
+
+    The predicate excludes iterations outside the extents, unless there provably are none.
+    Intervals of one element do not get a loop.
+
+    Parameters
+    ----------
+    edit : Edit
+        The edit of the step.
+    block : Block
+        The block; its bindings and its predicate are replaced.
+    spans : Mapping[Var, Interval]
+        The interval of every iteration variable, in terms of the enclosing variables.
+    facts : Facts
+        The facts at the destination.
+
+    Returns
+    -------
+    Stmt
+        The outermost loop, or the block if there are no loops.
+    """
+    loops: list[tuple[Var, Expr]] = []
+    iters: list[IterVar] = []
+    for item in block.iters:
+        span = spans[item.var]
+        binding = span.start
+        if const_value(span.extent) != 1:
+            variable = edit.loop_var(_loop_name(item), span.extent)
+            loops.append((variable, span.extent))
+            facts = within_loop(facts, variable, span.extent)
+            binding = span.start + variable
+        iters.append(replace(item, binding=binding))
+    predicate = TRUE
+    for item in iters:
+        predicate = predicate & inside(item.binding, item.extent, facts)
+    body: Stmt = replace(block, iters=tuple(iters), predicate=predicate)
+    for variable, extent in reversed(loops):
+        body = replace(edit.loop(variable, extent, body), origins=block.origins)
+    return body
+
+
+def _loop_name(item: IterVar) -> str:
+    """Return the name of the loop of an iteration variable: without the leading ``v``."""
+    base = item.var.name.removeprefix("v")
+    return base if base.isidentifier() else "ax"
+
+
+def inside(index: Expr, extent: Expr, facts: Facts) -> Bool:
+    """Return the condition that an index is in ``[0, extent)``, without its provable parts."""
+    low, high = index >= 0, index < extent
+    kept = TRUE
+    for claim in (low, high):
+        kept = kept if is_proved(claim, facts) else kept & simplify(claim, facts)
+    return kept
+
+
+def copy_block(edit: Edit, source: Buffer, target: Buffer, like: Block) -> Block:
+    """Return a block that copies a buffer to another one of the same shape."""
+    iters: list[IterVar] = []
+    for k, size in enumerate(source.shape):
+        variable = edit.loop_var(f"vax{k}", size)
+        iters.append(IterVar(variable, size, "spatial", variable))
+    indices: tuple[Expr, ...] = tuple(v.var for v in iters)
+    body = Store(target, indices, Load(source, indices), like.origins)
+    name = edit.fresh(f"copy_{source.name}")
+    block = Block(edit.mint(), name, tuple(iters), (), (), body, origins=like.origins)
+    return with_regions(block)
+
+
+def whole(block: Block) -> dict[Var, Interval]:
+    """Return the full interval of every iteration variable of a block."""
+    return {v.var: Interval(ZERO, v.extent) for v in block.iters}
+
+
+def buffer_span(
+    tree: Tree, site: Stmt, users: tuple[Block, ...], buffer: Buffer
+) -> tuple[Interval, ...]:
+    """Return the footprint of blocks on a buffer during one execution of a statement.
+
+    Dimensions whose accesses cannot be bounded are covered completely.
+
+    Parameters
+    ----------
+    tree : Tree
+        The index of the function.
+    site : Stmt
+        The statement.
+    users : tuple of Block
+        Blocks inside the statement.
+    buffer : Buffer
+        The buffer.
+    """
+    facts = tree.facts(site)
+    spans: list[list[Interval | None]] = [[] for _ in buffer.shape]
+    for block in users:
+        loops = loops_between(tree, site, block)
+        for access in accesses(block):
+            if access.buffer is not buffer:
+                continue
+            ranges = {x.var: x.extent for x in loops} | dict(access.inner)
+            for dimension, index in enumerate(access.bound()):
+                spans[dimension].append(interval_of(index, ranges, facts))
+    return tuple(_hull(found, size, facts) for found, size in zip(spans, buffer.shape, strict=True))
+
+
+def _hull(found: list[Interval | None], size: Expr, facts: Facts) -> Interval:
+    known = [s for s in found if s is not None]
+    joined = union(known, facts) if len(known) == len(found) else None
+    return within_dimension(joined, size, facts)
+
+
+def loops_between(tree: Tree, site: Stmt, inner: Stmt) -> tuple[For, ...]:
+    """Return the loops from a statement, itself included, down to one inside it."""
+    found: list[For] = [inner] if isinstance(inner, For) else []
+    for above in tree.ancestors(inner) if inner is not site else ():
+        if isinstance(above, For):
+            found.append(above)
+        if above is site:
+            break
+    return tuple(reversed(found))
+
+
+def outermost_without(tree: Tree, block: Block, others: Iterable[Block]) -> Stmt:
+    """Return the outermost loop or branch around a block that contains none of the other blocks."""
+    site: Stmt = block
+    kept = tuple(others)
+    for above in tree.ancestors(block):
+        if isinstance(above, Block) or any(tree.contains(above, b) for b in kept):
+            break
+        if not isinstance(above, Seq):
+            site = above
+    return site
+
+
+def before(root: Stmt, anchor: Stmt, new: Stmt) -> Stmt:
+    """Return the tree with a statement inserted directly before another one."""
+    return replace_statement(root, anchor, seq(new, anchor))
+
+
+def after(root: Stmt, anchor: Stmt, new: Stmt) -> Stmt:
+    """Return the tree with a statement inserted directly after another one."""
+    return replace_statement(root, anchor, seq(anchor, new))
+
+
+def without(root: Stmt, removed: Stmt) -> Stmt | None:
+    """Return the tree without a statement, and without the loops and branches left empty."""
+    if root is removed:
+        return None
+    inside_root = children(root)
+    new = tuple(without(child, removed) for child in inside_root)
+    if all(a is b for a, b in zip(new, inside_root, strict=True)):
+        return root
+    if isinstance(root, Seq):
+        kept = tuple(s for s in new if s is not None)
+        return seq(*kept) if kept else None
+    if isinstance(root, If):
+        return _without_branch(root, new)
+    kept = tuple(s for s in new if s is not None)
+    if isinstance(root, For | Let | Block) and len(kept) < len(new):
+        return None
+    return with_children(root, kept)
+
+
+def _without_branch(root: If, new: tuple[Stmt | None, ...]) -> Stmt | None:
+    then = new[0]
+    otherwise = new[1] if len(new) > 1 else None
+    if then is None and otherwise is None:
+        return None
+    return If(root.condition, Seq(()) if then is None else then, otherwise)
+
+
+def loops_removed(old: Tree, new: Stmt) -> tuple[For, ...]:
+    """Return the loops of a function that a new body does not contain."""
+    kept = {s.uid for s in walk(new) if isinstance(s, For)}
+    return tuple(loop for uid, loop in old.loops.items() if uid not in kept)
+
+
+def swap_buffer(
+    block: Block, old: Buffer, new: Buffer, *, loads: bool = True, stores: bool = True
+) -> Block:
+    """Return a block that accesses ``new`` instead of ``old``, at the same indices."""
+    swapper = _Swapper(old, new, loads=loads, stores=stores)
+    init = None if block.init is None else swapper.statement(block.init)
+    return with_regions(replace(block, init=init, body=swapper.statement(block.body)))
+
+
+class _Swapper(Rebuilder):
+    def __init__(self, old: Buffer, new: Buffer, *, loads: bool, stores: bool) -> None:
+        self._old, self._new = old, new
+        self._loads, self._stores = loads, stores
+
+    def load(self, load: Load) -> Load:
+        swap = self._loads and load.buffer is self._old
+        return Load(self._new, load.indices) if swap else load
+
+    def store(self, store: Store) -> Store:
+        swap = self._stores and store.buffer is self._old
+        return replace(store, buffer=self._new) if swap else store

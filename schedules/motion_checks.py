@@ -1,0 +1,194 @@
+"""Requirement checks of steps that move or inline a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.analysis import (
+    Tree,
+    conflicts,
+    implied_by_domain,
+    injective_in,
+    is_plain,
+    read_buffers,
+    tree_of,
+    writes,
+    written_buffers,
+)
+from ..ir.loop.nodes import Block, For, Stmt
+from ..ir.symbolic import Var, const_value
+from .apply import Primitive
+from .handles import BlockRef, LoopRef, block_ref, loop_ref
+from .problem import Problem
+from .state import State
+
+
+def movable_problems(
+    state: State, ref: BlockRef, requirement: int, *, temporary: bool = True
+) -> Iterator[Problem]:
+    """Yield the problems that prevent a block from being computed at other iterations.
+
+    These are: an ordered iteration variable, a body other than one store, a parameter as output,
+    another writer, a reduction without an init, a predicate that excludes other iterations than
+    those outside of the domain.
+    """
+    tree, block = state.tree(ref.function), state.block(ref)
+    for message in _reasons(tree, block, temporary=temporary):
+        yield Problem(requirement, f"block {block.name!r} {message}", (ref,))
+
+
+def _reasons(tree: Tree, block: Block, *, temporary: bool) -> Iterator[str]:
+    if any(v.kind == "ordered" for v in block.iters):
+        yield "has ordered iteration variables"
+    found = writes(block)
+    if not is_plain(block) or len(found) != 1:
+        yield "does not consist of exactly one store"
+        return
+    buffer = found[0].buffer
+    if temporary and buffer not in tree.function.buffers:
+        yield f"writes {buffer.name!r}, which is a parameter; expected a temporary"
+    others = [b.name for b in tree.writers(buffer) if b is not block]
+    if others:
+        yield f"is not the only writer of {buffer.name!r}; other writers: {', '.join(others)}"
+    reduces = any(v.kind == "reduce" for v in block.iters)
+    if reduces and block.init is None:
+        yield "is a reduction without an init"
+    if not reduces and buffer in read_buffers(block):
+        yield f"updates {buffer.name!r} in place"
+    if not implied_by_domain(block, tree.facts(block)):
+        yield (
+            f"has the predicate {block.predicate}; expected only the extents of its iteration "
+            "variables as bounds"
+        )
+
+
+def plain_store_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if the write indices of a block are not its spatial iteration variables.
+
+    Each variable must occur once. A variable of extent 1 may be missing, and the index of a
+    dimension of size 1 may be a constant.
+    """
+    block = state.block(ref)
+    found = writes(block)
+    if len(found) != 1:
+        return
+    indices = found[0].indices
+    variables = [i for i in indices if isinstance(i, Var)]
+    spatial = {v.var for v in block.iters if v.kind == "spatial" and const_value(v.extent) != 1}
+    others = [
+        i
+        for i, size in zip(indices, found[0].buffer.shape, strict=True)
+        if not isinstance(i, Var) and size != 1
+    ]
+    if others or len(set(variables)) < len(variables) or not spatial <= set(variables):
+        yield Problem(
+            requirement,
+            f"the write indices ({', '.join(map(str, indices))}) of block {block.name!r} are not "
+            "its spatial iteration variables, each once",
+            (ref,),
+            {"indices": ", ".join(map(str, indices))},
+        )
+
+
+def injective_write_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if two spatial iterations of a block may write the same element."""
+    tree, block = state.tree(ref.function), state.block(ref)
+    spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
+    for access in writes(block):
+        ranges = spatial | dict(access.inner)
+        lost = set(spatial) - injective_in(access.indices, ranges, tree.facts(block.body))
+        if lost:
+            names = ", ".join(sorted(v.name for v in lost))
+            yield Problem(
+                requirement,
+                f"the write indices ({', '.join(map(str, access.indices))}) of block "
+                f"{block.name!r} are not injective in {names}",
+                (ref,),
+                {"iterations": names},
+            )
+
+
+def dependence_problems(
+    state: State, ref: BlockRef, requirement: int, destination: Stmt, *, later: bool
+) -> Iterator[Problem]:
+    """Yield a problem for each dependence that moving a block to a destination would violate.
+
+    Blocks between the block and its destination must not write the buffers that the block reads,
+    nor access the buffer that it writes; consumers inside the destination may read that buffer.
+
+    Parameters
+    ----------
+    state : State
+        The current state.
+    ref : BlockRef
+        The block to move.
+    requirement : int
+        The number of the requirement.
+    destination : Stmt
+        The statement the block moves into.
+    later : bool
+        Whether the destination is after the block in program order.
+    """
+    tree, block = state.tree(ref.function), state.block(ref)
+    relation = "before" if later else "after"
+    order = tree.order[block] < tree.order[destination]
+    if order is not later:
+        yield Problem(
+            requirement, f"block {block.name!r} is not {relation} the destination", (ref,)
+        )
+        return
+    read, written = read_buffers(block) - written_buffers(block), written_buffers(block)
+    for other in _between(tree, block, destination, later=later):
+        theirs = written_buffers(other)
+        clash = theirs & (read | written)
+        if not tree.contains(destination, other):
+            clash |= read_buffers(other) & written
+        elif not later:
+            clash = (clash - read) | ((read_buffers(other) | theirs) & written)
+        for buffer in sorted(clash, key=lambda b: b.name):
+            yield Problem(
+                requirement,
+                f"moving block {block.name!r} past block {other.name!r} would violate a "
+                f"dependence on {buffer.name!r}",
+                (ref, block_ref(ref.function, other)),
+                {"buffer": buffer.name},
+            )
+
+
+def _between(tree: Tree, block: Block, destination: Stmt, *, later: bool) -> Iterator[Block]:
+    """Yield the blocks from a block to the end of its destination, or from there to the block."""
+    last = max(tree.order[b] for b in tree.blocks_in(destination))
+    start = tree.order[destination]
+    low, high = (tree.order[block], last) if later else (start, tree.order[block])
+    for other in tree.outermost_blocks():
+        if other is not block and low <= tree.order[other] <= high:
+            yield other
+
+
+def vector_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+    """Yield a problem if a loop is vectorized, or inside a vectorized loop."""
+    tree, loop = state.tree(ref.function), state.loop(ref)
+    for around in (loop, *tree.ancestors(loop)):
+        if isinstance(around, For) and around.kind == "vectorized":
+            yield Problem(
+                requirement,
+                f"loop {around.var.name!r} around the destination is vectorized",
+                (ref, loop_ref(ref.function, around)),
+            )
+
+
+def parallel_problems(
+    state: State, step: Primitive, ref: LoopRef, requirement: int
+) -> Iterator[Problem]:
+    """Yield a problem for each conflict that a step would cause in a parallel loop."""
+    tree, loop = state.tree(ref.function), state.loop(ref)
+    around = [s for s in (loop, *tree.ancestors(loop)) if isinstance(s, For)]
+    for outer in around:
+        if outer.kind == "parallel":
+            new = tree_of(step.rewrite(state).module.prim(ref.function))
+            for conflict in conflicts(new, new.loops[outer.uid]):
+                yield Problem(
+                    requirement,
+                    f"after this step, {conflict.reason}",
+                    (ref, loop_ref(ref.function, outer)),
+                )

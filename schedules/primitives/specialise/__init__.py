@@ -1,1 +1,0 @@
-"""Steps that make several kernels of one: guarded versions, and copies for some callers."""

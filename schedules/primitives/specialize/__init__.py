@@ -1,0 +1,1 @@
+"""Primitives that specialize and clone kernels."""

@@ -1,0 +1,119 @@
+"""The ``clone_function`` primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.graph.nodes import Binding, CallTIR
+from ....ir.identity import fresh_name
+from ...apply import Primitive, Rewrite
+from ...handles import BindingRef, FunctionRef, Handle
+from ...problem import Problem
+from ...registry import primitive
+from ...state import State
+from ..graph._functions import prim_problem
+
+
+@primitive(family="specialize", returns=FunctionRef)
+@dataclass(frozen=True, slots=True)
+class CloneFunction(Primitive):
+    """Clone a kernel for some of its call sites.
+
+    Before::
+
+        a = call_tir(matmul, x, w)
+        b = call_tir(matmul, y, v)
+
+    After (``call_sites=(b,)``)::
+
+        a = call_tir(matmul, x, w)
+        b = call_tir(matmul_1, y, v)
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The loop-level function.
+    call_sites : tuple of BindingRef
+        The calls to redirect to the clone.
+
+    Requires
+    --------
+    1. The function is loop-level.
+    2. Every call site calls the function.
+    3. There is at least one call site.
+
+    Notes
+    -----
+    All calls of a function share its schedule; a clone gets its own. The result is the handle of
+    the clone. Cost: one more kernel to compile.
+
+    Names elsewhere: TVM: none; Halide ``clone_in``.
+
+    References
+    ----------
+    Halide, ``Func::clone_in``.
+    """
+
+    function: FunctionRef
+    call_sites: tuple[BindingRef, ...]
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function and its call sites."""
+        wrong = list(prim_problem(state, self.function, 1))
+        yield from wrong
+        if wrong:
+            return
+        if not self.call_sites:
+            yield Problem(3, "call_sites is empty; expected at least one", (self.function,))
+        sites = {(s.function, s.uid): s for s in self.call_sites}
+        for name, binding in callers(state, self.function.function):
+            sites.pop((name, binding.value.uid), None)
+        for site in sites.values():
+            message = f"{site.name or site.uid!r} does not call {self.function.function!r}"
+            yield Problem(2, message, (site,))
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Add the clone, and redirect the call sites."""
+        old = state.module.prim(self.function.function)
+        name = fresh_name(old.name, set(state.module.functions))
+        module = state.module.with_functions(replace(old, name=name))
+        wanted = {(s.function, s.uid) for s in self.call_sites}
+        for graph in module.graphs:
+            bindings = tuple(
+                _redirected(b, name) if (graph.name, b.value.uid) in wanted else b
+                for b in graph.bindings
+            )
+            module = module.with_functions(replace(graph, bindings=bindings))
+        return Rewrite(module, (FunctionRef(name),))
+
+    @classmethod
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield the step for a selected call of a kernel with other call sites."""
+        if not isinstance(selection, BindingRef):
+            return
+        for graph in state.module.graphs:
+            for binding in graph.bindings:
+                right = binding.right
+                here = graph.name == selection.function and binding.value.uid == selection.uid
+                shared = (
+                    here
+                    and isinstance(right, CallTIR)
+                    and len(list(callers(state, right.function))) > 1
+                )
+                if shared and isinstance(right, CallTIR):
+                    yield cls(FunctionRef(right.function), (selection,))
+
+
+def callers(state: State, kernel: str) -> Iterator[tuple[str, Binding]]:
+    """Yield the calls of a kernel: the name of the calling graph, and the binding."""
+    for graph in state.module.graphs:
+        for binding in graph.bindings:
+            if isinstance(binding.right, CallTIR) and binding.right.function == kernel:
+                yield graph.name, binding
+
+
+def _redirected(binding: Binding, name: str) -> Binding:
+    if not isinstance(binding.right, CallTIR):
+        raise TypeError(f"{binding.value.name!r} is not a call of a kernel")
+    return replace(binding, right=replace(binding.right, function=name))

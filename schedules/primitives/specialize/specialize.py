@@ -1,0 +1,226 @@
+"""The ``specialize`` primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ....ir.graph.nodes import Binding, CallTIR, IfElse, KernelVersion
+from ....ir.identity import fresh_name
+from ....ir.loop.nodes import PrimFunc
+from ....ir.symbolic import (
+    FALSE,
+    TRUE,
+    Bool,
+    SymInt,
+    Var,
+    all_of,
+    as_expr,
+    eq,
+    substitute,
+    var,
+)
+from ...apply import Primitive, Rewrite
+from ...handles import FunctionRef, Handle
+from ...kernels import call_symbols, symbols_of, with_symbols
+from ...problem import Problem
+from ...registry import primitive
+from ...state import State
+from ..graph._functions import choosing_calls_problem, prim_problem
+
+
+@primitive(family="specialize", returns=FunctionRef)
+@dataclass(frozen=True, slots=True)
+class Specialize(Primitive):
+    """Specialize a kernel for a range of one symbol, as a version that calls choose by a guard.
+
+    Before::
+
+        y = call_tir(matmul, x, w)
+
+    After (``symbol="m", lower=1, upper=1``)::
+
+        y = call_tir(matmul, x, w, versions=(when(b * s == 1, matmul_m1),))
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The loop-level function, which remains the fallback.
+    symbol : str
+        The name of one of its symbols.
+    lower : int or None
+        The least value of the symbol in the version; None for no bound.
+    upper : int or None
+        The greatest value of the symbol in the version; None for no bound.
+    multiple_of : int
+        A divisor of the symbol in the version.
+
+    Requires
+    --------
+    1. The function is loop-level.
+    2. The function has a symbol of that name.
+    3. The range contains a value that the symbol can have, and excludes another one.
+    4. Its calls can choose a version: none is in the memory stage or in a group of ``fuse_ops``,
+       and the function is not itself a version of another kernel. Calls in branches may choose.
+
+    Notes
+    -----
+    In the version, the symbol is a constant if the range is a single value; otherwise it has the
+    range and the divisor, which proofs use. The result is the handle of the version. Cost: one more
+    kernel to compile, and one comparison per call.
+
+    Names elsewhere: TVM: none (``PrimFunc.specialize`` substitutes parameters without a guard);
+    Halide ``specialize``.
+
+    References
+    ----------
+    DISC (EuroMLSys '21), §4.3 (guarded versions).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ... @graph_func
+    ... def main(x: Tensor[(n, 8), f32]):
+    ...     y = relu(x)
+    ...     return y
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> (relu,) = sch.legalize()
+    >>> sch.specialize(relu, "n", lower=1, upper=1).function
+    'relu_n1'
+    """
+
+    function: FunctionRef
+    symbol: str
+    lower: int | None = None
+    upper: int | None = None
+    multiple_of: int = 1
+
+    def structural(self, state: State) -> Iterator[Problem]:
+        """Check the function, the symbol and the range."""
+        wrong = list(prim_problem(state, self.function, 1))
+        yield from wrong
+        if wrong:
+            return
+        symbols = {v.name: v for v in symbols_of(state.module.prim(self.function.function))}
+        if self.symbol not in symbols:
+            names = ", ".join(sorted(symbols)) or "none"
+            yield Problem(
+                2,
+                f"no symbol {self.symbol!r}; symbols of {self.function.function!r} are {names}",
+                (self.function,),
+            )
+            return
+        yield from self._range(symbols[self.symbol])
+        yield from choosing_calls_problem(state, self.function, 4)
+
+    def _range(self, symbol: Var) -> Iterator[Problem]:
+        lows = [x for x in (self.lower, symbol.lower) if x is not None]
+        highs = [x for x in (self.upper, symbol.upper) if x is not None]
+        step = max(self.multiple_of, 1)
+        first = -(-max(lows) // step) * step if lows else None
+        empty = first is not None and bool(highs) and first > min(highs)
+        if self.multiple_of < 1 or empty:
+            yield Problem(
+                3,
+                f"no value of {symbol.name!r} (lower={symbol.lower}, upper={symbol.upper}) "
+                f"satisfies lower={self.lower}, upper={self.upper}, multiple_of={self.multiple_of}",
+                (self.function,),
+            )
+        elif not self._excludes(symbol):
+            message = (
+                f"the range includes every value of {symbol.name!r}; expected it to exclude one"
+            )
+            yield Problem(3, message, (self.function,))
+
+    def _excludes(self, symbol: Var) -> bool:
+        """Return whether some value of the symbol is outside of the range of the version."""
+        below = self.lower is not None and (symbol.lower is None or symbol.lower < self.lower)
+        above = self.upper is not None and (symbol.upper is None or symbol.upper > self.upper)
+        return below or above or symbol.multiple_of % self.multiple_of != 0
+
+    def rewrite(self, state: State) -> Rewrite:
+        """Add the version to the module and to every call."""
+        old = state.module.prim(self.function.function)
+        symbol = next(v for v in symbols_of(old) if v.name == self.symbol)
+        name = fresh_name(f"{old.name}_{self._suffix()}", set(state.module.functions))
+        version = with_symbols(old, name, {symbol: self._replacement(symbol)})
+        module = state.module.with_functions(version)
+        for graph in state.module.graphs:
+            bindings = tuple(self._updated(b, old, name, symbol) for b in graph.bindings)
+            module = module.with_functions(replace(graph, bindings=bindings))
+        return Rewrite(module, (FunctionRef(name),))
+
+    def _suffix(self) -> str:
+        if self.lower is not None and self.lower == self.upper:
+            return f"{self.symbol}{self.lower}"
+        parts = [self.symbol]
+        parts += [f"ge{self.lower}"] if self.lower is not None else []
+        parts += [f"le{self.upper}"] if self.upper is not None else []
+        parts += [f"x{self.multiple_of}"] if self.multiple_of != 1 else []
+        return "_".join(parts)
+
+    def _replacement(self, symbol: Var) -> SymInt:
+        if self.lower is not None and self.lower == self.upper:
+            return self.lower
+        low = [x for x in (self.lower, symbol.lower) if x is not None]
+        high = [x for x in (self.upper, symbol.upper) if x is not None]
+        return var(
+            symbol.name,
+            lower=max(low) if low else None,
+            upper=min(high) if high else None,
+            multiple_of=self.multiple_of,
+        )
+
+    def _guard(self, size: SymInt) -> Bool:
+        term = as_expr(size)
+        parts: list[Bool] = []
+        if self.lower is not None:
+            parts.append(term >= self.lower)
+        if self.upper is not None:
+            parts.append(term <= self.upper)
+        if self.multiple_of != 1:
+            parts.append(eq(term % self.multiple_of, 0))
+        if self.lower is not None and self.lower == self.upper:
+            parts = [eq(term, self.lower)]
+        return all_of(*parts)
+
+    def _updated(self, binding: Binding, old: PrimFunc, name: str, symbol: Var) -> Binding:
+        """Return a binding with the version added to its call, or to calls in its branches."""
+        right = binding.right
+        if isinstance(right, CallTIR) and right.function == old.name:
+            return self._with_version(binding, right, old, name, symbol)
+        if not isinstance(right, IfElse):
+            return binding
+        then, otherwise = (
+            replace(
+                branch,
+                bindings=tuple(self._updated(b, old, name, symbol) for b in branch.bindings),
+            )
+            for branch in (right.then, right.otherwise)
+        )
+        return replace(binding, right=replace(right, then=then, otherwise=otherwise))
+
+    def _with_version(
+        self, binding: Binding, call: CallTIR, old: PrimFunc, name: str, symbol: Var
+    ) -> Binding:
+        terms = call_symbols(old, call)
+        guard = self._guard(substitute(symbol, terms))
+        if guard is FALSE:
+            return binding
+        kept = [(v, s) for v, s in zip(old.scalar_params, call.scalars, strict=True)]
+        scalars = tuple(s for v, s in kept if v is not symbol)
+        if guard is TRUE and not call.versions:
+            return replace(binding, right=replace(call, function=name, scalars=scalars))
+        versions = (*call.versions, KernelVersion(guard, name, scalars))
+        return replace(binding, right=replace(call, versions=versions))
+
+    @classmethod
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
+        """Yield a version for each symbol equal to 1, the common case of decoding."""
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, PrimFunc):
+            for symbol in sorted(symbols_of(found), key=lambda v: v.serial):
+                yield cls(FunctionRef(found.name), symbol.name, 1, 1)

@@ -1,0 +1,63 @@
+"""Registration of steps, and their lookup by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from .apply import Primitive
+from .methods import install
+from .problem import UnknownStepError
+from .step import Step
+
+_S = TypeVar("_S", bound=type[Step])
+_STEPS: dict[str, type[Step]] = {}
+STEPS: Mapping[str, type[Step]] = MappingProxyType(_STEPS)
+"""All primitives and queries by name."""
+
+
+def primitive(*, family: str, returns: Any = None) -> Callable[[_S], _S]:
+    """Return a decorator that registers a primitive.
+
+    Parameters
+    ----------
+    family : str
+        The folder of the primitive, and its heading in the reference.
+    returns : type
+        The return type of its ``Schedule`` method: a handle type, a ``tuple[...]`` of handle types,
+        or None.
+    """
+
+    def register(cls: _S) -> _S:
+        cls.family, cls.returns = family, returns
+        _STEPS[cls.verb()] = cls
+        install(cls)
+        return cls
+
+    return register
+
+
+def query(*, returns: Any) -> Callable[[_S], _S]:
+    """Return a decorator that registers a query; ``returns`` as in :func:`primitive`."""
+    return primitive(family="queries", returns=returns)
+
+
+def step_type(verb: str) -> type[Step]:
+    """Return the class of a step by the step's name.
+
+    Raises
+    ------
+    UnknownStepError
+        If no such step is registered; the hint lists all names.
+    """
+    found = _STEPS.get(verb)
+    if found is None:
+        raise UnknownStepError(f"no step {verb!r}", hint=f"steps are {', '.join(sorted(_STEPS))}")
+    return found
+
+
+def primitives() -> tuple[type[Primitive], ...]:
+    """Return all registered primitives, sorted by family and name."""
+    found = [s for s in _STEPS.values() if issubclass(s, Primitive)]
+    return tuple(sorted(found, key=lambda s: (s.family, s.verb())))

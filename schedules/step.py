@@ -1,0 +1,139 @@
+"""Steps: the base class of primitives and queries, and the parameters of one."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast, get_type_hints
+
+from .handles import HANDLE_TYPES, Handle
+from .values import Value, value_text
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A field of a step, for forms, completion and documentation."""
+
+    name: str
+    type: Any
+    required: bool
+    default: Value
+    doc: str
+
+
+class Step:
+    """A primitive or a query with its parameters, as a trace records it."""
+
+    __slots__ = ()
+    family: ClassVar[str] = ""
+    returns: ClassVar[Any] = None
+
+    @classmethod
+    def verb(cls) -> str:
+        """Return the name of this step: of its method, in traces and in the workbench."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+    @classmethod
+    def parameters(cls) -> tuple[Parameter, ...]:
+        """Return the fields in order, with types, defaults and documentation."""
+        return _parameters(cls)
+
+    @classmethod
+    def requirements(cls) -> Mapping[int, str]:
+        """Return the requirements of the documentation by number."""
+        return _numbered(cls, "Requires")
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first sentence of the documentation."""
+        return (cls.__doc__ or "").strip().split("\n\n", 1)[0]
+
+    def values(self) -> tuple[tuple[str, Value], ...]:
+        """Return the fields with their values, in order."""
+        names = (f.name for f in dataclasses.fields(cast("Any", self)))
+        return tuple((name, getattr(self, name)) for name in names)
+
+    def chosen(self) -> tuple[tuple[str, Value], ...]:
+        """Return the fields with their values, except optional fields that are None."""
+        unset = {p.name for p in self.parameters() if not p.required and p.default is None}
+        return tuple(
+            (name, value) for name, value in self.values() if value is not None or name not in unset
+        )
+
+    def handles(self) -> Iterator[Handle]:
+        """Yield all handles among the values, those in tuples included."""
+        return (handle for _, value in self.values() for handle in handles_in(value))
+
+    def title(self) -> str:
+        """Return the step as a call: name and values."""
+        shown = (f"{name}={value_text(value)}" for name, value in self.chosen())
+        return f"{self.verb()}({', '.join(shown)})"
+
+
+def handles_in(value: Value) -> Iterator[Handle]:
+    """Yield the handles in a field's value."""
+    if isinstance(value, HANDLE_TYPES):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from handles_in(item)
+
+
+Shape = Literal["none", "one", "many"]
+
+
+def returned_shape(cls: type[Step]) -> Shape:
+    """Return whether a step's method returns nothing, one handle or a tuple of handles."""
+    if cls.returns is None:
+        return "none"
+    return "many" if getattr(cls.returns, "__origin__", None) is tuple else "one"
+
+
+def _parameters(cls: type[Step]) -> tuple[Parameter, ...]:
+    hints = get_type_hints(cls)
+    docs = _documented(cls)
+    made: list[Parameter] = []
+    for item in dataclasses.fields(cast("Any", cls)):
+        required = item.default is dataclasses.MISSING
+        default = cast("Value", None if required else item.default)
+        doc = docs.get(item.name, "")
+        made.append(Parameter(item.name, hints[item.name], required, default, doc))
+    return tuple(made)
+
+
+def _section(cls: type, title: str) -> list[str]:
+    doc = (cls.__doc__ or "").expandtabs()
+    found = re.search(
+        rf"^ *{title}\n *-+\n(.*?)(?=\n *\w+\n *-+\n|\Z)", doc, re.MULTILINE | re.DOTALL
+    )
+    if found is None:
+        return []
+    lines = found.group(1).split("\n")
+    indent = min((len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0)
+    return [x[indent:] for x in lines]
+
+
+def _numbered(cls: type, title: str) -> Mapping[int, str]:
+    found: dict[int, str] = {}
+    last = 0
+    for line in _section(cls, title):
+        if start := re.match(r"(\d+)\. (.*)", line):
+            last = int(start.group(1))
+            found[last] = start.group(2)
+        elif line.strip() and last:
+            found[last] += " " + line.strip()
+    return found
+
+
+def _documented(cls: type) -> dict[str, str]:
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in _section(cls, "Parameters"):
+        if start := re.match(r"(\w+(?:, \w+)*) :", line):
+            names = start.group(1).split(", ")
+            found.update(dict.fromkeys(names, ""))
+        elif line.strip():
+            found.update({n: f"{found[n]} {line.strip()}".strip() for n in names})
+    return found

@@ -1,0 +1,1 @@
+"""Facts about machines: targets, feature sets, CPU families, GPU limits, the host."""

@@ -1,0 +1,71 @@
+"""Instruction-set features: the sets with a name, and the features of each processor family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..errors import TilewrightError
+
+
+class UnsupportedPlatformError(TilewrightError):
+    """A processor or feature that Tilewright does not generate code for."""
+
+    title = "Unsupported platform"
+
+
+FEATURE_SETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "avx2": ("avx2", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+    "avx512": (
+        "avx2", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma",
+        "lzcnt", "movbe",
+    ),
+}  # fmt: skip
+"""The feature sets with a name, smallest first, and the features of each."""
+
+TENSOR_FEATURES: Final = ("avx512bf16", "avx512vnni")
+"""Features outside of the sets that tensor instructions require."""
+
+FAMILY_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "x86_64": (
+        "avx2", "avx512bf16", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl",
+        "avx512vnni", "bmi2", "f16c", "fma", "lzcnt", "movbe",
+    ),
+    "aarch64": ("bf16", "dotprod", "fullfp16", "i8mm", "lse", "sve", "sve2"),
+    "riscv64": ("v", "zba", "zbb", "zbs", "zfh", "zvfh"),
+    "wasm32": ("relaxed-simd", "tail-call"),
+}  # fmt: skip
+"""The features that an exported library can detect when it is opened, by processor family.
+
+A target of a family other than x86-64 can have only these features. WebAssembly engines validate
+modules themselves.
+"""
+
+
+def expanded(features: tuple[str, ...]) -> tuple[str, ...]:
+    """Return features with each named set replaced by its members.
+
+    Examples
+    --------
+    >>> expanded(("avx2", "avx512vnni"))[-2:]
+    ('movbe', 'avx512vnni')
+    """
+    return tuple(dict.fromkeys(name for f in features for name in FEATURE_SETS.get(f, (f,))))
+
+
+def check_known(arch: str, requested: tuple[str, ...], known: frozenset[str]) -> None:
+    """Check that a processor family has the requested features.
+
+    Raises
+    ------
+    UnsupportedPlatformError
+        If ``requested`` contains a feature that is not in ``known``.
+    """
+    unknown = [f for f in requested if f not in known]
+    if unknown:
+        sets = ", ".join(map(repr, FEATURE_SETS))
+        kinds = f"feature sets are {sets}; " if arch == "x86_64" else ""
+        raise UnsupportedPlatformError(
+            f"{arch} has no feature {', '.join(map(repr, unknown))}",
+            hint=f"{kinds}features are {', '.join(sorted(known))}",
+        )

@@ -1,0 +1,92 @@
+"""Barriers between conflicting accesses of the threads of a block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.codegen.errors import DivergentBarrierError
+from tilewright.codegen.lower.thread_passes.insert_barriers import insert_barriers
+from tilewright.ir.symbolic import as_expr, eq, var
+from tilewright.ir.thread.nodes import Address, Barrier, Const, If, Load, Loop, Predicate, Store
+from tilewright.ir.thread.text import to_text
+from tilewright.ir.thread.visit import walk
+
+from tests.codegen.lower.thread_passes.kernels import READ, WORD, WRITE, S, X, Y, kernel
+
+I, N = var("i", lower=0), var("n", lower=1)
+OWN = Store(Address(Y, X * 4, 4), Load(WORD, Address(S, X * 4, 4)))
+"""Each thread reads its own element."""
+
+
+def rounds(stop=N, body=(WRITE, READ)):
+    """Return a loop over a body."""
+    return Loop(I, as_expr(0), stop, tuple(body))
+
+
+def barriers(*body, extents=(64,)):
+    """Return the number of barriers that a kernel gets."""
+    func = insert_barriers(kernel(*body, extents=extents))
+    return sum(isinstance(s, Barrier) for s in walk(func.body))
+
+
+def test_golden(golden):
+    """One barrier after the write of a round, and one before the write of the next round."""
+    func = kernel(rounds())
+    func = replace(func, params=(*func.params, N))
+    after = insert_barriers(func)
+    golden(
+        "insert_barriers.txt", f"{to_text(func)}\n-- after insert_barriers --\n\n{to_text(after)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ((WRITE, READ), 1),
+        ((READ, WRITE), 1),
+        ((WRITE, READ, READ), 1),
+        ((WRITE, READ, WRITE), 2),
+        ((WRITE, OWN), 0),
+        ((READ, READ), 0),
+        ((WRITE, Barrier("block"), READ), 1),
+        ((rounds(),), 2),
+        ((rounds(body=(WRITE, OWN)),), 0),
+        ((rounds(body=(WRITE,)), rounds(body=(READ,))), 1),
+        ((WRITE, If(Predicate(N < 8), (READ,), (OWN,))), 1),
+    ],
+)
+def test_conflicts(body, count):
+    assert barriers(*body) == count
+
+
+def test_a_block_of_one_thread_needs_no_barrier():
+    func = kernel(WRITE, READ, extents=(1,))
+    assert insert_barriers(func) is func
+
+
+def test_a_barrier_is_hoisted_out_of_a_divergent_branch():
+    """The conflicting write is before the branch, where all threads are."""
+    body = insert_barriers(kernel(WRITE, If(Predicate(X < 32), (READ,)))).body
+    assert [type(s).__name__ for s in body] == ["Allocate", "Store", "Barrier", "If"]
+
+
+def test_writes_of_one_thread():
+    first = Store(Address(S, as_expr(0), 4), Const(1, WORD))
+    only = If(Predicate(eq(X, 0)), (first,))
+    everywhere = Store(Address(Y, X * 4, 4), Load(WORD, Address(S, as_expr(0), 4)))
+    assert barriers(only, only) == 0
+    assert barriers(only, everywhere) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [If(Predicate(X < 32), (WRITE, READ)), rounds(X + 1, (READ, WRITE))],
+    ids=["branch", "loop"],
+)
+def test_a_barrier_that_some_threads_would_not_reach(body):
+    message = "a barrier is required between .*, but control flow is divergent"
+    with pytest.raises(DivergentBarrierError, match=message) as caught:
+        insert_barriers(kernel(body))
+    assert caught.value.details == {"buffer": "s"}

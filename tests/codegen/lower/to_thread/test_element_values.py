@@ -1,0 +1,160 @@
+"""Element semantics equal NumPy for all operations, dtypes, and edge cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import DTYPES, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u32
+from tilewright.ir.interpreter.elements import cast_to
+
+from tests.codegen.functions import apply, apply_all, elementwise, several
+from tests.codegen.kernels import BEST, LEVELS
+
+LESS = LEVELS[:-1]
+INTEGERS = [t for t in DTYPES.values() if t.is_integer]
+FLOATS = [f16, bf16, f32, f64]
+BY_NAME = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shl": np.left_shift,
+    "shr": np.right_shift,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+
+def edges(dtype) -> np.ndarray:
+    if dtype.kind == "bool":
+        return np.array([False, True])
+    if dtype.is_float:
+        numbers = [0.0, -0.0, 1, -1, 0.1, 2.5, -3.75, 1e-3, 300, 65504, np.inf, -np.inf, np.nan]
+        return np.array(numbers).astype(dtype.numpy)
+    info = np.iinfo(dtype.numpy)
+    rng = np.random.default_rng(1)
+    some = rng.integers(info.min, info.max, 12, dtype=dtype.numpy, endpoint=True)
+    near = [v for v in (-3, -2, -1, 0, 1, 2, 3, 7, 8, 31, 63) if info.min <= v <= info.max]
+    return np.concatenate([some, np.array([info.min, info.max, *near], dtype.numpy)])
+
+
+def all_pairs(dtype) -> tuple[np.ndarray, np.ndarray]:
+    values = edges(dtype)
+    return np.repeat(values, len(values)), np.tile(values, len(values))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "level"),
+    [*((t, BEST) for t in INTEGERS), *((t, x) for t in (i32, u8) for x in LESS)],
+    ids=str,
+)
+def test_integers(dtype, level: str) -> None:
+    x, y = all_pairs(dtype)
+    kernel = several(tuple((op, dtype) for op in BY_NAME), dtype, level, 2)
+    for op, found in zip(BY_NAME, apply_all(kernel, x, y), strict=True):
+        with np.errstate(all="ignore"):
+            expected = BY_NAME[op](x, y)
+        np.testing.assert_array_equal(found, expected, op)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "min", "max", "lt", "le", "eq", "ne"])
+def test_floats(op: str, dtype) -> None:
+    x, y = all_pairs(dtype)
+    with np.errstate(all="ignore"):
+        expected = np.divide(x, y) if op == "div" else BY_NAME[op](x, y)
+    found = apply(elementwise(op, dtype, arity=2), x, y)
+    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("op", ["and", "or", "xor", "add", "mul", "min", "max", "eq", "ne"])
+def test_booleans(op: str) -> None:
+    x, y = all_pairs(bool_)
+    np.testing.assert_array_equal(apply(elementwise(op, bool_, arity=2), x, y), BY_NAME[op](x, y))
+
+
+@pytest.mark.parametrize("dtype", [i8, i32, i64, u8, u32], ids=str)
+def test_integer_division_truncates_and_is_total(dtype) -> None:
+    x, y = all_pairs(dtype)
+    found = apply(elementwise("div", dtype, arity=2), x, y)
+    low, width = int(np.iinfo(dtype.numpy).min), 1 << dtype.bits
+    for a, b, q in zip(x.tolist(), y.tolist(), found.tolist(), strict=True):
+        exact = 0 if b == 0 else abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
+        assert q == (exact - low) % width + low
+
+
+@pytest.mark.parametrize("dtype", [i8, i16, i32, i64, u8], ids=str)
+def test_integer_powers_wrap(dtype) -> None:
+    x, y = all_pairs(dtype)
+    found = apply(elementwise("pow", dtype, arity=2), x, y)
+    low, width = int(np.iinfo(dtype.numpy).min), 1 << dtype.bits
+    for a, b, p in zip(x.tolist(), y.tolist(), found.tolist(), strict=True):
+        exact = pow(a, b, width) if b >= 0 else 0
+        assert p == (exact - low) % width + low
+
+
+@pytest.mark.parametrize(
+    ("source", "level"),
+    [*((t, BEST) for t in DTYPES.values()), *((t, x) for t in (f16, f32, f64, i64) for x in LESS)],
+    ids=str,
+)
+def test_conversions(source, level: str) -> None:
+    x = edges(source)
+    targets = tuple(DTYPES.values())
+    with np.errstate(all="ignore"):
+        if source.is_float:
+            more = np.array([-129.5, 127.5, 255.9, 2e9, -3e9, 1e19]).astype(x.dtype)
+            x = np.concatenate([x, more])
+        kernel = several(tuple(("cast", t) for t in targets), source, level)
+        for target, found in zip(targets, apply_all(kernel, x), strict=True):
+            convert = cast_to(target, target.numpy)
+            expected = np.array([convert(v) for v in x]).astype(target.numpy)
+            wide = (found.astype(np.float64), expected.astype(np.float64))
+            np.testing.assert_array_equal(*wide, str(target))
+
+
+def test_doubles_are_rounded_to_half_once() -> None:
+    rng = np.random.default_rng(2)
+    base = rng.normal(0, 100, 4000).astype(np.float16).astype(np.float64)
+    step = np.spacing(base.astype(np.float16)).astype(np.float64) / 2
+    x = np.concatenate([base + step, base + step * (1 + 1e-12), base + step * (1 - 1e-12)])
+    found = apply(several((("cast", f16),), f64, BEST), x)
+    np.testing.assert_array_equal(found, x.astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", [f32, f64, i32, i8], ids=str)
+def test_signs(dtype) -> None:
+    x = edges(dtype)
+    functions = {"neg": np.negative, "abs": np.abs, "sign": np.sign}
+    kernel = several(tuple((op, dtype) for op in functions), dtype, BEST)
+    for op, found in zip(functions, apply_all(kernel, x), strict=True):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(found, functions[op](x), op)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rounding_and_tests(dtype) -> None:
+    x = np.concatenate([edges(dtype), np.array([0.5, 1.5, 2.5, -0.5, -1.5]).astype(dtype.numpy)])
+    ops = ("floor", "ceil", "round", "trunc", "isnan", "isinf")
+    kernel = several(tuple((op, dtype) for op in ops), dtype, BEST)
+    for op, found in zip(ops, apply_all(kernel, x), strict=True):
+        expected = np.rint(x) if op == "round" else getattr(np, op)(x)
+        wide = (found.astype(np.float64), expected.astype(np.float64))
+        np.testing.assert_array_equal(*wide, op)
+
+
+@pytest.mark.parametrize("dtype", [i32, u8], ids=str)
+def test_complement(dtype) -> None:
+    x = edges(dtype)
+    np.testing.assert_array_equal(apply(elementwise("bitnot", dtype), x), ~x)

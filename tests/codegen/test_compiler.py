@@ -1,0 +1,86 @@
+"""Determinism: equal programs and traces have equal artifacts, also in other processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.codegen.kernels import LEVELS
+
+PROGRAM = """
+import hashlib, sys
+from pathlib import Path
+
+from tilewright.codegen.compiler import BuildOptions, build
+from tilewright.codegen.build.object_cache import DiskCache
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.symbolic import var
+from tilewright.target.target import Target
+from tilewright.schedules import Schedule, from_python
+from tilewright.schedules.rules import with_default_schedule
+
+noise, level, folder = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+kept = [(var("M") + k) // 3 * var("i0") for k in range(noise)]
+kernel = parse('''
+M = symbols("M", lower=1)
+
+@prim_func
+def matmul(A: Buffer[(M, 64), f32], B: Buffer[(64, 96), f32], C: Out[(M, 96), f32]):
+    for i in range(M):
+        for j in range(96):
+            for k in range(64):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+b, s = symbols("b s", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, s, 64), f32], w: Tensor[(64, 64), f32]):
+    y = matmul(x, w)
+    z = gelu(y)
+    t = add(z, x)
+    u = softmax(t, axis=-1)
+    return u
+''')
+steps = '''
+mm = sch.get_block("mm", function="matmul")
+i, j, k = sch.get_loops(mm)
+i0, i1 = sch.split(i, (None, 4))
+j0, j1 = sch.split(j, (None, 16))
+sch.reorder((i0, j0, k, i1, j1))
+init = sch.decompose_reduction(mm, k)
+sch.vectorize(j1)
+sch.parallel(i0)
+'''
+target = Target("cpu", features=(level,), threads=2)
+sch = Schedule(kernel, target)
+sch.replay(from_python(steps)).completed()
+module = with_default_schedule(sch.state, target)
+artifact, _ = build(module, target, BuildOptions(store=DiskCache(folder)))
+print(hashlib.sha256(to_text(module).encode()).hexdigest())
+print(hashlib.sha256(artifact.to_bytes()).hexdigest())
+for name, code in sorted(artifact.objects.items()):
+    print(name, hashlib.sha256(code).hexdigest())
+"""
+
+
+def built(folder: Path, seed: str, noise: int, level: str) -> list[str]:
+    """Return the digests of an artifact compiled in a separate process with an empty cache."""
+    command = [sys.executable, "-c", PROGRAM, str(noise), level, str(folder)]
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_other_processes_produce_the_same_bytes(tmp_path: Path, level: str) -> None:
+    first = built(tmp_path / "a", "1", 0, level)
+    assert len(first) > 4
+    assert built(tmp_path / "b", "2", 57, level) == first

@@ -1,0 +1,50 @@
+"""Intervals of index terms, partly against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+
+from tilewright.ir.analysis import Interval, covers, interval_of, union
+from tilewright.ir.symbolic import Facts, as_expr, ceildiv, evaluate, var
+
+from tests.ir.analysis.index_terms import INNER, OUTER, A, B, indices
+
+
+@settings(max_examples=200)
+@given(indices())
+def test_intervals_contain_all_values_and_exhaustive_ones_no_others(index):
+    interval = interval_of(index, INNER, Facts())
+    if interval is None:
+        return
+    for outer in (0, 1, 7, 20):
+        values = {
+            evaluate(index, {OUTER: outer, A: a, B: b})
+            for a, b in itertools.product(range(4), range(3))
+        }
+        start, stop = (
+            evaluate(interval.start, {OUTER: outer}),
+            evaluate(interval.stop, {OUTER: outer}),
+        )
+        assert start <= min(values)
+        assert max(values) < stop
+        if interval.exhaustive:
+            assert values == set(range(start, stop))
+
+
+def test_a_tile_of_a_symbolic_loop_has_a_constant_extent():
+    n = var("n", lower=1)
+    i0, i1 = var("i0", lower=0), var("i1", lower=0, upper=13)
+    facts = Facts().with_loop(i0, ceildiv(n, 14))
+    interval = interval_of(i0 * 14 + i1, {i1: as_expr(14)}, facts)
+    assert interval == Interval(i0 * 14, as_expr(14), exhaustive=True)
+    assert covers(interval, Interval(i0 * 14 + 2, as_expr(12)), facts)
+    assert not covers(interval, Interval(i0 * 14 + 2, as_expr(13)), facts)
+
+
+def test_union_of_overlapping_intervals():
+    i = var("i", lower=0)
+    joined = union([Interval(i, as_expr(2)), Interval(i + 1, as_expr(2))], Facts())
+    assert joined == Interval(i, as_expr(3), exhaustive=True)
+    assert union([Interval(i, as_expr(2)), Interval(i * 2, as_expr(2))], Facts()) is None

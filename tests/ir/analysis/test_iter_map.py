@@ -1,0 +1,47 @@
+"""Injectivity of index terms, partly against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+
+from tilewright.ir.analysis import injective_in
+from tilewright.ir.symbolic import Facts, as_expr, evaluate, var
+
+from tests.ir.analysis.index_terms import INNER, OUTER, A, B, indices
+
+
+@pytest.mark.parametrize(
+    ("make", "known"),
+    [
+        (lambda i, j: (i, j), "ij"),
+        (lambda i, _: (i,), "i"),
+        (lambda i, j: (i * 4 + j,), "ij"),
+        (lambda i, j: (i * 3 + j,), ""),
+        (lambda i, j: (j * 8 + i,), "ij"),
+        (lambda i, j: ((i * 4 + j) // 8, (i * 4 + j) % 8), "ij"),
+        (lambda i, j: (i // 2, j), "j"),
+        (lambda i, j: (i // 2, i % 2, j // 3), "i"),
+        (lambda i, j: (7 - i, j + 5), "ij"),
+        (lambda i, j: (i + j,), ""),
+    ],
+)
+def test_indices_are_injective_in_these_variables(make, known):
+    i, j = var("i", lower=0, upper=7), var("j", lower=0, upper=3)
+    found = injective_in(make(i, j), {i: as_expr(8), j: as_expr(4)}, Facts())
+    assert {v.name for v in found} == set(known)
+
+
+@settings(max_examples=200)
+@given(indices(), indices())
+def test_injectivity_agrees_with_enumeration(first, second):
+    found = injective_in((first, second), INNER, Facts())
+    for outer in (0, 7):
+        seen: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for a, b in itertools.product(range(4), range(3)):
+            env = {OUTER: outer, A: a, B: b}
+            key = (evaluate(first, env), evaluate(second, env))
+            value = tuple(env[v] for v in (A, B) if v in found)
+            assert seen.setdefault(key, value) == value

@@ -1,0 +1,312 @@
+"""Well-formedness rules of graph-level functions and modules: one rejected program per rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from tilewright.ir.graph.nodes import GraphFunc
+from tilewright.ir.graph.rules import RULES
+from tilewright.ir.module import Module
+from tilewright.ir.script import parse
+from tilewright.ir.verify import violations
+
+from tests.ir.graph.cases import CASES
+from tests.ir.graph.test_operators import Program
+
+TEXT = """\
+constant("w", (4,), f32)
+
+
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def kernel(a: Buffer[(n, m), f32], s: State[(n,), f32], y: Out[(n,), f32], shift: Int):
+    fact(shift < 8, "the table has eight rows", by="caller")
+    for i in range(n):
+        y[i] = a[i, 0] + s[i]
+
+@prim_func
+def twin(a: Buffer[(n, m), f32], y: Out[(m, n), f32]):
+    for i in range(n):
+        for j in range(m):
+            y[j, i] = a[i, j]
+
+n, k = symbols("n k", lower=1)
+
+@graph_func
+def helper(x: Tensor[(n, n), f32]):
+    return x
+
+@graph_func
+def main(
+    x: Tensor[(n, 4), f32],
+    state: State[Tensor[(n,), f32]],
+    pair: Tuple[Tensor[(n,), f32], Tensor[(4,), f32]],
+    unknown: Tensor[None, f32],
+    flag: Tensor[(), bool],
+    q: Tensor[(n, n), f32],
+):
+    e: Tensor[(n, 4), f32] = exp(x)
+    a: Tensor[(n, 4), f32] = add(e, const("w"))
+    b: Tensor[(n,), f32] = call_tir(kernel, a, state, scalars=(3,))
+    c: Tensor[(4, n), f32] = call_tir(twin, x)
+    d = match_cast(unknown, Tensor[(k, n), f32])
+    h: Tensor[(n, n), f32] = call(helper, q)
+    i = pair[0]
+    both: Tuple[Tensor[(n,), f32], Tensor[(k, n), f32]] = (i, d)
+    if flag:
+        t: Tensor[(n, 4), f32] = exp(a)
+        z: Tensor[(n, 4), f32] = t
+    else:
+        z = a
+    return {"z": z, "d": d}
+
+
+n = symbols("n", lower=1)
+
+@graph_func(stage="memory")
+def planned(x: Tensor[(n, 4), f32], s: State[Tensor[(n,), f32]], y: Out[Tensor[(4, n), f32]]):
+    storage = alloc_storage(n * 16)
+    v = view(storage, 0, Tensor[(n,), f32])
+    if n < 8:
+        launch(twin, x, y)
+    else:
+        launch(kernel, x, s, v, scalars=(2,), versions=(when(n == 9, kernel, scalars=(1,)),))
+    launch_library("copy", x, outputs=(y,))
+    kill(storage)
+    return y
+"""
+GOOD = parse(TEXT)
+
+
+def changed(old: str, new: str) -> Module:
+    assert TEXT.count(old) == 1, old
+    return parse(TEXT.replace(old, new))
+
+
+def edit(name: str, **changes: object) -> Module:
+    """Change fields of a function but keep its key in the module."""
+    functions = dict(GOOD.functions)
+    functions[name] = replace(functions[name], **changes)
+    return replace(GOOD, functions=MappingProxyType(functions))
+
+
+MAIN = GOOD.graph()
+B = MAIN.bindings
+SAME_UID = replace(B[0], value=replace(B[0].value, uid=B[1].value.uid))
+SAME_NAME = replace(B[0], value=replace(B[0].value, name="x"))
+BAD_NAME = replace(B[0], value=replace(B[0].value, name="a.b"))
+
+BROKEN: list[tuple[str, str, Module]] = [
+    ("G1", "2 values have uid", edit("main", bindings=(SAME_UID, *B[1:]))),
+    ("G2", "2 values are named 'x'", edit("main", bindings=(SAME_NAME, *B[1:]))),
+    ("G3", "name 'a.b'", edit("main", bindings=(BAD_NAME, *B[1:]))),
+    ("G4", "value 'e' is not defined here", edit("main", bindings=B[1:])),
+    ("G4", "value 'a' is not defined here", edit("main", bindings=(B[0], *B[2:]))),
+    (
+        "G5",
+        "Kill is not allowed in the dataflow stage",
+        changed("    i = pair[0]", "    kill(x)\n    i = pair[0]"),
+    ),
+    ("G5", "Call is not allowed in the memory stage", edit("main", stage="memory")),
+    ("G5", "CallTIR is not allowed in the memory stage", edit("main", stage="memory")),
+    (
+        "G6",
+        "no loop-level function 'missing'; loop-level functions are kernel, twin",
+        changed("(twin, x)", "(missing, x)"),
+    ),
+    ("G6", "no loop-level function 'helper'", changed("(twin, x)", "(helper, x)")),
+    ("G6", "no graph-level function 'twin'", changed("call(helper, q)", "call(twin, q)")),
+    (
+        "G7",
+        "expected 2 operands, got 1; expected 1 integer, got 0",
+        changed("(kernel, a, state, scalars=(3,))", "(kernel, a)"),
+    ),
+    (
+        "G7",
+        "call of 'helper': expected 1 operand, got 2",
+        changed("(helper, q)", "(helper, q, q)"),
+    ),
+    ("G7", "expected 2 operands, got 1", changed("launch(twin, x, y)", "launch(twin, x)")),
+    ("G7", "expected 1 integer, got 0", changed("kernel, scalars=(1,))", "kernel)")),
+    (
+        "G8",
+        "parameter 'a' of 'twin': expected rank 2, got rank 1",
+        changed("(twin, x)", "(twin, state)"),
+    ),
+    (
+        "G8",
+        "parameter 's' of 'kernel': axis 0: expected n, got 4 (different for n = ",
+        changed("a, state, scalars=(3,)", 'a, const("w"), scalars=(3,)'),
+    ),
+    (
+        "G8",
+        "parameter 'y' of 'twin': axis 0: expected 4, got n (different for n = ",
+        changed("c: Tensor[(4, n), f32]", "c: Tensor[(n, 4), f32]"),
+    ),
+    (
+        "G8",
+        "parameter 'x' of 'helper': axis 1: expected n, got 4",
+        changed("(helper, q)", "(helper, x)"),
+    ),
+    (
+        "G8",
+        "parameter 'a' of 'twin': expected a tensor",
+        changed("(twin, x)", "(twin, (n, 4))"),
+    ),
+    (
+        "G8",
+        "expected dtype f32, got f64",
+        parse(
+            TEXT.replace("x: Tensor[(n, 4), f32],\n    state", "x: Tensor[(n, 4), f64],\n    state")
+        ),
+    ),
+    (
+        "G9",
+        "axis 1: expected 5, got 4",
+        changed("e: Tensor[(n, 4), f32]", "e: Tensor[(n, 5), f32]"),
+    ),
+    (
+        "G9",
+        "expected dtype i32, got f32",
+        changed("e: Tensor[(n, 4), f32]", "e: Tensor[(n, 4), i32]"),
+    ),
+    ("G9", "expected Tuple, got Tensor", changed("e: Tensor[(n, 4), f32]", "e: Tuple[()]")),
+    ("G9", "value 'x' is not a tuple", changed("i = pair[0]", "i: Object = x[0]")),
+    (
+        "G9",
+        "field 7 is out of range for a tuple of 2 fields",
+        changed("i = pair[0]", "i: Tensor[(n,), f32] = pair[7]"),
+    ),
+    (
+        "G9",
+        "number of tuple fields: expected 1, got 2",
+        changed("both: Tuple[Tensor[(n,), f32], Tensor[(k, n), f32]]", "both: Tuple[Object]"),
+    ),
+    ("G9", "expected rank 2, got rank 1", changed("z = a", "z = state")),
+    ("G10", "no operator 'banana'", changed("exp(x)", "banana(x)")),
+    ("G10", "axis", changed("exp(x)", "softmax(x, axis=5)")),
+    (
+        "G11",
+        "an operand uses symbol 'm'",
+        parse(
+            TEXT.replace('n, k = symbols("n k"', 'n, k, m = symbols("n k m"').replace(
+                "(twin, x)", "(twin, (m, 4))"
+            )
+        ),
+    ),
+    (
+        "G11",
+        "the annotation uses symbol 'k'",
+        changed("b: Tensor[(n,), f32]", "b: Tensor[(k,), f32]"),
+    ),
+    ("G12", "expected one name per result (2), got 1", edit("main", result_names=("one",))),
+    ("G12", "2 results are named 'a'", edit("main", result_names=("a", "a"))),
+    ("G13", "the module has no constant 'w'", replace(GOOD, constants=MappingProxyType({}))),
+    (
+        "G13",
+        "constant 'w' has dtype f32 and shape (4,), but the reference has dtype f16 and shape (4,)",
+        changed('const("w")', 'const("w", Tensor[(4,), f16])'),
+    ),
+    (
+        "G14",
+        "the guard of the last case must be the constant True",
+        changed("    else:\n        launch(kernel", "    elif n < 10:\n        launch(kernel"),
+    ),
+    ("G15", "constant 'w' is written", changed("outputs=(y,)", 'outputs=(const("w"),)')),
+    (
+        "G15",
+        "parameter 'x' has access mode 'in' but is written",
+        changed("outputs=(y,)", "outputs=(x,)"),
+    ),
+    (
+        "G15",
+        "parameter 'q' has access mode 'in' but is written",
+        parse(
+            TEXT.replace("q: Tensor[(n, n)", "q: Tensor[(n,)").replace(
+                "a, state, scalars", "a, q, scalars"
+            )
+        ),
+    ),
+    (
+        "G16",
+        "(the table has eight rows), which is false for n = ",
+        changed("scalars=(3,)", "scalars=(n,)"),
+    ),
+    (
+        "G17",
+        "function 'kernel' is stored under the key 'other'",
+        replace(
+            GOOD, functions=MappingProxyType({**GOOD.functions, "other": GOOD.functions["kernel"]})
+        ),
+    ),
+    (
+        "G18",
+        "function 'helper' calls itself",
+        changed(
+            "x: Tensor[(n, n), f32]):\n    return x",
+            "x: Tensor[(n, n), f32]):\n    y: Tensor[(n, n), f32] = call(helper, x)\n    return y",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message", "module"), BROKEN, ids=[f"{b[0]} {b[1]}" for b in BROKEN]
+)
+def test_a_violation_is_reported(rule: str, message: str, module: Module) -> None:
+    found = [v for v in violations(module) if v.rule.number == rule]
+    assert any(message in v.message for v in found), [str(v) for v in violations(module)]
+
+
+def test_every_rule_has_a_rejected_program() -> None:
+    assert {b[0] for b in BROKEN} == {r.number for r in RULES}
+    assert [r.number for r in RULES] == [f"G{k + 1}" for k in range(len(RULES))]
+
+
+def test_the_original_program_is_well_formed() -> None:
+    assert [str(v) for v in violations(GOOD)] == []
+
+
+def test_a_guard_discharges_a_fact_of_the_callee() -> None:
+    versions = "versions=(when(n < 8, kernel, scalars=(n,)),)"
+    module = changed(
+        "(kernel, a, state, scalars=(3,))", f"(kernel, a, state, scalars=(3,), {versions})"
+    )
+    assert violations(module) == ()
+
+
+def test_prepared_constants_need_no_module_entry() -> None:
+    text = """\
+@graph_func(prepare_for="main")
+def prepare():
+    w: Tensor[(4,), f32] = full((4,), 1.0, dtype="f32")
+    return {"packed": w}
+
+
+@graph_func
+def main(x: Tensor[(4,), f32]):
+    y: Tensor[(4,), f32] = add(x, const("packed", Tensor[(4,), f32]))
+    return y
+"""
+    assert violations(parse(text)) == ()
+    without = parse(text).without("prepare")
+    assert [v.rule.number for v in violations(without)] == ["G13"]
+
+
+def test_location_and_uid_of_a_violation() -> None:
+    module = changed("t: Tensor[(n, 4), f32] = exp(a)", "t: Tensor[(n, 4), f32] = banana(a)")
+    (violation,) = violations(module)
+    assert violation.location == "function 'main', binding 'z', binding 't'"
+    assert violation.function == "main"
+    assert violation.uid is not None
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_operator_is_accepted(case) -> None:
+    program = Program(case)
+    func: GraphFunc = program.builder.finish([program.value])
+    assert {v.rule.number for v in violations(func)} <= {"G11"}

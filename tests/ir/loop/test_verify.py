@@ -1,0 +1,336 @@
+"""Well-formedness rules of loop-level functions: one rejected program per rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from tilewright.errors import MalformedProgramError
+from tilewright.ir.dtype import f32, i64
+from tilewright.ir.graph.operators import lower_call
+from tilewright.ir.loop.nodes import Block, Buffer, For, Number, PrimFunc, ScalarParam, Seq, Store
+from tilewright.ir.loop.rules import RULES
+from tilewright.ir.loop.visit import replace_statement, walk
+from tilewright.ir.script import parse
+from tilewright.ir.symbolic import as_expr, var
+from tilewright.ir.verify import verify, violations
+
+from tests.ir.graph.cases import CASES
+from tests.ir.graph.test_operators import Program
+from tests.strategies import prim_funcs
+
+HEAD = 'n, m = symbols("n m", lower=1)\n@prim_func\n'
+SIGNATURE = HEAD + "def f(x: Buffer[(n, m), f32], y: Out[(n,), f32], w: Buffer[(n,), i64]):\n"
+LOOP = SIGNATURE + "    for i in range(n):\n"
+BLOCK = LOOP + '        with block("b"):\n            vi = spatial(i)\n'
+
+
+def prim(text: str) -> PrimFunc:
+    return parse(text).prim("f")
+
+
+def edit(func: PrimFunc, node: type, **changes: object) -> PrimFunc:
+    """Change fields of the first statement of a class."""
+    old = next(s for s in walk(func.body) if isinstance(s, node))
+    return replace(func, body=replace_statement(func.body, old, replace(old, **changes)))
+
+
+GOOD = prim(BLOCK + "            y[vi] = x[vi, 0]")
+REDUCTION = prim(
+    SIGNATURE
+    + """\
+    for i in range(n):
+        for j in range(m):
+            with block("b"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi, vj]
+"""
+)
+INNER = """\
+            for j in range(1):
+                with block("inner"):
+                    v = spatial(n, vi + j)
+                    y[v] = x[v, 0]
+"""
+NESTED = prim(BLOCK + INNER)
+STARTED = prim(
+    SIGNATURE
+    + """\
+    for i in range(n):
+        with block("b"):
+            vi = spatial(i)
+            reads(x[vi, 0:4])
+            for j in range(4):
+                with block("inner"):
+                    v, w = spatial(n, vi), reduce(4, j)
+                    with init(): y[v] = 0.0
+                    y[v] += x[v, w]
+"""
+)
+X, Y, W = GOOD.buffer_params
+I = GOOD.body.var
+BLOCK_NODE = next(s for s in walk(GOOD.body) if isinstance(s, Block))
+VI = BLOCK_NODE.iters[0].var
+ZERO = Number(0.0, f32)
+UNDECLARED = Buffer(99, "undeclared", (as_expr(4),), f32)
+
+
+def with_body(statement: object) -> PrimFunc:
+    """Replace the body of the block of the well-formed function."""
+    return edit(GOOD, Block, body=statement)
+
+
+def with_buffer(**changes: object) -> PrimFunc:
+    """Add a temporary buffer."""
+    return replace(GOOD, buffers=(replace(Buffer(50, "t", (as_expr(4),), f32), **changes),))
+
+
+ONE_LOOP = For(60, var("j", lower=0), as_expr(4), Seq(()))
+
+BROKEN: list[tuple[str, str, PrimFunc]] = [
+    ("L1", "2 nodes have uid 1", with_buffer(uid=1)),
+    ("L2", "2 buffers are named 'x'", with_buffer(name="x")),
+    ("L2", "2 loops are named 'i'", edit(GOOD, Block, body=replace(ONE_LOOP, var=var("i")))),
+    (
+        "L2",
+        "another variable named 'i' is in scope",
+        edit(GOOD, Block, body=replace(ONE_LOOP, var=var("i"))),
+    ),
+    (
+        "L2",
+        "2 blocks are named 'b'",
+        replace(GOOD, body=Seq((GOOD.body, replace(BLOCK_NODE, uid=70)))),
+    ),
+    ("L2", "2 symbols are named 'n'", replace(GOOD, params=(*GOOD.params, ScalarParam(var("n"))))),
+    ("L3", "buffer name 'a b'", with_buffer(name="a b")),
+    ("L3", "function name 'a.b'", replace(GOOD, name="a.b")),
+    (
+        "L4",
+        "an index of 'y' uses variable 'q', which is not in scope",
+        with_body(Store(Y, (var("q"),), ZERO)),
+    ),
+    (
+        "L5",
+        "an index of 'y' uses loop variable 'i' from outside the block",
+        with_body(Store(Y, (I,), ZERO)),
+    ),
+    (
+        "L6",
+        "buffer 'undeclared' is not declared; buffers are w, x, y",
+        with_body(Store(UNDECLARED, (VI,), ZERO)),
+    ),
+    ("L7", "expected 1 index into buffer 'y', got 2", with_body(Store(Y, (VI, VI), ZERO))),
+    (
+        "L7",
+        "expected 2 ranges of buffer 'x', got 1",
+        edit(
+            GOOD, Block, reads=(replace(BLOCK_NODE.reads[0], ranges=BLOCK_NODE.writes[0].ranges),)
+        ),
+    ),
+    (
+        "L8",
+        "a value of dtype i64 is stored in buffer 'y' of dtype f32",
+        with_body(Store(Y, (VI,), Number(1, i64))),
+    ),
+    (
+        "L8",
+        "number True is not a value of dtype f32",
+        with_body(Store(Y, (VI,), Number(True, f32))),
+    ),
+    (
+        "L8",
+        "add is not defined for dtypes f32 and i64",
+        prim(BLOCK + "            y[vi] = x[vi, 0] + i64(1)"),
+    ),
+    ("L8", "exp is not defined for dtype i64", prim(BLOCK + "            y[vi] = f32(exp(w[vi]))")),
+    (
+        "L8",
+        "shl is not defined for dtypes f32 and f32",
+        prim(BLOCK + "            y[vi] = x[vi, 0] << 2.0"),
+    ),
+    (
+        "L8",
+        "not is not defined for dtype f32",
+        prim(BLOCK + "            y[vi] = f32(not x[vi, 0])"),
+    ),
+    (
+        "L8",
+        "and is not defined for dtypes f32 and f32",
+        prim(BLOCK + "            y[vi] = x[vi, 0] & x[vi, 0]"),
+    ),
+    (
+        "L8",
+        "comparison lt is not defined for dtypes f32 and i64",
+        prim(BLOCK + "            y[vi] = where(x[vi, 0] < w[vi], 1.0, 2.0)"),
+    ),
+    (
+        "L8",
+        "the condition of where must have dtype bool, got f32",
+        prim(BLOCK + "            y[vi] = where(x[vi, 0], 1.0, 2.0)"),
+    ),
+    (
+        "L8",
+        "the two values of where must have the same dtype, got f32 and i64",
+        prim(BLOCK + "            y[vi] = where(vi < 2, x[vi, 0], w[vi])"),
+    ),
+    (
+        "L8",
+        "an index is loaded from 'x' of dtype f32; expected an integer dtype",
+        prim(LOOP + "        with checked(x[i, 0], 0, n) as v:\n            y[v] = 0.0"),
+    ),
+    (
+        "L9",
+        "the block reads buffer 'x' but declares no region of it",
+        edit(GOOD, Block, reads=()),
+    ),
+    (
+        "L9",
+        "the block writes y[vi] outside of its declared regions for",
+        prim(BLOCK + "            writes(y[0:1])\n            y[vi] = 0.0"),
+    ),
+    (
+        "L9",
+        "the block reads x[vi, j] outside of its declared regions for",
+        prim(
+            BLOCK + "            reads(x[vi, 0:3])\n            for j in range(4): y[vi] = x[vi, j]"
+        ),
+    ),
+    (
+        "L10",
+        "a write index of buffer 'y' contains reduction variable 'vj'",
+        prim(
+            BLOCK.replace("vi = spatial(i)", "vj = reduce(i)")
+            + "            y[vj] = x[vj, 0] + y[vj]"
+        ),
+    ),
+    (
+        "L10",
+        "buffer 'y' has no init and is not read by the update",
+        prim(BLOCK.replace("vi = spatial(i)", "vj = reduce(i)") + "            y[0] = x[vj, 0]"),
+    ),
+    ("L10", "'y' is written by only one of init and body", edit(REDUCTION, Block, init=Seq(()))),
+    (
+        "L11",
+        "no parameter defines symbol 'n': it must be a dimension by itself (n, not n + 1)",
+        prim(HEAD + "def f(y: Out[(n + 1,), f32]): pass"),
+    ),
+    (
+        "L12",
+        "loop variable 'i' is bound twice",
+        replace(GOOD, body=Seq((GOOD.body, replace(ONE_LOOP, var=I)))),
+    ),
+    (
+        "L13",
+        "number of strides: expected 2, one per dimension, got 1",
+        prim(HEAD + "def f(x: Buffer((n, m), f32, strides=(1,))): pass"),
+    ),
+    (
+        "L13",
+        "number of layout inputs: expected 2, one per dimension, got 1",
+        prim(HEAD + "def f(x: Buffer((n, m), f32, layout=lambda i: (i,))): pass"),
+    ),
+    ("L13", "alignment 3 is not a power of two", with_buffer(alignment=3)),
+    (
+        "L14",
+        "parameter 'x' has access mode 'in' but is written",
+        prim(LOOP + "        x[i, 0] = 0.0"),
+    ),
+    ("L15", "a serial loop cannot have a thread tag, got 'x'", edit(GOOD, For, thread="x")),
+    ("L15", "a thread-bound loop requires a thread tag", edit(GOOD, For, kind="thread")),
+    (
+        "L16",
+        "must be the name of an intrinsic, got 3",
+        edit(NESTED, Block, annotations=(("intrinsic", 3),)),
+    ),
+    (
+        "L16",
+        "its body is not a perfect nest around a block with a single store",
+        edit(GOOD, Block, annotations=(("intrinsic", "some.dot"),)),
+    ),
+    (
+        "L16",
+        "it contains an init",
+        edit(STARTED, Block, annotations=(("intrinsic", "some.dot"),)),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message", "func"), BROKEN, ids=[f"{b[0]} {b[1]}" for b in BROKEN]
+)
+def test_a_violation_is_reported(rule: str, message: str, func: PrimFunc) -> None:
+    found = [v for v in violations(func) if v.rule.number == rule]
+    assert any(message in v.message for v in found), [str(v) for v in violations(func)]
+
+
+def test_every_rule_has_a_rejected_program() -> None:
+    assert {b[0] for b in BROKEN} == {r.number for r in RULES}
+    assert [r.number for r in RULES] == [f"L{k + 1}" for k in range(len(RULES))]
+
+
+def test_the_original_programs_are_well_formed() -> None:
+    assert violations(GOOD) == ()
+    assert violations(REDUCTION) == ()
+
+
+def test_location_and_uid_of_a_violation() -> None:
+    (violation,) = violations(prim(BLOCK + "            y[vi] = f32(exp(w[vi]))"))
+    assert violation.location == "function 'f', loop 'i', block 'b'"
+    assert violation.uid == BLOCK_NODE.uid
+    assert str(violation) == (
+        "[L8 dtypes agree] function 'f', loop 'i', block 'b': exp is not defined for dtype i64"
+    )
+
+
+def test_verify_reports_all_violations() -> None:
+    bad = prim(BLOCK + "            y[vi] = f32(exp(w[vi])) + f32(not x[vi, 0])")
+    with pytest.raises(MalformedProgramError) as caught:
+        verify(bad)
+    error = caught.value
+    assert "(and 1 more)" in error.message
+    assert "[L8 dtypes agree]" in error.hint
+    assert [v["rule"] for v in error.details["violations"]] == ["L8", "L8"]
+    verify(GOOD)
+
+
+def test_conditions_around_an_access_are_used() -> None:
+    guarded = BLOCK + "            reads(x[vi, 0:4])\n            for j in range(8):\n"
+    inside = guarded + "                if j < 4:\n                    y[vi] = x[vi, j]"
+    assert violations(prim(inside)) == ()
+    outside = inside.replace("j < 4", "j < 5")
+    assert [v.rule.number for v in violations(prim(outside))] == ["L9"]
+    lazy = guarded + "                y[vi] = where(j < 4, x[vi, j], 0.0)"
+    assert violations(prim(lazy)) == ()
+
+
+def test_regions_of_a_nested_block() -> None:
+    text = """\
+    for i in range(n):
+        with block("outer"):
+            vi = spatial(i)
+            reads(x[vi, 0:{}])
+            writes(y[vi])
+            for j in range(4):
+                with block("inner"):
+                    v, w = spatial(n, vi), spatial(m, j * 2)
+                    reads(x[v, span(w, 2)])
+                    y[v] = x[v, w] + x[v, w + 1]
+"""
+    assert violations(prim(SIGNATURE + text.format(8))) == ()
+    found = violations(prim(SIGNATURE + text.format(7)))
+    assert [(v.rule.number, v.location.split(", ")[-1]) for v in found] == [("L9", "block 'outer'")]
+
+
+@given(prim_funcs(exact=False))
+def test_random_functions_are_well_formed(func: PrimFunc) -> None:
+    assert violations(func) == ()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_loops_of_every_operator_are_well_formed(case) -> None:
+    program = Program(case)
+    function = lower_call(program.call, program.value.info, "f").function
+    assert {v.rule.number for v in violations(function)} <= {"L11"}

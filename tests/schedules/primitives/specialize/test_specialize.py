@@ -1,0 +1,106 @@
+"""Tests of specialize: accepted calls can choose the version."""
+
+import numpy as np
+
+from tilewright.ir.graph.nodes import CallTIR, IfElse
+from tilewright.ir.script import to_text
+from tilewright.schedules.handles import FunctionRef
+from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
+from tilewright.schedules.primitives.graph.fuse_tir import FuseTir
+from tilewright.schedules.primitives.specialize.specialize import Specialize
+
+from tests.schedules.helpers import rejected
+from tests.schedules.primitives.graph.test_callers import (
+    BRANCHES,
+    CHAIN,
+    MAIN,
+    RELU,
+    X,
+    binding,
+    grouped,
+    launched,
+    lowered,
+    same,
+    with_version,
+)
+
+MULTIPLY = FunctionRef("multiply")
+
+
+def versions_of(call):
+    return [v.function for v in call.versions]
+
+
+def test_requirements_of_specialize():
+    schedule = lowered(CHAIN)
+    rejected(schedule, Specialize(MAIN, "b", 1, 1), 1, "not a loop-level function")
+    rejected(schedule, Specialize(RELU, "q", 1, 1), 2, "no symbol 'q'; symbols of 'relu' are b, s")
+    rejected(schedule, Specialize(RELU, "b", 0, 0), 3, "no value of 'b'")
+    rejected(schedule, Specialize(RELU, "b", 1, None), 3, "includes every value of 'b'")
+
+
+def test_calls_that_cannot_choose_are_rejected():
+    rejected(launched(), Specialize(RELU, "b", 1, 1), 4, "'run_relu' in 'main' launches 'relu'")
+    rejected(grouped(), Specialize(FunctionRef("add"), "b", 1, 1), 4, "in a group of fuse_ops")
+    schedule, version = with_version()
+    rejected(schedule, Specialize(version, "s", 1, 1), 4, "as a version of another kernel")
+
+
+def test_calls_in_branches_choose():
+    schedule = lowered(BRANCHES)
+    relu = schedule.specialize(RELU, symbol="b", lower=2, upper=2)
+    multiply = schedule.specialize(MULTIPLY, symbol="s", lower=3, upper=3)
+    bindings = {b.value.name: b.right for b in schedule.module.graph().bindings}
+    assert versions_of(bindings["r"]) == [relu.function]
+    branches = next(r for r in bindings.values() if isinstance(r, IfElse))
+    inner = [b.right for x in (branches.then, branches.otherwise) for b in x.bindings]
+    calls = {r.function: versions_of(r) for r in inner if isinstance(r, CallTIR)}
+    assert calls == {"relu": [relu.function], "multiply": [multiply.function]}
+    for flag in (True, False):
+        assert same(schedule, X, np.array(flag))
+        assert same(schedule, X[:1, :2], np.array(flag))
+
+
+def test_fuse_ops_skips_calls_with_versions():
+    schedule, version = with_version()
+    t, u = (binding(schedule, name) for name in "tu")
+    rejected(schedule, FuseOps(MAIN, (t, u)), 5, f"'t' has versions: {version.function}")
+    schedule.fuse_ops(MAIN)
+    schedule.fuse_tir(MAIN)
+    calls = {b.right.function: versions_of(b.right) for b in schedule.module.graph().bindings}
+    assert calls == {"relu": [version.function], "fused_negative_add": []}
+    assert same(schedule, X)
+
+
+def test_fuse_tir_rejects_calls_with_versions():
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def one(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("one"):
+            vi = spatial(i)
+            y[vi] = x[vi] + 1.0
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    t: Tensor[(n,), f32] = call_tir(one, x)
+    y: Tensor[(n,), f32] = call_tir(one, t)
+    return y
+"""
+    schedule = lowered(text)
+    version = schedule.specialize(FunctionRef("one"), symbol="n", lower=1, upper=1)
+    written = (
+        to_text(schedule.module)
+        .replace("def main", "def group")
+        .replace("@graph_func", "@graph_func(primitive=True)")
+    )
+    caller = """
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y: Tensor[(n,), f32] = call(group, x)
+    return y
+"""
+    start = lowered(f"{written}\n{caller}")
+    rejected(start, FuseTir(MAIN), 3, f"'t' in group 'group' has versions: {version.function}")

@@ -1,0 +1,206 @@
+"""Default rules: shape-generic traces that preserve results and lead to fast code."""
+
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import f32
+from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.nodes import CallTIR, TensorInfo
+from tilewright.ir.interpreter import run_graph
+from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.visit import walk
+from tilewright.ir.module import Constant, Module
+from tilewright.ir.symbolic import as_expr, const_value, var
+from tilewright.schedules import Schedule
+from tilewright.schedules.rules import apply_defaults, default, with_default_schedule
+from tilewright.schedules.rules.machine import Tile, machine_of
+from tilewright.schedules.rules.patterns import (
+    Elementwise,
+    Matmul,
+    Other,
+    Rows,
+    classify,
+)
+from tilewright.target.cpus import FAMILIES
+from tilewright.target.target import Target
+
+
+def info(*dims):
+    return TensorInfo(tuple(as_expr(d) for d in dims), f32, rank=len(dims))
+
+
+def weight(shape, seed=0):
+    array = np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
+    return Constant(shape, f32, lambda: array)
+
+
+def linear(k, n, *, constant=True, epilogue=()):
+    g, m = GraphBuilder("main"), var("m", lower=1)
+    x = g.param("x", info(m, k))
+    w = g.constant("w", info(k, n)) if constant else g.param("w", info(k, n))
+    y = g.emit("matmul", x, w)
+    for op in epilogue:
+        y = g.emit(op, y)
+    module = Module().with_functions(g.finish([y]))
+    return module.with_constants({"w": weight((k, n))}) if constant else module
+
+
+def batched():
+    g = GraphBuilder("main")
+    b, s, t = (var(n, lower=1) for n in "bst")
+    x, y = g.param("x", info(b, s, 8)), g.param("y", info(b, 8, t))
+    return Module().with_functions(g.finish([g.emit("matmul", x, y)]))
+
+
+def normalized(op, **attributes):
+    g, n, m = GraphBuilder("main"), var("n", lower=1), var("m", lower=1)
+    x = g.param("x", info(n, m))
+    y = g.emit(op, g.emit("multiply", g.emit("add", x, 1.0), 0.5), **attributes)
+    return Module().with_functions(g.finish([y]))
+
+
+def pointwise():
+    g, n, m = GraphBuilder("main"), var("n", lower=1), var("m", lower=1)
+    x, b = g.param("x", info(n, m)), g.param("b", info(m))
+    return Module().with_functions(g.finish([g.emit("relu", g.emit("add", x, b))]))
+
+
+CASES = {
+    "linear": (linear(20, 40, epilogue=("relu",)), lambda m: [(m, 20)]),
+    "narrow": (linear(5, 3), lambda m: [(m, 5)]),
+    "product": (linear(6, 33, constant=False), lambda m: [(m, 6), (6, 33)]),
+    "batched": (batched(), lambda m: [(2, m, 8), (2, 8, 2 * m + 1)]),
+    "softmax": (normalized("softmax", axis=-1), lambda m: [(3, m)]),
+    "mean": (normalized("mean", axes=(-1,), keepdims=True), lambda m: [(2, m)]),
+    "pointwise": (pointwise(), lambda m: [(2, m), (m,)]),
+}
+
+
+@pytest.mark.parametrize("features", [("avx512",), ("avx2",)])
+@pytest.mark.parametrize("name", CASES)
+def test_scheduled_kernels_compute_the_same(name, features):
+    module, shapes = CASES[name]
+    done = with_default_schedule(module, Target("cpu", features=features))
+    for m in (1, 2, 7, 15, 17):
+        rng = np.random.default_rng(m)
+        given = [rng.integers(-3, 4, s).astype(np.float32) for s in shapes(m)]
+        expected, found = run_graph(module, given)[0], run_graph(done, given)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_trace_of_the_defaults_replays(name):
+    module, _ = CASES[name]
+    schedule = Schedule(module)
+    apply_defaults(schedule)
+    again = Schedule(module)
+    outcome = again.replay(schedule.trace)
+    assert not outcome.pending
+    assert str(again) == str(schedule)
+
+
+def loops(module, kernel):
+    return [s for s in walk(module.prim(kernel).body) if isinstance(s, For)]
+
+
+def kernels_of(module):
+    from tilewright.ir.graph.nodes import LaunchKernel
+
+    bindings = module.graph().bindings
+    return [b.right for b in bindings if isinstance(b.right, CallTIR | LaunchKernel)]
+
+
+def test_a_weight_is_packed_at_load_time():
+    done = with_default_schedule(linear(64, 96, epilogue=("relu",)))
+    assert len(kernels_of(done)) == 1
+    (key,) = done.graph("prepare").result_names
+    assert done.constants[key].shape == (3, 64, 32)
+
+
+def test_one_row_has_a_separate_version():
+    (launch,) = kernels_of(with_default_schedule(linear(64, 96)))
+    (version,) = launch.versions
+    assert str(version.guard) == "m == 1"
+
+
+def test_the_register_tile_fills_the_registers_of_the_target():
+    for features, tile in (("avx512",), (14, 32)), (("avx2",), (6, 16)):
+        assert machine_of(Target("cpu", features=features)).tile(f32) == Tile(*tile)
+        done = with_default_schedule(linear(64, 96), Target("cpu", features=features))
+        kernel = kernels_of(done)[0].function
+        unrolled = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "unrolled"}
+        lanes = {const_value(x.extent) for x in loops(done, kernel) if x.kind == "vectorized"}
+        assert (unrolled, lanes) == ({tile[0]}, {tile[1]})
+
+
+@pytest.mark.parametrize(
+    ("arch", "tile"), [("aarch64", (14, 8)), ("riscv64", (14, 4)), ("wasm32", (6, 8))]
+)
+def test_the_register_tile_fits_other_processors(arch, tile):
+    cpu = FAMILIES[arch]
+    found = machine_of(Target("cpu", arch=arch))
+    assert (found.vector_bits, found.registers) == (cpu.vector_bits, cpu.registers)
+    assert found.tile(f32) == Tile(*tile)
+
+
+def test_a_right_operand_that_is_not_a_weight_is_packed_in_the_kernel():
+    done = with_default_schedule(
+        linear(64, 96, constant=False), Target("cpu", features=("avx512",))
+    )
+    (launch,) = kernels_of(done)
+    assert "prepare" not in done.functions
+    for kernel in (launch.function, launch.versions[0].function):
+        kinds = [(x.kind, const_value(x.extent)) for x in loops(done, kernel)]
+        assert kinds[0][0] == "parallel"
+        assert kinds.count(("vectorized", 32)) == 4
+
+
+def test_kinds_are_recognized():
+    def kind(module):
+        schedule = Schedule(module)
+        from tilewright.schedules.rules.default import lower_to_kernels
+
+        lower_to_kernels(schedule, "main")
+        return {type(classify(f)) for f in schedule.module.prims}
+
+    assert kind(linear(8, 8)) == {Matmul}
+    assert kind(batched()) == {Matmul}
+    assert kind(normalized("softmax", axis=-1)) == {Rows}
+    assert kind(pointwise()) == {Elementwise}
+
+
+def test_scheduled_kernels_are_not_changed():
+    schedule = Schedule(pointwise())
+    schedule.legalize()
+    block = schedule.get_block("relu")
+    schedule.split(schedule.get_loops(block)[-1], factors=(None, 5))
+    before = schedule.module.prim("relu")
+    apply_defaults(schedule)
+    assert classify(before) == Other()
+    assert schedule.module.prim("relu") is before
+
+
+def test_a_product_written_as_a_sum_of_products():
+    g, n = GraphBuilder("main"), var("n", lower=0)
+    x = g.param("x", info(n, 6, 10))
+    left, right = g.emit("expand_dims", x, axes=(1,)), g.emit("expand_dims", x, axes=(2,))
+    y = g.emit("sum", g.emit("multiply", left, right), axes=(3,), keepdims=False)
+    module = Module().with_functions(g.finish([y]))
+    ready = with_default_schedule(module, Target("cpu"))
+    for rows in (1, 5):
+        given = np.random.default_rng(0).standard_normal((rows, 6, 10), np.float32)
+        (found,) = run_graph(ready, [given])
+        np.testing.assert_allclose(found, given @ given.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_failing_rule_warns_and_leaves_the_kernel_unscheduled(monkeypatch):
+    def broken(schedule, name, pattern, machine):
+        loops = schedule.get_loops(schedule.get_blocks(name)[0])
+        schedule.split(loops[0], factors=(None, 4))
+        schedule.fuse((loops[2], loops[1]))
+
+    monkeypatch.setattr(default, "schedule_matmul", broken)
+    mod = linear(64, 32, constant=False)
+    with pytest.warns(default.DefaultRuleFailedWarning, match="'matmul' was left unscheduled"):
+        made = with_default_schedule(mod)
+    assert [x.kind for x in walk(made.prim("matmul").body) if isinstance(x, For)] == ["serial"] * 3

@@ -1,0 +1,104 @@
+"""Layers in bytes and bfloat16 by default: one kernel with its epilogue, by the instruction."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.ir.dtype import dtype, f32
+from tilewright.ir.module import Constant
+from tilewright.ir.script import parse, to_text
+from tilewright.schedules.rules import with_default_schedule
+from tilewright.target.host import with_level
+
+LAYER = """
+b, s = symbols("b s", lower=1)
+constant("w", (DEPTH, 40), {right})
+constant("scale", (40,), f32)
+
+@graph_func
+def main(x: Tensor[(b, s, DEPTH), {left}]):
+    y = {op}(x, const("w"))
+    z = cast(y, dtype="f32")
+    u = multiply(z, const("scale"))
+    r = relu(u)
+    return r
+"""
+BFLOAT = ml_dtypes.bfloat16
+
+
+def layer(op: str, left: str, right: str, depth: int, rng: np.random.Generator):
+    """The layer, its weight and its scale."""
+    weight = rng.integers(-128, 128, (depth, 40)).astype(dtype(right).numpy)
+    scale = rng.standard_normal(40).astype(np.float32)
+    constants = {
+        "w": Constant(weight.shape, dtype(right), lambda: weight),
+        "scale": Constant(scale.shape, f32, lambda: scale),
+    }
+    text = LAYER.format(op=op, left=left, right=right).replace("DEPTH", str(depth))
+    return parse(text, constants=constants), weight, scale
+
+
+@pytest.mark.parametrize(
+    ("op", "dtypes", "needs"),
+    [("matmul_integer", ("u8", "i8"), "avx2"), ("matmul_integer", ("i8", "i8"), "avx2"),
+     ("matmul", ("bf16", "bf16"), "avx512bf16")],
+)  # fmt: skip
+@pytest.mark.parametrize("features", [(), ("avx2",)], ids=["host", "avx2"])
+@pytest.mark.parametrize("depth", [64, 37])
+def test_a_layer_uses_the_instruction(op, dtypes, needs, features, depth) -> None:
+    left, right = dtypes
+    target = tw.Target("cpu", features=features)
+    rng = np.random.default_rng(depth)
+    module, weight, scale = layer(op, left, right, depth, rng)
+    chosen = with_level(target)
+    done = with_default_schedule(module, chosen)
+    has = needs == "avx2" or needs in chosen.features
+    assert ('_o", intrinsic="' in to_text(done)) == has
+    assert len([b for b in done.graph("main").bindings if "run_" in b.value.name]) == 1
+    run = tw.compile(module, target)
+    for shape in ((1, 1), (3, 7), (2, 30)):
+        x = rng.integers(0, 128, (*shape, depth)).astype(dtype(left).numpy)
+        exact = x.astype(np.float64) @ weight.astype(np.float64)
+        if op == "matmul":  # whole sums, rounded once to the dtype of the operator
+            exact = exact.astype(np.float32).astype(BFLOAT).astype(np.float64)
+        np.testing.assert_allclose(run(x), np.maximum(exact * scale, 0), rtol=1e-6)
+
+
+SMALL = """
+{symbols}
+
+@graph_func
+def main(x: Tensor[({m}, {k}), {left}], w: Tensor[({k}, {n}), {right}]):
+    y = {op}(x, w)
+    return y
+"""
+SHAPES = [(1, 64, 32), (1, 1, 32), (1, 40, 33), (5, 1, 16), (2, 33, 1), ("M", 1, 16), ("M", 40, 1)]
+KINDS = [("matmul_integer", "u8", "i8"), ("matmul_integer", "i8", "i8"),
+         ("matmul", "bf16", "bf16"), ("matmul", "f32", "f32")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k[1]}-{k[2]}")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("constant", [True, False], ids=["weight", "argument"])
+def test_dimensions_of_one(kind, shape, constant) -> None:
+    op, left, right = kind
+    m, n, k = shape
+    symbols = 'M = symbols("M", lower=1)' if m == "M" else ""
+    text = SMALL.format(symbols=symbols, m=m, n=n, k=k, op=op, left=left, right=right)
+    rng = np.random.default_rng(n + k)
+    rows = 5 if m == "M" else m
+    high = 2 if left == "bf16" else 100  # sums that bfloat16 holds exactly
+    x = rng.integers(0, high, (rows, k)).astype(dtype(left).numpy)
+    w = rng.integers(-high, high, (k, n)).astype(dtype(right).numpy)
+    exact = x.astype(np.float64) @ w.astype(np.float64)
+    if not constant:
+        np.testing.assert_array_equal(tw.compile(parse(text))(x, w), exact)
+        return
+    declared = f'constant("w", ({k}, {n}), {right})\n\n@graph_func'
+    text = text.replace("@graph_func", declared).replace(f", w: Tensor[({k}, {n}), {right}]", "")
+    text = text.replace("x, w)", 'x, const("w"))')
+    module = parse(text, constants={"w": Constant(w.shape, dtype(right), lambda: w)})
+    np.testing.assert_array_equal(tw.compile(module)(x), exact)

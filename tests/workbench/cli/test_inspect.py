@@ -1,0 +1,53 @@
+"""The commands ``show`` and ``replay``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import tilewright as tw
+
+from tests.workbench.conftest import MATMUL
+
+
+def test_show_output_can_be_parsed(run, matmul: Path) -> None:
+    ran = run("show", matmul)
+    assert ran.code == 0
+    assert list(tw.parse(ran.out).functions) == ["matmul"]
+
+
+def test_show_applies_a_trace(run, matmul: Path, trace: Path) -> None:
+    ran = run("show", matmul, "--trace", trace)
+    assert "for j_1 in vectorized(8):" in ran.out
+
+
+def test_show_lists_functions(run, network: Path) -> None:
+    ran = run("show", network, "--list")
+    assert ran.out.split("\n")[:2] == ["loop   twice  [n]", "graph  main  [n]"]
+
+
+def test_show_json_has_symbols_and_facts(run, network: Path) -> None:
+    (main_,) = run("show", network, "--function", "main", "--json").data["functions"]
+    assert main_["symbols"]["rows"][0]["likely"] == [6]
+    assert main_["symbols"]["facts"][0]["status"] == "checked"
+
+
+def test_program_from_standard_input(run, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(MATMUL))
+    assert "def matmul" in run("show", "-").out
+
+
+def test_replay_writes_and_verifies(run, matmul: Path, trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.tw"
+    ran = run("replay", matmul, trace, "--verify", "-o", out)
+    assert ran.code == 0
+    assert ran.out.startswith("4 of 4 steps applied")
+    assert "vectorized(8)" in out.read_text()
+
+
+def test_replay_on_another_program_reports_the_failed_step(run, network: Path, trace: Path) -> None:
+    ran = run("replay", network, trace, "--json")
+    assert ran.code == 1
+    assert ran.data["applied"] == 0
+    assert "'matmul'" in ran.data["error"]["message"]
+    assert [step["op"] for step in ran.data["pending"]][:2] == ["get_block", "get_loops"]

@@ -1,0 +1,165 @@
+"""Compilation, verification, measurement and lower texts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.measure import confidence
+
+from tests.waiting import processes, wait_until_busy
+from tests.workbench.scenarios import RACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.workbench.conftest import Client
+
+
+def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
+    matmul.select_loop("j")
+    matmul.apply("split", "(None, 8)")
+    matmul.apply("vectorize")
+    matmul.send("run", action="compile", function="")
+    matmul.session.jobs.wait()
+    verdict = matmul.session.shown.verdict
+    assert verdict is not None
+    assert verdict.agrees
+    assert 0 < verdict.error < verdict.bound
+    assert verdict.state == matmul.session.schedule.head.id
+    last = [u.history for u, _ in matmul.received if u.history is not None][-1]
+    assert last.nodes[-1].verified is True
+
+
+def test_function_created_by_a_step_is_verified(matmul: Client) -> None:
+    matmul.select_loop("i")
+    matmul.apply("specialize")
+    created = next(f for f in matmul.session.state.module.functions if f != "matmul")
+    matmul.send("open", function=created)
+    matmul.send("run", action="compile", function="")
+    matmul.session.jobs.wait()
+    assert matmul.session.shown.problems == ()
+    verdict = matmul.session.shown.verdict
+    assert verdict is not None
+    assert verdict.agrees
+
+
+def test_measurement_lists_the_kernels(network: Client) -> None:
+    network.send("run", action="measure", function="")
+    network.session.jobs.wait()
+    measurement = network.session.shown.measurement
+    assert measurement is not None
+    assert measurement.function == "main"
+    assert [(k.function, k.calls) for k in measurement.kernels] == [("twice", 2)]
+    assert measurement.low <= measurement.median <= measurement.high
+    assert measurement.shapes == "n = 6"
+    states = [job.state for u, _ in network.received for job in u.jobs or ()]
+    assert states[0] == "running"
+    assert states[-1] == "done"
+
+
+def test_single_kernel_is_measured_at_the_sizes_of_its_caller(network: Client) -> None:
+    network.send("open", function="twice")
+    network.send("run", action="measure", function="twice")
+    network.session.jobs.wait()
+    measurement = network.session.shown.measurement
+    assert measurement is not None
+    assert (measurement.function, measurement.shapes) == ("twice", "n = 6")
+    assert [k.function for k in measurement.kernels] == ["twice"]
+
+
+def test_lower_texts_belong_to_the_open_function(matmul: Client) -> None:
+    matmul.send("lower", kind="llvm")
+    matmul.session.jobs.wait()
+    assert matmul.session.shown.lowered is not None
+    assert "@matmul" in matmul.session.shown.lowered.text
+    matmul.send("lower", kind="assembly")
+    matmul.session.jobs.wait()
+    assert matmul.session.shown.lowered.kind == "assembly"
+    assert "ret" in matmul.session.shown.lowered.text
+
+
+@pytest.mark.parametrize("kind", ["simt", "cuda"])
+def test_gpu_kernels_have_nvptx_and_ptx_texts(connect: Callable[..., Client], kind: str) -> None:
+    """The emulator itself produces neither LLVM nor assembly text."""
+    target = tw.Target(kind, arch="sm_90a")
+    program = RACE.replace("@prim_func", f'@prim_func(target=Target("{kind}", arch="sm_90a"))')
+    page = connect(tw.Schedule(tw.parse(program), target), target)
+    page.send("lower", kind="llvm")
+    page.session.jobs.wait()
+    assert page.session.shown.problems == ()
+    assert page.session.shown.lowered is not None
+    assert "define ptx_kernel void @lost" in page.session.shown.lowered.text
+    page.send("lower", kind="assembly")
+    page.session.jobs.wait()
+    assert ".target sm_90a" in page.session.shown.lowered.text
+
+
+def test_outcome_of_a_job_is_announced(matmul: Client) -> None:
+    """Screen readers read the announcement from a live region."""
+    for action, message in (
+        ("compile", "Compiled: matches the interpreter"),
+        ("measure", "Measured: matmul"),
+    ):
+        matmul.send("run", action=action, function="")
+        matmul.session.jobs.wait()
+        applied = [u.applied for u, _ in matmul.received if u.applied is not None]
+        assert message in applied[-1].message
+
+
+def test_confidence_interval_covers_the_median() -> None:
+    draw = np.random.default_rng(1)
+    hits = sum(
+        low <= 0 <= high
+        for low, high in (confidence(list(draw.standard_normal(40))) for _ in range(400))
+    )
+    assert 370 <= hits <= 400
+
+
+ENDLESS = """
+n = symbols("n", lower=1)
+
+@prim_func
+def endless(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i]
+    for i1 in range(n):
+        for k in range(4611686018427387904):
+            y[i1] = y[i1] * 0.5 + 1.0
+"""
+
+
+@pytest.mark.parametrize("action", ["compile", "measure"])
+def test_cancellation_is_acknowledged_and_completed_in_time(connect, action: str) -> None:
+    """Compile also verifies, so it cancels the interpreter of a program that does not terminate."""
+    client = connect(ENDLESS)
+    client.send("run", action=action, function="")
+    # No progress report shows that the program has entered its loop; its process computes.
+    wait_until_busy(lambda: processes("codegen.sandbox"), 1.0)
+    started = time.monotonic()
+    update = client.send("cancel", job=client.session.jobs.view()[-1].key)
+    acknowledged = time.monotonic() - started
+    assert [job.state for job in update.jobs or ()] == ["canceling"]
+    client.session.jobs.wait(5)
+    assert time.monotonic() - started < 2
+    assert acknowledged < 0.1
+    assert [job.state for job in client.session.jobs.view()] == ["canceled"]
+    assert client.session.shown.problems == ()
+
+
+def test_measure_options_are_set_checked_and_reported(matmul: Client) -> None:
+    update = matmul.send("set_measure_options", caches="cold", threads=1, pin=True, budget=1)
+    assert update.measure_options is not None
+    assert (update.measure_options.caches, update.measure_options.pin) == ("cold", True)
+    rejected = matmul.send("set_measure_options", caches="hot", threads=7, pin=False, budget=1.5)
+    assert rejected.problems is not None
+    assert "7 threads" in rejected.problems[0].message
+    matmul.send("run", action="measure", function="")
+    matmul.session.jobs.wait()
+    measurement = matmul.session.shown.measurement
+    assert measurement is not None
+    assert measurement.conditions.startswith("cold caches, 1 thread, pinned to separate cores")

@@ -1,0 +1,286 @@
+"""Compilation, verification and measurement of a state of the program.
+
+All of it runs on background threads. Compiled code runs in a sandboxed subprocess, so a kernel
+that crashes or does not terminate is reported as an error and does not affect the session.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from ..ir.interpreter import Exact
+from ..ir.module import Array, Function, Module
+from ..schedules import State
+from ..schedules.history import Node
+from ..target.target import Target
+from .inputs import sample_inputs, shapes_text
+from .jobs import JobCanceledError, Progress
+from .protocol import KernelTime, Measurement, TextKind, Verdict
+from .render import Samples
+
+if TYPE_CHECKING:
+    from ..codegen import Executable
+    from ..codegen.build.worker_pool import CancelToken
+    from ..codegen.measure import MeasureOptions
+    from ..codegen.sandbox.parent import Runner
+
+TIMEOUT = 300.0
+"""The time limit of a verification or measurement, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An executable with its history node and compile time."""
+
+    node: str
+    executable: Executable
+    milliseconds: float
+    runner: Runner
+
+
+class Bench:
+    """A compiler for one target that caches the last executable.
+
+    Parameters
+    ----------
+    target : Target
+        The target to compile for.
+    """
+
+    def __init__(self, target: Target) -> None:
+        """Start with an empty cache."""
+        self.target = target
+        self._lock = threading.Lock()
+        self._last: Compiled | None = None
+        self._exact_results: tuple[object, Exact] | None = None
+
+    @property
+    def target_text(self) -> str:
+        """The target as text."""
+        words = [self.target.kind, self.target.arch, *self.target.features]
+        count = self.target.threads
+        if count:
+            words.append("1 thread" if count == 1 else f"{count} threads")
+        return " · ".join(word for word in words if word)
+
+    @property
+    def threads(self) -> int:
+        """The maximum number of threads of a program."""
+        from ..target.host import available_threads
+
+        return 1 if self.target.is_gpu else self.target.threads or available_threads()
+
+    def check(self, options: MeasureOptions) -> None:
+        """Check that the options are supported on this machine.
+
+        Raises
+        ------
+        MeasureOptionsError
+            If they are not.
+        """
+        options.plan(self.threads, self.target)
+
+    def compiled(self, node: Node, progress: Progress) -> Compiled:
+        """Return the executable of a state, cached for the last state."""
+        with self._lock:
+            if self._last is not None and self._last.node == node.id:
+                return self._last
+            built = self._build(node, node.state, progress)
+            if self._last is not None:
+                self._last.runner.close()
+            self._last = built
+            return built
+
+    def _build(self, node: Node, program: Module | State, progress: Progress) -> Compiled:
+        from ..codegen.measure.measure import last_steps
+        from ..codegen.sandbox.parent import Runner
+
+        started = time.perf_counter()
+        executable = self._compile(program, progress)
+        milliseconds = (time.perf_counter() - started) * 1e3
+        runner = Runner(executable, steps=last_steps(node.state))
+        return Compiled(node.id, executable, milliseconds, runner)
+
+    def _compile(self, program: Module | State, progress: Progress) -> Executable:
+        """Compile with progress reports; canceling the job stops the compile workers."""
+        from ..codegen import compile
+
+        cancel = _cancel_token(progress)
+        executable = compile(program, self.target, progress=progress.report, cancel=cancel)
+        progress(-1.0, "loading")
+        return executable
+
+    def verify(
+        self, node: Node, root: Module, name: str, samples: Samples, progress: Progress
+    ) -> Verdict:
+        """Compare the compiled state with the interpreted initial program.
+
+        A function that a step created, such as a specialized version, is interpreted as it is now.
+        """
+        from ..codegen.measure.calls import verify_call
+
+        compiled = self.compiled(node, progress)
+        function = node.state.module.functions[name]
+        inputs = sample_inputs(function, samples)
+        source = root if name in root.functions else node.state.module
+        exact = self._exact(source, name, inputs, samples, progress)
+        progress(-1.0, "comparing")
+        with _cancelable(f"canceled while {name} was running"):
+            verdict = verify_call(
+                compiled.runner, name, inputs, exact,
+                report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
+            )  # fmt: skip
+        return Verdict(
+            state=node.id,
+            agrees=verdict.agrees,
+            error=_finite(verdict.error),
+            bound=_finite(verdict.allowed),
+            shapes=shapes_text(samples),
+            message=str(verdict),
+            derivation=verdict.derivation,
+        )
+
+    def _exact(
+        self,
+        source: Module,
+        name: str,
+        inputs: Sequence[Array | int],
+        samples: Samples,
+        progress: Progress,
+    ) -> Exact:
+        """Return the results of the interpreter process, cached for the last call."""
+        from ..codegen.sandbox.interpreter_process import exact_results
+
+        key = (source.functions[name], tuple(samples.items()))
+        if self._exact_results is not None and self._exact_results[0] == key:
+            return self._exact_results[1]
+        progress(-1.0, "running the interpreter")
+        cancel = _cancel_token(progress)
+        with _cancelable("canceled while the interpreter was running"):
+            exact = exact_results(source, name, inputs, cancel=cancel, timeout=TIMEOUT)
+        self._exact_results = (key, exact)
+        return exact
+
+    def measure(
+        self,
+        node: Node,
+        name: str,
+        samples: Samples,
+        progress: Progress,
+        options: MeasureOptions | None = None,
+    ) -> Measurement:
+        """Measure the entire compiled state and its kernels."""
+        compiled = self.compiled(node, progress)
+        function = node.state.module.functions[name]
+        return self._measure(compiled, function, samples, progress, options)
+
+    def measure_kernel(
+        self,
+        node: Node,
+        name: str,
+        samples: Samples,
+        progress: Progress,
+        options: MeasureOptions | None = None,
+    ) -> Measurement:
+        """Measure one kernel of a state, compiled in isolation."""
+        function = node.state.module.prim(name)
+        compiled = self._build(node, Module().with_functions(function), progress)
+        try:
+            return self._measure(compiled, function, samples, progress, options)
+        finally:
+            compiled.runner.close()
+
+    def _measure(
+        self,
+        compiled: Compiled,
+        function: Function,
+        samples: Samples,
+        progress: Progress,
+        options: MeasureOptions | None,
+    ) -> Measurement:
+        from ..codegen.measure import MeasureOptions
+        from ..codegen.measure.calls import measure_calls
+
+        name, options = function.name, options or MeasureOptions()
+        with _cancelable(f"canceled while {name} was running"):
+            measured = measure_calls(
+                compiled.runner, name, sample_inputs(function, samples), options,
+                report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
+            )  # fmt: skip
+        return Measurement(
+            state=compiled.node,
+            function=name,
+            shapes=shapes_text(samples),
+            samples=[round(x, 3) for x in measured.samples],
+            median=measured.median,
+            low=measured.low,
+            high=measured.high,
+            compile_ms=compiled.milliseconds,
+            kernels=_kernels(measured.kernels, measured.launches),
+            conditions=options.text(measured.threads),
+            alone=measured.alone,
+            machine=dict(measured.machine),
+        )
+
+    def lower(self, node: Node, name: str, kind: TextKind, progress: Progress) -> str:
+        """Return the LLVM or assembly text of one kernel; for a GPU, NVPTX or PTX text."""
+        kernel = Module().with_functions(node.state.module.prim(name))
+        if self.target.is_gpu:
+            return self._lower_for_gpu(kernel, name, kind, progress)
+        executable = self._compile(kernel, progress)
+        return executable.llvm(name) if kind == "llvm" else executable.assembly(name)
+
+    def _lower_for_gpu(self, kernel: Module, name: str, kind: TextKind, progress: Progress) -> str:
+        """Return NVPTX or PTX text, which needs no driver; the emulator produces neither."""
+        from ..codegen.compiler import BuildOptions, compile_artifact
+        from ..codegen.nvidia import Image
+
+        options = BuildOptions(progress=progress.report, cancel=_cancel_token(progress))
+        artifact, _ = compile_artifact(kernel, Target("cuda", arch=self.target.arch), options)
+        if kind == "llvm":
+            return artifact.text(name)
+        return Image.from_bytes(artifact.images[name]).ptx
+
+
+def _kernels(times: Mapping[str, float], calls: Mapping[str, int]) -> list[KernelTime]:
+    """Return the times of the kernels with their shares."""
+    total = sum(times.values()) or 1.0
+    return [KernelTime(k, k, calls[k], time, time / total) for k, time in times.items()]
+
+
+@contextmanager
+def _cancelable(message: str) -> Generator[None]:
+    """Raise the cancellation of a run as the cancellation of the job."""
+    from ..codegen.errors import RunCanceledError
+
+    try:
+        yield
+    except RunCanceledError as error:
+        raise JobCanceledError(message) from error
+
+
+def _cancel_token(progress: Progress) -> CancelToken:
+    """Return a token that is canceled with the job."""
+    from ..codegen.build.worker_pool import CancelToken
+
+    cancel = CancelToken()
+    progress.on_cancel(cancel.cancel)
+    return cancel
+
+
+def _finite(number: float) -> float:
+    """Return a number that JSON can represent."""
+    return number if math.isfinite(number) else 1e308
+
+
+def as_tuple(result: object) -> tuple[Array, ...]:
+    """Return the results of a call as a tuple of arrays."""
+    if isinstance(result, tuple):
+        return cast("tuple[Array, ...]", result)
+    return (cast("Array", result),)

@@ -1,0 +1,76 @@
+"""The command ``export``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from ...errors import Json
+from .command import Command, Output, chosen_target, program_arguments, target_arguments
+from .programs import load_schedule
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    program_arguments(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIRECTORY",
+        required=True,
+        help="directory to create; it must not exist",
+    )
+    parser.add_argument(
+        "--kind",
+        default="shared",
+        help="shared, static, object, ptx, cubin, or wasm (default: shared)",
+    )
+    parser.add_argument(
+        "--name",
+        default="model",
+        help="prefix of the names of files and C functions (default: model)",
+    )
+    target_arguments(parser)
+
+
+class _Meter:
+    """A progress line on standard error, omitted if standard error is not a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def update(self, fraction: float, message: str) -> None:
+        if self._shown:
+            print(f"\r\x1b[K{fraction:4.0%}  {message}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _export(options: argparse.Namespace) -> Output:
+    from ...codegen.export import export
+
+    target = chosen_target(options)
+    schedule = load_schedule(options, target)
+    meter, started = _Meter(), time.perf_counter()
+    try:
+        exported = export(
+            schedule, options.output, target=target, kind=options.kind, name=options.name,
+            progress=meter.update,
+        )  # fmt: skip
+    finally:
+        meter.clear()
+    seconds = time.perf_counter() - started
+    files: dict[str, Json] = dict(exported.files)
+    data: dict[str, Json] = {
+        "directory": str(exported.directory),
+        "kind": options.kind,
+        "target": str(target),
+        "seconds": seconds,
+        "files": files,
+    }
+    return Output(f"{exported}\nexported for {target} in {seconds:.1f} s", data)
+
+
+EXPORT = Command("export", "export a program as files that do not need Python", _arguments, _export)

@@ -1,0 +1,108 @@
+"""The commands ``show`` and ``replay``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ...errors import Json
+from ...ir import script
+from ...ir.graph.nodes import GraphFunc
+from ...ir.module import Function
+from ...schedules import Schedule
+from ...schedules.text import step_json
+from ..serialization import to_plain
+from ..symbols import samples_of, symbols_of, symbols_view
+from .command import Command, Output, program_arguments
+from .programs import chosen_function, load_program, load_schedule, load_trace
+
+
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    program_arguments(parser)
+    parser.add_argument("--function", metavar="NAME", help="function to print (default: all)")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="print only the level, name, and symbols of each function",
+    )
+
+
+def _show(options: argparse.Namespace) -> Output:
+    schedule = load_schedule(options)
+    module = schedule.module
+    chosen = [chosen_function(module, options.function)] if options.function else list(module)
+    facts: list[Json] = [_facts(schedule, function) for function in chosen]
+    if options.list:
+        text = "\n".join(map(_line, chosen))
+    else:
+        text = "\n\n\n".join(script.to_text(function, module=module) for function in chosen)
+    return Output(text, {"functions": facts})
+
+
+def _line(function: Function) -> str:
+    level = "graph" if isinstance(function, GraphFunc) else "loop "
+    symbols = ", ".join(symbol.name for symbol in symbols_of(function))
+    return f"{level}  {function.name}" + (f"  [{symbols}]" if symbols else "")
+
+
+def _facts(schedule: Schedule, function: Function) -> Json:
+    samples = samples_of(schedule.module, function, {})
+    return {
+        "name": function.name,
+        "level": "graph" if isinstance(function, GraphFunc) else "loop",
+        "text": script.to_text(function, module=schedule.module),
+        "symbols": to_plain(symbols_view(function, samples)),
+    }
+
+
+SHOW = Command("show", "print a program or one of its functions", _show_arguments, _show)
+
+
+def _replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "program", help="model (.onnx, .pt2) or program text (any other file; - is standard input)"
+    )
+    parser.add_argument("trace", help="saved trace to replay")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the resulting program to this file"
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare the results before and after the trace in the interpreter",
+    )
+
+
+def _replay(options: argparse.Namespace) -> Output:
+    """Replay a trace; if a step does not apply, report it and return exit code 1."""
+    schedule = Schedule(load_program(options.program))
+    trace = load_trace(options.trace)
+    outcome = schedule.replay(trace)
+    text = script.to_text(schedule.module)
+    lines = [f"{outcome.done} of {len(trace)} steps applied"]
+    lines += [f"changed: {change}" for change in outcome.changes]
+    data: dict[str, Json] = {
+        "applied": outcome.done,
+        "steps": len(trace),
+        "changes": [str(change) for change in outcome.changes],
+        "pending": [step_json(step) for step in outcome.pending],
+        "error": outcome.error.to_json() if outcome.error else None,
+        "text": text,
+    }
+    if outcome.error is not None:
+        lines.append(f"step {outcome.done} ({outcome.pending[0].op}): {outcome.error}")
+    agrees = True
+    if options.verify:
+        verification = schedule.verify()
+        agrees = verification.ok
+        lines.append(str(verification))
+        data["verified"] = agrees
+    if options.output:
+        Path(options.output).write_text(text + "\n", encoding="utf-8")
+        lines.append(f"written to {options.output}")
+    elif outcome.error is None and not options.verify:
+        lines += ["", text]
+    return Output("\n".join(lines), data, 0 if outcome.error is None and agrees else 1)
+
+
+REPLAY = Command("replay", "apply a saved trace to a program", _replay_arguments, _replay)

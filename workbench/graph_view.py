@@ -1,0 +1,204 @@
+"""View of graph-level functions: the nodes of the diagram."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Literal, TypeAlias, assert_never
+
+from ..ir.graph.nodes import (
+    AllocStorage,
+    Binding,
+    Call,
+    CallableInfo,
+    CallDPSLibrary,
+    CallGraph,
+    CallTIR,
+    Check,
+    ConstantRef,
+    GraphFunc,
+    IfElse,
+    Info,
+    Kill,
+    LaunchKernel,
+    LaunchLibrary,
+    MakeTuple,
+    MatchCast,
+    ObjectInfo,
+    Operand,
+    PrimInfo,
+    Rhs,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+    TupleItem,
+    Value,
+    VersionSwitch,
+    ViewTensor,
+)
+from ..ir.graph.visit import operands_of
+from ..ir.identity import Origins
+from ..ir.symbolic import to_text
+from .protocol import GraphNode, GraphView
+
+_Kind: TypeAlias = Literal["param", "call", "kernel", "library", "other", "result"]
+
+RESULT_UID = -1
+"""The uid of the node that represents the results."""
+
+
+def graph_view(function: GraphFunc) -> GraphView:
+    """Return the dataflow of a function: parameters, bindings and results, in program order."""
+    bound = [_binding(b) for b in function.bindings if not isinstance(b.right, Kill | Check)]
+    nodes = [_param(p.value) for p in function.params]
+    nodes += _with_inherited_namespaces(bound)
+    nodes.append(_result(function.results))
+    digest = hashlib.sha256(repr(nodes).encode()).hexdigest()[:24]
+    return GraphView(digest, function.name, nodes)
+
+
+def _param(value: Value) -> GraphNode:
+    return GraphNode(value.uid, value.name, "param", "param", info_text(value.info), "", [], [], [])
+
+
+def _result(results: tuple[Operand, ...]) -> GraphNode:
+    inputs = _values(results)
+    return GraphNode(RESULT_UID, "result", "return", "result", "", "", [], inputs, [])
+
+
+def _binding(binding: Binding) -> GraphNode:
+    kind, op, callee = _describe(binding.right)
+    return GraphNode(
+        uid=binding.value.uid,
+        name=binding.value.name,
+        op=op,
+        kind=kind,
+        detail=info_text(binding.value.info),
+        callee=callee,
+        path=namespace(binding.origins),
+        inputs=_inputs(binding.right),
+        origins=sorted(binding.origins),
+    )
+
+
+def _describe(right: Rhs) -> tuple[_Kind, str, str]:
+    """Return the kind, operator and called function of a right-hand side."""
+    match right:
+        case Call(op=op):
+            return "call", op, ""
+        case CallTIR(function=name) | LaunchKernel(function=name):
+            return "kernel", name, name
+        case CallDPSLibrary(symbol=name) | LaunchLibrary(symbol=name):
+            return "library", name, ""
+        case CallGraph(function=name):
+            return "call", name, name
+        case MatchCast() | MakeTuple() | TupleItem() | IfElse():
+            return "other", _snake_case(right), ""
+        case AllocStorage() | ViewTensor() | Kill() | Check() | VersionSwitch():
+            return "other", _snake_case(right), ""
+        case _:
+            assert_never(right)
+
+
+def _snake_case(right: object) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in type(right).__name__)[1:]
+
+
+def _inputs(right: Rhs) -> list[int]:
+    if isinstance(right, LaunchKernel | LaunchLibrary | CallTIR):
+        return _values(right.args)
+    return _values(operands_of(right))
+
+
+def _values(operands: tuple[Operand, ...]) -> list[int]:
+    uids = [x.uid for x in operands if isinstance(x, Value)]
+    return list(dict.fromkeys(uids))
+
+
+def weights_of(right: Rhs) -> list[str]:
+    """Return the keys of the constants that a right-hand side reads."""
+    return [x.key for x in operands_of(right) if isinstance(x, ConstantRef)]
+
+
+def _with_inherited_namespaces(nodes: list[GraphNode]) -> list[GraphNode]:
+    """Return the nodes; one without a namespace gets the common prefix of its neighbors."""
+    paths = [n.path for n in nodes]
+    before, after = _fill_forward(paths), _fill_forward(paths[::-1])[::-1]
+    neighbors = zip(nodes, before, after, strict=True)
+    return [n if n.path else replace(n, path=_common_prefix(a, b)) for n, a, b in neighbors]
+
+
+def _fill_forward(paths: list[list[str]]) -> list[list[str]]:
+    """Return the paths, each empty one replaced by the last one that is not empty."""
+    filled: list[list[str]] = []
+    for path in paths:
+        filled.append(path or (filled[-1] if filled else []))
+    return filled
+
+
+def namespace(origins: Origins) -> list[str]:
+    """Return the common namespace of the qualified origins.
+
+    Examples
+    --------
+    >>> namespace(frozenset({"encoder.layer.0.attention.query", "encoder.layer.0.attention.key"}))
+    ['encoder', 'layer.0', 'attention']
+    """
+    found = [_segments(origin) for origin in sorted(origins)]
+    paths = [path for path in found if len(path) > 1]
+    shared = paths[0] if paths else []
+    for path in paths[1:]:
+        shared = _common_prefix(shared, path)
+    return shared
+
+
+def _common_prefix(left: list[str], right: list[str]) -> list[str]:
+    same = 0
+    while same < min(len(left), len(right)) and left[same] == right[same]:
+        same += 1
+    return left[:same]
+
+
+def _segments(origin: str) -> list[str]:
+    """Split a name at dots and slashes; a number stays with the word before it."""
+    parts: list[str] = []
+    for part in origin.replace("/", ".").split("."):
+        if part.isdigit() and parts:
+            parts[-1] += f".{part}"
+        elif part:
+            parts.append(part)
+    return parts
+
+
+def _tensor_text(info: TensorInfo) -> str:
+    if info.shape is None:
+        return f"{info.dtype}" if info.rank is None else f"{info.dtype}, rank {info.rank}"
+    inner = ", ".join(map(to_text, info.shape))
+    return f"({inner}{',' if len(info.shape) == 1 else ''}) {info.dtype}"
+
+
+def info_text(info: Info) -> str:
+    """Return an annotation as short text.
+
+    Examples
+    --------
+    >>> from ..ir.dtype import f32
+    >>> from ..ir.symbolic import as_expr, var
+    >>> info_text(TensorInfo((var("n"), as_expr(4)), f32))
+    '(n, 4) f32'
+    """
+    match info:
+        case TensorInfo():
+            return _tensor_text(info)
+        case ShapeInfo(dims=dims):
+            return "shape" if dims is None else f"shape ({', '.join(map(to_text, dims))})"
+        case PrimInfo(dtype=dtype, value=value):
+            return str(dtype) if value is None else to_text(value)
+        case TupleInfo(fields=fields):
+            return f"({', '.join(map(info_text, fields))})"
+        case ObjectInfo():
+            return ""
+        case CallableInfo():
+            return "function"
+        case _:
+            assert_never(info)

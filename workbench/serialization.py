@@ -1,0 +1,135 @@
+"""Serialization of the protocol's classes as JSON."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+
+from ..errors import Json, TilewrightError
+from . import protocol
+from .protocol import Request, Update
+
+Plain: TypeAlias = "dict[str, Json]"
+
+
+class ProtocolError(TilewrightError):
+    """A message that does not conform to the protocol, or that the session cannot handle."""
+
+    title = "Invalid request"
+
+
+def to_plain(value: object) -> Json:
+    """Return a value of the protocol as JSON.
+
+    A field that defaults to None is omitted if it is None, because its TypeScript type is
+    optional. A field without a default is serialized as null.
+
+    Examples
+    --------
+    >>> to_plain(protocol.Handle("loop", "f", 3, "i"))
+    {'kind': 'loop', 'function': 'f', 'uid': 3, 'name': 'i'}
+    >>> to_plain(protocol.Update(version=2, reply=7, server_ms=0.5, open="f"))
+    {'version': 2, 'reply': 7, 'server_ms': 0.5, 'open': 'f'}
+    """
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [to_plain(item) for item in cast("list[object]", value)]
+        case dict():
+            items = cast("dict[str, object]", value).items()
+            return {key: to_plain(item) for key, item in items}
+        case _:
+            present = ((name, getattr(value, name)) for name in _names(type(value)))
+            optional = _optional(type(value))
+            return {
+                name: to_plain(item)
+                for name, item in present
+                if item is not None or name not in optional
+            }
+
+
+def update_to_plain(update: Update) -> Plain:
+    """Return an update as JSON, without the sections that did not change."""
+    return cast("Plain", to_plain(update))
+
+
+def decode(message: Mapping[str, object]) -> Request:
+    """Return the request of a message after checking every field.
+
+    Raises
+    ------
+    ProtocolError
+        If the request type is unknown, or if a field is missing or has the wrong type.
+    """
+    types_by_name = _request_types()
+    kind = message.get("type")
+    if not isinstance(kind, str) or kind not in types_by_name:
+        raise ProtocolError(
+            f"unknown request {kind!r}",
+            hint=f"requests of version {protocol.VERSION} are {', '.join(types_by_name)}",
+        )
+    cls = types_by_name[kind]
+    hints = _hints(cls)
+    return cls(**{name: _field(kind, name, hints[name], message) for name in _names(cls)})
+
+
+def _field(kind: str, name: str, hint: Any, message: Mapping[str, object]) -> object:
+    if name not in message:
+        raise ProtocolError(f"request {kind!r} has no field {name!r}")
+    value = message[name]
+    if not _fits(value, hint):
+        raise ProtocolError(
+            f"field {name!r} of request {kind!r} is {value!r}; expected {_type_name(hint)}"
+        )
+    return value
+
+
+def _type_name(hint: Any) -> str:
+    """Return a type as text for a message."""
+    name: object = hint if get_args(hint) else getattr(hint, "__name__", hint)
+    return str(name).replace("typing.", "")
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in args
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, arg) for arg in args)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            isinstance(k, str) and _fits(v, args[1])
+            for k, v in cast("dict[object, object]", value).items()
+        )
+    if hint is float:  # JavaScript serializes an integral number without a decimal point
+        return type(value) in (float, int)
+    return type(value) is hint
+
+
+@cache
+def _names(cls: type) -> tuple[str, ...]:
+    name = cls.__name__
+    if not is_dataclass(cls):
+        raise ProtocolError(f"type {name} is not serializable")
+    return tuple(field.name for field in fields(cls))
+
+
+@cache
+def _optional(cls: type) -> frozenset[str]:
+    """Return the names of the fields that are omitted if they are None."""
+    return frozenset(field.name for field in fields(cls) if field.default is None)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+@cache
+def _request_types() -> dict[str, Any]:
+    classes: tuple[Any, ...] = get_args(protocol.Request)
+    return {get_args(_hints(cls)["type"])[0]: cls for cls in classes}

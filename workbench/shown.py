@@ -1,0 +1,31 @@
+"""The displayed values of a session other than its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..codegen.measure import MeasureOptions
+from ..schedules.handles import Handle
+from ..schedules.trace import TraceStep
+from .protocol import Applied, Document, Lowered, Measurement, Menu, Problem, Verdict
+from .step_menu import StepMenu
+
+
+@dataclass(slots=True)
+class Shown:
+    """The displayed values other than the schedule, each replaced as a whole, never mutated."""
+
+    open: str = ""
+    selection: Handle | None = None
+    steps: StepMenu = field(default_factory=StepMenu)
+    menu: Menu = field(default_factory=lambda: Menu(None, [], {}, []))
+    samples: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    problems: tuple[Problem, ...] = ()
+    pending: tuple[TraceStep, ...] = ()
+    lowered: Lowered | None = None
+    document: Document | None = None
+    applied: Applied | None = None
+    measure_options: MeasureOptions = field(default_factory=MeasureOptions)
+    measurement: Measurement | None = None
+    verdict: Verdict | None = None

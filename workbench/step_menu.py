@@ -1,0 +1,267 @@
+"""The step menu of a selection: suggestions with their forms, problems and fixes."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from ..errors import TilewrightError
+from ..schedules import (
+    Primitive,
+    Problem,
+    ScheduleError,
+    State,
+    Step,
+    explain_match,
+    suggest,
+)
+from ..schedules.apply import check, prepared
+from ..schedules.coerce import type_text
+from ..schedules.handles import Handle
+from ..schedules.intrinsics.registry import has_intrinsic, intrinsics_for
+from ..schedules.primitives.tensorize.tensorize import Tensorize
+from ..schedules.step import Parameter
+from ..schedules.values import Value, value_text
+from ..target.target import Target
+from . import protocol
+from .selection import find_by_name, to_view
+
+_KEYS = itertools.count(1)
+
+
+class FormError(TilewrightError):
+    """A form field whose text is not a valid value, or a form of an outdated menu."""
+
+    title = "Invalid parameter"
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A suggested step, and the step with the values of its form."""
+
+    suggested: Primitive
+    applicable: bool
+    step: Primitive
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class StepMenu:
+    """The suggestions and fixes for one selection, by key.
+
+    Keys are never reused, so a click on an outdated menu cannot apply a different step.
+    """
+
+    selection: Handle | None = None
+    suggestions: dict[str, Suggestion] = field(default_factory=dict[str, Suggestion])
+    fixes: dict[str, Step] = field(default_factory=dict[str, Step])
+
+    @classmethod
+    def of(cls, state: State, selection: Handle) -> StepMenu:
+        """Return the menu of a selection, with the suggestions of all primitives."""
+        menu = cls(selection)
+        for found in suggest(state, selection):
+            menu.suggestions[f"c{next(_KEYS)}"] = Suggestion(
+                found.step, found.applicable, found.step, found.problems
+            )
+        return menu
+
+    def step(self, key: str, values: Mapping[str, str], state: State) -> Step:
+        """Return the step with a key, with the values of its form.
+
+        Raises
+        ------
+        FormError
+            If the key belongs to an outdated menu, or if a value is invalid.
+        """
+        if key in self.fixes:
+            return self.fixes[key]
+        return filled(self._suggestion(key).suggested, values, state)
+
+    def change(self, key: str, values: Mapping[str, str], state: State) -> None:
+        """Check a suggestion with the values of its form, and store both.
+
+        An invalid value is reported as a problem of the step, like a violated requirement.
+        """
+        suggestion = self._suggestion(key)
+        try:
+            step = filled(suggestion.suggested, values, state)
+        except (FormError, ScheduleError) as error:
+            message = "; ".join(filter(None, (error.message, error.hint)))
+            self.suggestions[key] = replace(suggestion, problems=(Problem(0, message),))
+            return
+        self.suggestions[key] = replace(suggestion, step=step, problems=check(state, step))
+
+    def _suggestion(self, key: str) -> Suggestion:
+        if key not in self.suggestions:
+            raise FormError("the menu is out of date", hint="select again")
+        return self.suggestions[key]
+
+    def to_view(self, state: State) -> list[protocol.Suggestion]:
+        """Return the suggestions as messages of the protocol."""
+        self.fixes = {}
+        return [self._view(key, item, state) for key, item in self.suggestions.items()]
+
+    def _view(self, key: str, suggestion: Suggestion, state: State) -> protocol.Suggestion:
+        step = suggestion.step
+        return protocol.Suggestion(
+            key=key,
+            step=step.verb(),
+            family=step.family,
+            applicable=suggestion.applicable,
+            label=self._label(step),
+            summary=step.summary(),
+            fields=[_field(p, step, state) for p in step.parameters()],
+            problems=[self._problem(p, state) for p in suggestion.problems[:_MAX_PROBLEMS]],
+            more_problems=max(0, len(suggestion.problems) - _MAX_PROBLEMS),
+            match=_match(step, state),
+        )
+
+    def _label(self, step: Primitive) -> str:
+        """Return the values that are neither the selection nor a default."""
+        pairs = step.values()
+        defaults = {p.name: p.default for p in step.parameters() if not p.required}
+        distinctive = [
+            (name, value)
+            for name, value in pairs
+            if value != self.selection and (name not in defaults or value != defaults[name])
+        ]
+        return ", ".join(f"{name}={value_text(value)}" for name, value in distinctive or pairs)
+
+    def _problem(self, problem: Problem, state: State) -> protocol.Problem:
+        return protocol.Problem(
+            key="",
+            tone="warn",
+            title="",
+            message=problem.message,
+            location="",
+            hint="",
+            requirement=problem.requirement,
+            numbers={name: str(value) for name, value in problem.numbers.items()},
+            counterexample={k: str(v) for k, v in (problem.counterexample or {}).items()},
+            where=[to_view(state, handle) for handle in problem.where],
+            fixes=[self._fix(fix) for fix in problem.fixes],
+            traceback="",
+        )
+
+    def _fix(self, fix: Step) -> protocol.Fix:
+        key = f"f{next(_KEYS)}"
+        self.fixes[key] = fix
+        return protocol.Fix(key, fix.title())
+
+
+def _match(step: Primitive, state: State) -> protocol.MatchView | None:
+    """Return the match of the program with the intrinsic of a tensorize step, if any."""
+    if not isinstance(step, Tensorize) or not has_intrinsic(step.intrinsic):
+        return None
+    if any(True for _ in step.structural(state)):
+        return None
+    match = explain_match(state, step.target, step.intrinsic, fixes=False)
+    return protocol.MatchView(
+        match.intrinsic,
+        match.summary,
+        [protocol.MatchRow(row.program, row.pattern, list(row.marks)) for row in match.rows],
+        [protocol.Mismatch(m.kind, m.program, m.pattern, m.message) for m in match.mismatches],
+    )
+
+
+def _field(parameter: Parameter, step: Primitive, state: State) -> protocol.Field:
+    value: Value = getattr(step, parameter.name)
+    intrinsic = isinstance(step, Tensorize) and parameter.name == "intrinsic"
+    return protocol.Field(
+        name=parameter.name,
+        type=type_text(parameter.type),
+        doc=parameter.doc,
+        value=value_text(value),
+        choices=_intrinsics(state) if intrinsic else _choices(value),
+        required=parameter.required,
+    )
+
+
+def _intrinsics(state: State) -> list[str]:
+    """Return the names of the intrinsics of the schedule's target."""
+    return [repr(i.name) for i in intrinsics_for(state.target or Target())]
+
+
+def _choices(value: Value) -> list[str]:
+    """Return alternative texts for a value: other tile sizes instead of an integer."""
+    match value:
+        case int() if not isinstance(value, bool) and value > 1:
+            return [str(n) for n in _SIZES]
+        case (None, int()):
+            return [f"(None, {n})" for n in _SIZES]
+        case (int(), None):
+            return [f"({n}, None)" for n in _SIZES]
+        case _:
+            return []
+
+
+_MAX_PROBLEMS = 3
+"""The number of problems sent per step; a step on an entire model may have hundreds."""
+
+_MAX_VALUE_LENGTH = 500
+"""The maximum length of a field's text; a permutation of many indices is shorter."""
+
+_SIZES = (4, 6, 8, 16, 32, 64)
+
+
+def filled(step: Primitive, values: Mapping[str, str], state: State) -> Primitive:
+    """Return a step with the values of its form.
+
+    Raises
+    ------
+    FormError
+        If a text is not a literal, the name of a handle, or a term over symbols.
+    """
+    changed: dict[str, object] = {}
+    for name, text in values.items():
+        old = getattr(step, name, None)
+        if text.strip() != value_text(old):
+            changed[name] = _read(name, text.strip(), _names(step), state)
+    return prepared(state, replace(cast("Any", step), **changed)) if changed else step
+
+
+def _names(step: Primitive) -> dict[str, Handle]:
+    return {value_text(handle): handle for handle in step.handles()}
+
+
+def _read(name: str, text: str, handles: Mapping[str, Handle], state: State) -> object:
+    """Return the value of a literal or of the name of a handle; other text stays text."""
+    if text in handles:
+        return handles[text]
+    if not text:
+        raise FormError(f"{name}: a value is required")
+    if len(text) > _MAX_VALUE_LENGTH:
+        raise FormError(
+            f"{name}: the value has {len(text)} characters; at most {_MAX_VALUE_LENGTH} are allowed"
+        )
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise FormError(f"{name}: {text!r} is not a valid value: {error.msg}") from None
+    return _literal(node, text, handles, state)
+
+
+def _literal(node: ast.expr, text: str, handles: Mapping[str, Handle], state: State) -> object:
+    match node:
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return tuple(_literal(item, ast.unparse(item), handles, state) for item in items)
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Name(id=name) if name in handles:
+            return handles[name]
+        case ast.Name(id=name) if (found := _by_name(name, handles.values(), state)) is not None:
+            return found
+        case _:
+            return text
+
+
+def _by_name(name: str, handles: Iterable[Handle], state: State) -> Handle | None:
+    """Return the part with a name in the functions of the handles, if any."""
+    functions = dict.fromkeys(handle.function for handle in handles)
+    return next((r for f in functions if (r := find_by_name(state, f, name)) is not None), None)
