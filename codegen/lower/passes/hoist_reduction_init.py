@@ -8,17 +8,18 @@ from ....ir.loop.nodes import Block, For, If, Let, PrimFunc, Seq, Stmt, Store
 from ....ir.loop.visit import children, seq, substitute_in, transform, walk, with_children
 from ....ir.symbolic import TRUE, all_of, conjuncts, eq
 from ....target.target import Target
+from ..annotations import INIT
 from ..lowering_pass import Pass
 from .prune_branches import EMPTY
 
 
 class HoistReductionInit(Pass):
-    """Move statements that only run in the first iteration of a loop before the loop.
+    """Move reduction inits, which run in the first iteration of a loop, before the loop.
 
     Before::
         for k in range(n):
             for j in range(m):
-                if k == 0: C[j] = 0
+                init: if k == 0: C[j] = 0
                 C[j] = C[j] + A[k, j]
     After::
         for j in range(m):
@@ -27,8 +28,8 @@ class HoistReductionInit(Pass):
             for j in range(m):
                 C[j] = C[j] + A[k, j]
 
-    The moved statements also run if the loop has no iterations, so a reduction over an empty domain
-    yields its init, as a decomposed reduction does.
+    An init also runs if the loop has no iterations, so a reduction over an empty domain yields its
+    init, as a decomposed reduction does. Branches of the program are not moved.
     """
 
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
@@ -39,26 +40,27 @@ class HoistReductionInit(Pass):
 
 
 def _hoist(loop: For) -> Stmt:
-    if loop.kind in ("parallel", "thread") or not any(_is_first(s, loop) for s in walk(loop.body)):
+    if loop.kind in ("parallel", "thread") or not any(_has_first(s, loop) for s in walk(loop.body)):
         return loop
     first = substitute_in(_only_first(loop.body, loop), {loop.var: 0})
     return seq(first, replace(loop, body=_without_first(loop.body, loop)))
 
 
-def _is_first(statement: Stmt, loop: For) -> bool:
-    """Return whether a statement is a branch for the first iteration of the loop."""
-    if not isinstance(statement, If) or statement.otherwise is not None:
+def _has_first(statement: Stmt, loop: For) -> bool:
+    """Return whether a statement is a reduction init for the first iteration of the loop."""
+    if not isinstance(statement, Block) or dict(statement.annotations).get(INIT) is not True:
         return False
-    return eq(loop.var, 0) in conjuncts(statement.condition)
+    branch = statement.body
+    return isinstance(branch, If) and eq(loop.var, 0) in conjuncts(branch.condition)
 
 
 def _only_first(statement: Stmt, loop: For) -> Stmt:
-    """Keep the statements in branches on the first iteration, with the loops around them."""
+    """Keep the inits for the first iteration, with the loops and branches around them."""
     match statement:
-        case If(condition=claim, then=then) if _is_first(statement, loop):
+        case Block(body=If(condition=claim, then=then)) if _has_first(statement, loop):
             own = eq(loop.var, 0)
             left = all_of(*(p for p in conjuncts(claim) if p is not own))
-            return then if left is TRUE else If(left, then)
+            return replace(statement, body=then if left is TRUE else If(left, then))
         case Store():
             return EMPTY
         case Seq(body=parts):
@@ -73,7 +75,7 @@ def _only_first(statement: Stmt, loop: For) -> Stmt:
 
 
 def _without_first(statement: Stmt, loop: For) -> Stmt:
-    if _is_first(statement, loop):
+    if _has_first(statement, loop):
         return EMPTY
     return with_children(statement, tuple(_without_first(c, loop) for c in children(statement)))
 

@@ -8,6 +8,7 @@ from ....ir.loop.nodes import Block, If, PrimFunc, Stmt
 from ....ir.loop.visit import seq, substitute_in, transform
 from ....ir.symbolic import TRUE, Add, Bool, Expr, all_of, eq
 from ....target.target import Target
+from ..annotations import INIT
 from ..lowering_pass import Pass
 
 
@@ -41,14 +42,17 @@ def _realize(statement: Stmt) -> Stmt:
     body = statement.body
     if statement.init is not None:
         firsts = [is_zero(v.binding) for v in statement.iters if v.kind == "reduce"]
-        body = seq(
-            _guarded(all_of(*firsts), substitute_in(statement.init, bindings)),
-            substitute_in(body, bindings),
-        )
+        first = _guarded(all_of(*firsts), substitute_in(statement.init, bindings))
+        init = replace(_shell(statement, first), annotations=((INIT, True),))
+        body = seq(init, substitute_in(body, bindings))
     else:
         body = substitute_in(body, bindings)
-    shell = replace(statement, iters=(), reads=(), writes=(), init=None, predicate=TRUE, body=body)
-    return _guarded(statement.predicate, shell)
+    return _guarded(statement.predicate, _shell(statement, body))
+
+
+def _shell(block: Block, body: Stmt) -> Block:
+    """Return the block without iteration variables, around a realized body."""
+    return replace(block, iters=(), reads=(), writes=(), init=None, predicate=TRUE, body=body)
 
 
 def _guarded(condition: Bool, body: Stmt) -> Stmt:

@@ -1,0 +1,86 @@
+"""Rejection of kernels whose thread blocks depend on each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.errors import MemoryScopeError
+
+from tests.codegen.lower.passes.running import GPU, both, comparison, rejected
+
+NAME = "check_interblock_memory"
+
+FILLED = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def filled(x: Buffer[(n,), i32], y: Out[({size},), i32]):
+    for i in thread({size}, "blockIdx.x"):
+        with block("zero"):
+            vi = spatial({size}, i)
+            guard({zero})
+            y[vi] = 0
+    for j in thread({size}, "blockIdx.x"):
+        with block("copy"):
+            vj = spatial({size}, j)
+            guard({copy})
+            y[{at}] = x[vj]
+"""
+
+
+def filled(size, at, zero="i < n", copy="j < n"):
+    """Return a program that stores zeros, then elements of x at other indices."""
+    return FILLED.format(size=size, at=at, zero=zero, copy=copy)
+
+
+def test_golden(golden):
+    """Each element is written by one thread block: the program is not changed."""
+    golden(f"{NAME}.txt", comparison(NAME, filled("n", "vj"), GPU))
+
+
+@pytest.mark.parametrize(
+    ("size", "at"), [("n", "vj"), ("2 * n", "vj + n")], ids=["same block", "disjoint"]
+)
+def test_independent_thread_blocks(size, at):
+    first, second = both(NAME, filled(size, at), GPU)
+    assert second is first
+
+
+@pytest.mark.parametrize(
+    ("size", "at"), [("n + m", "vj + m"), ("n", "n - 1 - vj")], ids=["shifted", "reversed"]
+)
+def test_an_element_of_another_thread_block(size, at):
+    text = filled(size, at, zero="i >= 0")
+    message = "two statements access 'y', at least one writes it"
+    error = rejected(NAME, text, GPU, MemoryScopeError, message, "another thread block")
+    assert error.details == {"buffer": "y"}
+
+
+def test_reads_of_another_thread_block():
+    """The second nest reads elements that the first nest wrote."""
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def shifted(x: Buffer[(n,), i32], y: Out[(n,), i32], z: Out[(n,), i32]):
+    for i in thread(n, "blockIdx.x"):
+        with block("copy"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+    for j in thread(n, "blockIdx.x"):
+        with block("shift"):
+            vj = spatial(j)
+            z[vj] = y[{at}]
+"""
+    rejected(NAME, text.format(at="max(vj - 1, 0)"), GPU, MemoryScopeError, "'y'")
+    first, second = both(NAME, text.format(at="vj"), GPU)
+    assert second is first
+
+
+def test_a_single_thread_block():
+    text = filled("n", "n - 1 - vj").replace(", lower=1)", ", lower=1, upper=64)")
+    text = text.replace('thread(n, "blockIdx.x")', "range(n)").replace(
+        "    for i in", '    for b in thread(1, "blockIdx.x"):\n      for i in'
+    )
+    first, second = both(NAME, text, GPU)
+    assert second is first

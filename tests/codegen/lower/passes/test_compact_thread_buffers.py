@@ -1,0 +1,115 @@
+"""Temporaries of GPU kernels in registers or shared memory, shrunk to the live part."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.errors import MemoryScopeError
+
+from tests.codegen.lower.passes.running import (
+    GPU,
+    both,
+    comparison,
+    rejected,
+    same_results,
+    text_of,
+    unchanged,
+)
+
+NAME = "compact_thread_buffers"
+
+REVERSE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def reverse(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
+    s = alloc((n, 64), i32, scope="{scope}")
+    for i in {loop}:
+        for a in thread(64, "threadIdx.x"):
+            with block("keep"{padding}):
+                vi, va = spatial(i), spatial(a)
+                s[vi, va] = x[vi, va]
+        for b in thread(64, "threadIdx.x"):
+            with block("turn"):
+                wi, wb = spatial(i), spatial(b)
+                y[wi, wb] = s[{index}]
+"""
+
+
+def reverse(scope="shared", index="wi, 63 - wb", loop='thread(n, "blockIdx.x")', padding=""):
+    """Return a program in which each thread reads an element of a temporary."""
+    return REVERSE.format(scope=scope, index=index, loop=loop, padding=padding)
+
+
+def declared(text):
+    """Return the declaration of the temporary after the pass."""
+    lines = text_of(both(NAME, text, GPU)[1]).splitlines()
+    return next(line.strip() for line in lines if " = alloc(" in line)
+
+
+def test_golden(golden):
+    golden(f"{NAME}.txt", comparison(NAME, reverse(), GPU))
+
+
+@pytest.mark.parametrize("scope", ["shared", "local", "global"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_results(scope, n):
+    same_results(*both(NAME, reverse(scope, "wi, wb"), GPU), n=n)
+
+
+@pytest.mark.parametrize(
+    ("scope", "index", "expected"),
+    [
+        ("shared", "wi, wb", 'alloc((1, 64), i32, scope="shared")'),
+        ("local", "wi, wb", 'alloc((1, 1), i32, scope="local")'),
+        ("global", "wi, wb", 'alloc((1, 1), i32, scope="local")'),
+    ],
+)
+def test_scopes(scope, index, expected):
+    assert declared(reverse(scope, index)) == f"s = {expected}"
+
+
+@pytest.mark.parametrize(("rows", "scope"), [(64, "shared"), (65, "global")])
+def test_a_small_temporary_of_one_thread_block_is_in_shared_memory(rows, scope):
+    """16 KiB at most."""
+    text = reverse("global", f"{rows - 1} - wi, 63 - wb", f"range({rows})")
+    text = text.replace("(n, 64)", f"({rows}, 64)").replace('n = symbols("n", lower=1)\n', "")
+    text = text.replace("        for b", f"    for j in range({rows}):\n        for b")
+    text = text.replace("wi, wb = spatial(i)", "wi, wb = spatial(j)")
+    options = "" if scope == "global" else ', scope="shared"'
+    assert declared(text) == f"s = alloc(({rows}, 64), i32{options})"
+
+
+def test_rows_are_padded():
+    assert declared(reverse(padding=", storage_align=(0, 32, 8)")) == (
+        's = alloc((1, 64), i32, scope="shared", strides=(72, 1))'
+    )
+
+
+def test_unused_temporaries_are_removed():
+    text = reverse().replace("    for i in", "    t = alloc((n,), i32)\n    for i in", 1)
+    assert "t = alloc" not in text_of(both(NAME, text, GPU)[1])
+
+
+def test_a_function_without_temporaries():
+    text = reverse().replace('    s = alloc((n, 64), i32, scope="shared")\n', "")
+    text = text.replace("y: Out", "s: InOut[(n, 64), i32], y: Out").replace("63 - wb", "wb")
+    assert unchanged(NAME, text, GPU)
+
+
+@pytest.mark.parametrize("scope", ["local", "fragment"])
+def test_registers_that_another_thread_reads(scope):
+    message = f"'s' has scope '{scope}' (private to a thread)"
+    rejected(NAME, reverse(scope), GPU, MemoryScopeError, message, "set_scope('s', 'shared')")
+
+
+@pytest.mark.parametrize("scope", ["shared", "global"])
+def test_memory_that_another_thread_block_reads(scope):
+    text = reverse(scope, "n - 1 - wi, wb")
+    message = "'s' is written in one thread block and read in another (loops bound to blockIdx.x)"
+    rejected(NAME, text, GPU, MemoryScopeError, message)
+
+
+def test_shared_memory_of_symbolic_size():
+    text = reverse("shared", "n - 1 - wi, wb", "range(n)")
+    rejected(NAME, text, GPU, MemoryScopeError, "'s' has n * 64 elements, which is not a constant")

@@ -1,0 +1,86 @@
+"""Statements outside of thread loops guarded so that one thread executes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codegen.lower.passes.running import (
+    GPU,
+    both,
+    comparison,
+    same_results,
+    text_of,
+    unchanged,
+)
+
+NAME = "guard_single_thread"
+
+FIRST = """
+n = symbols("n", lower=1)
+
+@prim_func
+def add_first(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
+    s = alloc((n,), i32, scope="shared")
+    c = alloc((n,), i32, scope="local")
+    for i in thread(n, "blockIdx.x"):
+        with block("first"):
+            vi = spatial(i)
+            s[vi] = x[vi, 0]
+        with block("each"):
+            ui = spatial(i)
+            c[ui] = s[ui] + 1
+        for a in thread(64, "threadIdx.x"):
+            with block("add"):
+                wi, wa = spatial(i), spatial(a)
+                y[wi, wa] = x[wi, wa] + c[wi]
+"""
+"""The shared element is written by one thread, the register by each."""
+
+COPY = """
+@prim_func
+def copy(x: Buffer[(4, {columns}), i32], y: Out[(4, {columns}), i32], z: Out[(4,), i32]):
+    {before}
+    for a in thread(4, "threadIdx.y"):
+        {inside}
+        for b in thread({columns}, "threadIdx.x"):
+            with block("copy"):
+                ua, ub = spatial(a), spatial(b)
+                y[ua, ub] = x[ua, ub]
+"""
+
+
+def copy(before: str = "pass", inside: str = "pass", columns: int = 8) -> str:
+    """Return a program with statements outside of one or both thread axes."""
+    return COPY.format(before=before, inside=inside, columns=columns)
+
+
+def test_golden(golden):
+    golden(f"{NAME}.txt", comparison(NAME, FIRST, GPU))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_results(n):
+    same_results(*both(NAME, FIRST, GPU), n=n)
+
+
+@pytest.mark.parametrize(
+    ("text", "guard", "store"),
+    [
+        (copy(inside="z[a] = 5"), "if threadIdx_x == 0:", "z[threadIdx_y] = 5"),
+        (copy(before="z[0] = 5"), "if threadIdx_x == 0 and threadIdx_y == 0:", "z[0] = 5"),
+        (copy(inside="z[a] = 5", columns=1), "", "z[threadIdx_y] = 5"),
+        (copy(before="z[0] = 5", columns=1), "if threadIdx_y == 0:", "z[0] = 5"),
+    ],
+    ids=["one axis", "two axes", "an axis of one thread", "the other axis"],
+)
+def test_guards(text, guard, store):
+    first, second = both(NAME, text, GPU)
+    lines = [line.strip() for line in text_of(second).splitlines()]
+    assert lines[lines.index(store) - 1] == (
+        guard or 'for threadIdx_y in thread(4, "threadIdx.y"):'
+    )
+    same_results(first, second)
+
+
+def test_statements_of_all_threads_are_not_changed():
+    assert unchanged(NAME, copy(), GPU)

@@ -1,0 +1,87 @@
+"""Blocks whose writes are disjoint across the threads of a thread block."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.lower.annotations import disjoint_blocks
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.visit import walk
+
+from tests.codegen.lower.passes.running import GPU, both, comparison, same_results
+
+NAME = "mark_disjoint_writes"
+
+TWO = """
+n = symbols("n", lower=1)
+
+@prim_func
+def two(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32], z: Out[(n, 32), i32]):
+    for i in thread(n, "blockIdx.x"):
+        for a in thread(64, "threadIdx.x"):
+            with block("copy"):
+                vi, va = spatial(i), spatial(a)
+                y[vi, va] = x[vi, va]
+            with block("pairs"):
+                wi, wa = spatial(i), spatial(a)
+                z[wi, wa // 2] = 1
+"""
+ONE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def one(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
+    for i in {axis}:
+        for k in range(4):
+            for a in thread(16, "threadIdx.x"):
+                with block("store"):
+                    vi, vk, va = spatial(i), spatial(k), spatial(a)
+                    {body}
+"""
+
+
+def marked(body, axis='thread(n, "blockIdx.x")'):
+    """Return the names of the blocks that the pass records."""
+    _, func = both(NAME, ONE.format(body=body, axis=axis), GPU)
+    uids = disjoint_blocks(func)
+    return [s.name for s in walk(func.body) if isinstance(s, Block) and s.uid in uids]
+
+
+def test_golden(golden):
+    """The attribute has the uid of the block copy."""
+    golden(f"{NAME}.txt", comparison(NAME, TWO, GPU))
+
+
+def test_results():
+    first, second = both(NAME, TWO, GPU)
+    assert second.body is first.body
+    same_results(first, second, n=2)
+
+
+@pytest.mark.parametrize(
+    ("body", "disjoint"),
+    [
+        ("y[vi, vk * 16 + va] = 1", True),
+        ("y[vi, va * 4 + vk] = 1", True),
+        ("y[0, vk * 16 + va] = 1", True),
+        ("y[vi, 63 - vk * 16 - va] = 1", True),
+        ("y[vi, va] = vk", False),
+        ("y[vi, vk * 15 + va] = 1", False),
+        ("y[vi, x[vi, va] % 64] = 1", None),
+    ],
+)
+def test_iterations_within_a_thread_block(body, disjoint):
+    """Different thread blocks need not write different elements."""
+    if disjoint is None:
+        body = "with clamped(x[vi, va], 0, 64) as at:\n                        y[vi, at] = 1"
+    assert marked(body) == (["store"] if disjoint else [])
+
+
+def test_a_serial_loop_around_the_threads_counts():
+    assert marked("y[0, vk * 16 + va] = vi", axis="range(n)") == []
+    assert marked("y[vi, vk * 16 + va] = 1", axis="range(n)") == ["store"]
+
+
+def test_a_block_with_two_stores_is_not_recorded():
+    body = "y[vi, vk * 16 + va] = 1\n                    y[vi, vk * 16 + va] = 2"
+    assert marked(body) == []

@@ -1,0 +1,83 @@
+"""Blocks realized as branches and stores on loop variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.loop.nodes import Block
+from tilewright.ir.loop.visit import walk
+
+from tests.codegen.lower.passes.running import (
+    CPU,
+    both,
+    comparison,
+    same_results,
+    text_of,
+    unchanged,
+)
+
+NAME = "realize_blocks"
+
+PROGRAM = """
+n = symbols("n", lower=1)
+
+@prim_func
+def two(x: Buffer[(n,), i32], y: Out[(n,), i32], a: Buffer[(4, 4), i32], b: Out[(4,), i32]):
+    for i0 in range(ceildiv(n, 4)):
+        for i1 in range(4):
+            with block("copy"):
+                vi = spatial(n, i0 * 4 + i1)
+                guard(i0 * 4 + i1 < n)
+                y[vi] = x[vi]
+    for k in range(4):
+        for j in range(4 - k):
+            with block("sum"):
+                vj, vk = spatial(4, j), reduce(k)
+                with init(): b[vj] = 0
+                b[vj] += a[vj, vk]
+"""
+"""A block with a predicate, and one with an init."""
+
+PAIRS = """
+@prim_func
+def pairs(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
+    for k0 in range(4):
+        for i in range(4 - k0):
+            for k1 in range(2):
+                with block("sum"):
+                    vi, vk = spatial(4, i), reduce(8, k0 * 2 + k1)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vi, vk]
+"""
+
+
+def test_golden(golden):
+    golden(f"{NAME}.txt", comparison(NAME, PROGRAM, CPU))
+
+
+@pytest.mark.parametrize("n", [1, 4, 6])
+def test_results(n):
+    same_results(*both(NAME, PROGRAM, CPU), n=n)
+
+
+def test_blocks_keep_their_uids_and_lose_their_iteration_variables():
+    first, second = both(NAME, PROGRAM, CPU)
+    old, new = ([s for s in walk(f.body) if isinstance(s, Block)] for f in (first, second))
+    assert [b.uid for b in old] == list(dict.fromkeys(b.uid for b in new))
+    assert not any(b.iters or b.reads or b.writes or b.init for b in new)
+
+
+def test_init_runs_where_each_part_of_the_reduction_index_is_zero():
+    first, second = both(NAME, PAIRS, CPU)
+    assert "if k0 == 0 and k1 == 0:" in text_of(second)
+    same_results(first, second)
+
+
+def test_statements_outside_of_blocks_are_not_changed():
+    text = """
+@prim_func
+def zero(y: Out[(4,), i32]):
+    for i in range(4):
+        y[i] = 0
+"""
+    assert unchanged(NAME, text, CPU)

@@ -1,0 +1,93 @@
+"""Vector accumulators of vectorized reductions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codegen.lower.passes.running import (
+    CPU,
+    both,
+    comparison,
+    same_results,
+    text_of,
+    unchanged,
+)
+
+NAME = "vectorize_accumulators"
+
+SUMS = """
+m, n = symbols("m n", lower=1)
+
+@prim_func
+def sums(x: Buffer[(m, n * 16), f32], y: InOut[(m,), f32]):
+    for i in range(m):
+        for k0 in range(n):
+            for k1 in vectorized(16):
+                with block("sum"):
+                    vi, vk = spatial(i), reduce(n * 16, k0 * 16 + k1)
+                    y[vi] += x[vi, vk]
+"""
+"""Two registers of partial sums per row."""
+
+ONE = SUMS.replace("16", "8")
+"""One register of partial sums per row."""
+
+TILE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def tile(x: Buffer[(n, 3, 8), f32], y: InOut[(3,), f32]):
+    for k in range(n):
+        for i in unrolled(3):
+            for v in vectorized(8):
+                with block("sum"):
+                    vi, vk, vv = spatial(i), reduce(k), reduce(v)
+                    y[vi] {update}
+"""
+
+
+def test_golden(golden):
+    golden(f"{NAME}.txt", comparison(NAME, SUMS, CPU))
+
+
+@pytest.mark.parametrize("text", [SUMS, ONE])
+@pytest.mark.parametrize("n", [1, 3, 4, 9])
+def test_results(text, n):
+    same_results(*both(NAME, text, CPU), m=2, n=n)
+
+
+def test_one_register_has_four_interleaved_accumulators():
+    _, second = both(NAME, ONE, CPU)
+    assert 'y_partial = alloc((4, 8), f32, scope="local")' in text_of(second)
+    assert "for k0_member in unrolled(4):" in text_of(second)
+
+
+def test_few_iterations_have_one_accumulator():
+    text = ONE.replace("range(n)", "range(3)").replace("n * 8", "24")
+    first, second = both(NAME, text, CPU)
+    assert "alloc((1, 8), f32" in text_of(second)
+    same_results(first, second, m=2, n=1)
+
+
+@pytest.mark.parametrize("update", ["+= x[vk, vi, vv]", "= max(y[vi], x[vk, vi, vv])"])
+def test_each_element_of_a_tile_has_an_accumulator(update):
+    first, second = both(NAME, TILE.format(update=update), CPU)
+    assert "alloc((1, 3, 8), f32" in text_of(second)
+    same_results(first, second, n=5)
+
+
+UNCHANGED = {
+    "not a reduction": ONE.replace("+= x[vi, vk]", "= x[vi, vk]"),
+    "not commutative": ONE.replace("y[vi] += x[vi, vk]", "y[vi] = x[vi, vk] - y[vi]"),
+    "reads its result": ONE.replace("x[vi, vk]", "x[vi, vk] * y[vi]"),
+    "serial": ONE.replace("vectorized", "range"),
+    "indexed by the lane": TILE.format(update="+= x[vk, vi, vv]").replace("range(n)", "range(1)")
+    .replace("y[vi]", "y[vv % 3]"),
+    "more than registers hold": TILE.format(update="+= x[vk, vi, vv]").replace(" 3", " 200")
+    .replace("(3", "(200"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", UNCHANGED.values(), ids=UNCHANGED)
+def test_other_loops_are_not_changed(text):
+    assert unchanged(NAME, text, CPU)
