@@ -1,6 +1,6 @@
-"""The GPU kernels on a real GPU: results against float64, times beside cuBLAS through PyTorch.
+"""GPU kernels on a GPU: results compared with float64, times with cuBLAS through PyTorch.
 
-``python -m tests.gpu_check`` runs it, ``make gpu-check`` as well.
+Run as ``python -m tests.gpu_check`` or ``make gpu-check``.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Array = np.ndarray
 Figures = dict[str, Any]
 
 SINGLE, HALF = 2.0**-24, 2.0**-11
-"""Half a unit in the last place of f32 and of f16."""
+"""Half a unit in the last place of f32 and f16."""
 
 TENSOR_CORE = 2.0**-23
-"""Of a sum in a tensor core, whose additions truncate."""
+"""The error of an addition in a tensor core, which truncates."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: its schedule, shapes of its arguments by sizes, and what it should give.
+    """A kernel: its schedule, the shapes of its arguments by sizes, and its reference.
 
-    ``reference`` gives the result in float64 and the error that rounding may make of it.
+    ``reference`` returns the result in float64 and the bound of its rounding error.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _softmax(x: Array) -> tuple[Array, Array]:
     powers = np.exp(wide - wide.max(axis=1, keepdims=True))
     exact = powers / powers.sum(axis=1, keepdims=True)
     spread = np.abs(wide - wide.max(axis=1, keepdims=True))
-    # The difference is rounded before exp: that costs as many units as the difference is large.
+    # The difference is rounded before exp, which scales the error with the difference.
     return exact, (x.shape[1] + 16 + 2 * spread) * 2 * SINGLE * exact + 1e-37
 
 
@@ -114,31 +114,28 @@ def _arguments(kernel: Kernel, sizes: tuple[int, ...], seed: int) -> list[Array]
     return [rng.standard_normal(s).astype(kernel.dtype) for s in kernel.shapes(*sizes)]
 
 
-# ---------------------------------------------------------------- results
-
-
 def check(
     kernel: Kernel, target: tw.Target, shapes: Sequence[tuple[int, ...]] | None = None
 ) -> list[Figures]:
-    """Compare one compiled kernel with float64 at several shapes."""
+    """Compare a compiled kernel with float64 at several shapes."""
     exe = tw.compile(kernel.schedule(), target)
     found: list[Figures] = []
     for seed, sizes in enumerate(kernel.checked if shapes is None else shapes):
         arguments = _arguments(kernel, sizes, seed)
         exact, bound = kernel.reference(*arguments)
-        given = np.asarray(exe(*arguments), np.float64)
-        share = float((np.abs(given - exact) / bound).max())
+        result = np.asarray(exe(*arguments), np.float64)
+        share = float((np.abs(result - exact) / bound).max())
         found.append(_row(kernel.name, sizes, share, 1.0))
     return found
 
 
-def _row(name: str, sizes: Sequence[int], error: float, most: float) -> Figures:
-    ok = bool(np.isfinite(error) and error <= most)
-    return {"kernel": name, "sizes": list(sizes), "error": error, "most": most, "ok": ok}
+def _row(name: str, sizes: Sequence[int], error: float, bound: float) -> Figures:
+    ok = bool(np.isfinite(error) and error <= bound)
+    return {"kernel": name, "sizes": list(sizes), "error": error, "bound": bound, "ok": ok}
 
 
 def attempt(name: str, part: Callable[[], list[Figures]]) -> list[Figures]:
-    """Do one part; where it fails, that is its result, and the others still run."""
+    """Run one part, and return its error as a row if it fails, so that other parts still run."""
     try:
         return part()
     except (tw.TilewrightError, ImportError) as error:
@@ -146,7 +143,7 @@ def attempt(name: str, part: Callable[[], list[Figures]]) -> list[Figures]:
 
 
 def check_model(target: tw.Target) -> list[Figures]:
-    """Compare MiniLM, by the default rules, with PyTorch in float64."""
+    """Compare MiniLM, scheduled by the default rules, with PyTorch in float64."""
     import torch
 
     from tilewright.workbench import demo
@@ -161,19 +158,16 @@ def check_model(target: tw.Target) -> list[Figures]:
         mask = np.ones((batch, length), np.int64)
         mask[:, max(1, length - 3) :] = 0
         with torch.no_grad():
-            wanted = exact(input_ids=torch.from_numpy(ids), attention_mask=torch.from_numpy(mask))[
-                "last_hidden_state"
-            ].numpy()
-        error = float(np.abs(exe(ids, mask)[0] - wanted).max())
+            expected = exact(
+                input_ids=torch.from_numpy(ids), attention_mask=torch.from_numpy(mask)
+            )["last_hidden_state"].numpy()
+        error = float(np.abs(exe(ids, mask)[0] - expected).max())
         found.append(_row("MiniLM", (batch, length), error, 2e-5))
     return found
 
 
-# ---------------------------------------------------------------- times
-
-
 def _seconds(run: Callable[[], object], wait: Callable[[], object], budget: float = 0.5) -> float:
-    """Give the median over rounds of the time of a call, the GPU kept busy within a round."""
+    """Return the median time of a call over rounds; calls of a round are queued without waits."""
     run()
     wait()
     start = time.perf_counter()
@@ -192,7 +186,7 @@ def _seconds(run: Callable[[], object], wait: Callable[[], object], budget: floa
 
 
 def time_kernel(kernel: Kernel, target: tw.Target, device: CudaDevice) -> list[Figures]:
-    """Time one kernel on tensors that lie on the GPU, and its peer where PyTorch has CUDA."""
+    """Measure a kernel on tensors in GPU memory, and its peer if PyTorch supports CUDA."""
     exe = tw.compile(kernel.schedule(), target)
     torch = cuda_torch()
     found: list[Figures] = []
@@ -205,9 +199,9 @@ def time_kernel(kernel: Kernel, target: tw.Target, device: CudaDevice) -> list[F
             kernel.unit: kernel.work(*sizes) / ours / 1e9, "peer": kernel.peer_name,
         }  # fmt: skip
         if torch is not None:
-            given = [torch.from_numpy(a).cuda() for a in arguments]
+            copies = [torch.from_numpy(a).cuda() for a in arguments]
             theirs = _seconds(
-                lambda: kernel.peer(torch, *given),  # noqa: B023  # called at once
+                lambda: kernel.peer(torch, *copies),  # noqa: B023  # called at once
                 torch.cuda.synchronize,
             )
             row |= {"peer_us": theirs * 1e6, "ratio": theirs / ours}
@@ -216,7 +210,7 @@ def time_kernel(kernel: Kernel, target: tw.Target, device: CudaDevice) -> list[F
 
 
 def cuda_torch() -> Any:
-    """PyTorch, if it is installed with CUDA and sees the GPU."""
+    """Return PyTorch if it is installed, supports CUDA, and detects the GPU."""
     try:
         import torch
     except ImportError:
@@ -224,11 +218,8 @@ def cuda_torch() -> Any:
     return torch if torch.cuda.is_available() else None
 
 
-# ---------------------------------------------------------------- the machine
-
-
 def facts(device: CudaDevice) -> Figures:
-    """Name the GPU, its driver, and every version that matters."""
+    """Return the GPU, its driver, and the versions of all dependencies."""
     from tilewright.codegen.nvidia import assembler_version
     from tilewright.codegen.runtime.cuda.driver import driver
 
@@ -246,17 +237,17 @@ def facts(device: CudaDevice) -> Figures:
 
 
 def report(figures: Mapping[str, Any]) -> None:
-    """Print the tables of a run."""
+    """Print the tables of results and times."""
     results = [
         [
             r["kernel"],
             "x".join(map(str, r["sizes"])),
-            f"{r['error']:.2g} of {r['most']:g}" if "error" in r else r["failed"],
+            f"{r['error']:.2g} of {r['bound']:g}" if "error" in r else r["failed"],
             "ok" if r["ok"] else "WRONG",
         ]
         for r in figures["results"]
     ]
-    table("results: error of what is allowed", ["kernel", "sizes", "", ""], results)
+    table("results: error and its bound", ["kernel", "sizes", "", ""], results)
     rows = []
     for r in figures["times"]:
         unit = "GFLOP/s" if "GFLOP/s" in r else "GB/s"
@@ -266,4 +257,4 @@ def report(figures: Mapping[str, Any]) -> None:
             r["kernel"], "x".join(map(str, r["sizes"])), f"{r['us']:.1f}",
             f"{r[unit]:,.0f} {unit}", theirs, ratio,
         ])  # fmt: skip
-    table("times", ["kernel", "sizes", "us", "", "peer us", "ours is x as fast"], rows)
+    table("times", ["kernel", "sizes", "us", "", "peer us", "speedup"], rows)

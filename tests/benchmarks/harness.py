@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved timing, thread limits, the machine's facts, tables."""
+"""Shared parts of the benchmarks: interleaved timing, limits, machine facts, tables."""
 
 from __future__ import annotations
 
@@ -18,19 +18,44 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 
+PEER_FEATURES = {
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+    },
+    "avx512": {
+        "ATEN_CPU_CAPABILITY": "avx512",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+        "OPENBLAS_CORETYPE": "SkylakeX",
+    },
+}
+"""Variables that cap PyTorch and NumPy at a feature set; ONNX Runtime does not have one."""
+
+NOT_HERE = "not_on_this_machine"
+"""The key of the names of instructions, tools, and rows that a machine cannot measure."""
+
 
 def limit_threads(count: int) -> None:
-    """Hold every library to a number of threads; call it before NumPy or torch is imported."""
+    """Limit the threads of every library; call it before NumPy or PyTorch is imported.
+
+    Peers are capped at the same feature set as Tilewright is by ``TILEWRIGHT_HOST_FEATURES``.
+    """
+    from tilewright.target.host import host_cap
+
     for name in THREAD_VARIABLES:
         os.environ[name] = str(count)
+    os.environ.update(PEER_FEATURES.get(host_cap() or "", {}))
 
 
 def interleaved(
     runs: Mapping[str, Callable[[], object]], *, seconds: float = 1.5, least: int = 7
 ) -> dict[str, float]:
-    """Time functions in turn, and give each one's median in seconds.
+    """Return the median time of each function in seconds, from interleaved calls.
 
-    Taking turns lets a change of the machine's speed reach all of them alike.
+    Interleaving exposes all functions to the same changes of the machine's speed.
     """
     for run in runs.values():
         run()
@@ -46,7 +71,7 @@ def interleaved(
 
 
 def per_call(run: Callable[[], object], count: int = 2000, rounds: int = 15) -> float:
-    """Give the median over rounds of the mean time of a short call, in seconds."""
+    """Return the median over rounds of the mean time of a short call, in seconds."""
     for _ in range(count):
         run()
     means: list[float] = []
@@ -59,7 +84,10 @@ def per_call(run: Callable[[], object], count: int = 2000, rounds: int = 15) -> 
 
 
 def machine() -> dict[str, str]:
-    """Name the processor, cores and the versions that matter."""
+    """Return the processor, its features, its cores, and the versions of Python and the system."""
+    from tilewright.target.host import host_cap, with_level
+    from tilewright.target.target import Target
+
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -68,6 +96,8 @@ def machine() -> dict[str, str]:
         model = f"{names[0].split(':')[1].strip()}, {families[0].replace(chr(9), '')}"
     return {
         "processor": model,
+        "features": ", ".join(with_level(Target("cpu")).features),
+        "features capped at": host_cap() or "",
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
         "system": platform.system(),
@@ -83,17 +113,35 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
 
 
 def arguments(description: str) -> argparse.Namespace:
-    """Read the command line that all benchmarks share."""
+    """Parse the options that all benchmarks accept."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--threads", type=int, default=1, help="threads for everybody")
+    parser.add_argument("--threads", type=int, default=1, help="threads of every library")
     parser.add_argument("--only", default="", help="run the parts whose names contain this")
     return parser.parse_args()
 
 
 def write_json(path: Path | None, figures: Mapping[str, object]) -> None:
-    """Write figures together with the machine's facts."""
+    """Write the figures and the facts of the machine, and print the names of missing rows."""
+    names = [name for part in figures.values() for name in _missing(part)]
+    if names:
+        print("\nnot on this machine:")
+        for name in names:
+            print(f"  {name}")
     if path is not None:
-        text = json.dumps({"machine": machine(), **figures}, indent=2, sort_keys=True)
+        facts = {"machine": machine(), NOT_HERE: names}
+        shown = {name: _present(part) for name, part in figures.items()}
+        text = json.dumps({**facts, **shown}, indent=2, sort_keys=True)
         path.write_text(text + "\n", encoding="utf-8")
         print(f"\nwritten to {path}")
+
+
+def _missing(part: object) -> list[str]:
+    names = part.get(NOT_HERE) if isinstance(part, Mapping) else None
+    return names if isinstance(names, list) else []
+
+
+def _present(part: object) -> object:
+    if isinstance(part, Mapping):
+        return {name: value for name, value in part.items() if name != NOT_HERE}
+    return part

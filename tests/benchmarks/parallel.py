@@ -1,15 +1,15 @@
-"""Parallel loops: our pool of workers against an OpenMP runtime and one thread, at rest and loaded.
+"""Parallel loops: Tilewright's thread pool against OpenMP and one thread, idle and under load.
 
 Run as ``python -m tests.benchmarks.parallel [--json FILE] [--only PART] [--threads 2]``. Parts:
 
-- ``empty``: a parallel loop that does nothing, called again at once, after 50 µs, and after 5 ms
-  (when every worker sleeps).
+- ``empty``: an empty parallel loop, called again at once, after 50 µs, and after 5 ms (when
+  every worker sleeps).
 - ``minilm``: the sentence-embedding model; every provider runs the same code, and their results are
   compared bit for bit.
 
-Each is measured on the machine as it is, and again with busy processes beside (``LOAD`` of them, as
-urgent as this one). A provider has a turn of its own, so that nobody else's workers wait in a loop
-while it is measured. The tables show medians, and the times that 9 of 10 calls stay under.
+Each part is measured on the machine as it is, and again beside ``LOAD`` busy processes of the same
+priority. Providers are measured one after the other within a round, so that the workers of one do
+not spin while another is measured. The tables show medians and 90th percentiles.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ SHAPES = ((1, 32), (8, 128))
 PAUSES = {"at once": 0.0, "after 50 us": 50e-6, "after 5 ms": 5e-3}
 ROUNDS = 4
 SETTLE = 0.05
-"""Seconds after which the workers of the provider before sleep."""
+"""Seconds until the workers of the previous provider sleep."""
 
 
 @contextmanager
 def loaded(processes: int) -> Generator[None]:
-    """Keep so many processes busy meanwhile."""
+    """Run a number of busy processes during the context."""
     command = [sys.executable, "-c", "while True: pass"]
     started = [subprocess.Popen(command) for _ in range(processes)]
     try:
@@ -47,10 +47,10 @@ def loaded(processes: int) -> Generator[None]:
             process.wait()
 
 
-def turns(
+def measure(
     runs: Mapping[str, Callable[[], object]], seconds: float, pause: float = 0.0
 ) -> dict[str, dict[str, float]]:
-    """Time functions in turns; give the median of each, and what 9 of 10 calls stay under."""
+    """Return the median, the 90th percentile, and the number of calls of each function."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
@@ -70,7 +70,7 @@ def turns(
 
 
 def wait(seconds: float) -> None:
-    """Let time pass: without giving the core up where it is little."""
+    """Wait: asleep from 1 ms on, else spinning, so that the core is not yielded."""
     if seconds >= 1e-3:
         sleep(seconds)
         return
@@ -80,7 +80,7 @@ def wait(seconds: float) -> None:
 
 
 def empty_loops(threads: int) -> dict[str, Callable[[], object]]:
-    """A parallel loop of twice as many iterations as threads, each of them nothing."""
+    """Return an empty parallel loop of twice as many iterations as threads, per provider."""
     from tilewright.codegen.runtime.table import RuntimeTable
 
     from tests.codegen.runtime.regions import Region, bodies
@@ -93,18 +93,18 @@ def empty_loops(threads: int) -> dict[str, Callable[[], object]]:
 
 
 def part_empty(threads: int) -> dict[str, object]:
-    """Measure what a parallel loop costs by itself."""
+    """Measure the overhead of a parallel loop."""
     runs = empty_loops(threads)
     figures: dict[str, object] = {}
     rows: list[list[str]] = []
     for processes in (0, LOAD):
         with loaded(processes):
             for name, pause in PAUSES.items():
-                found = turns(runs, 0.6 if pause < 1e-3 else 2.0, pause)
+                found = measure(runs, 0.6 if pause < 1e-3 else 2.0, pause)
                 figures[f"{name}, {processes} busy processes"] = found
                 rows.append([name, str(processes), *cells(found, 1e6)])
     table(
-        f"A parallel loop that does nothing, {threads} threads, microseconds: median / 9 of 10",
+        f"Empty parallel loop, {threads} threads, microseconds: median / 90th percentile",
         ("called", "busy", *runs),
         rows,
     )
@@ -112,12 +112,12 @@ def part_empty(threads: int) -> dict[str, object]:
 
 
 def cells(found: Mapping[str, Mapping[str, float]], scale: float) -> list[str]:
-    """Write medians and upper times."""
+    """Format medians and 90th percentiles."""
     return [f"{t['median'] * scale:.1f} / {t['p90'] * scale:.1f}" for t in found.values()]
 
 
 def executables(threads: Sequence[int]):
-    """The model for numbers of threads and providers; OpenMP is PyTorch's."""
+    """Compile the model per number of threads and provider; OpenMP is that of PyTorch."""
     import tilewright as tw
     from tilewright.codegen.runtime.table import RuntimeTable
     from tilewright.workbench.demo import export_minilm, load_minilm
@@ -134,7 +134,7 @@ def executables(threads: Sequence[int]):
 
 
 def part_minilm(threads: int) -> dict[str, object]:
-    """Measure the model with one thread, and with several by every provider."""
+    """Measure the model with one thread, and with several threads of every provider."""
     compiled = executables((1, threads))
     figures: dict[str, object] = {}
     rows: list[list[str]] = []
@@ -151,11 +151,11 @@ def part_minilm(threads: int) -> dict[str, object]:
                 if len(set(results)) > 1:
                     message = f"results at {batch}x{length} depend on the provider"
                     raise ArithmeticError(message)
-                found = turns(runs, 6.0)
+                found = measure(runs, 6.0)
                 figures[f"{batch}x{length}, {processes} busy processes"] = found
                 rows.append([f"{batch}x{length}", str(processes), *cells(found, 1e3)])
     table(
-        "MiniLM, milliseconds: median / 9 of 10; the same bits from all",
+        "MiniLM, milliseconds: median / 90th percentile; bit-identical results",
         ("shape", "busy", *compiled),
         rows,
     )
@@ -166,14 +166,14 @@ PARTS = {"empty": part_empty, "minilm": part_minilm}
 
 
 def main() -> None:
-    """Run the parts that were asked for."""
-    given = arguments(__doc__ or "")
-    threads = max(given.threads, 2)
+    """Run the chosen parts and print their tables."""
+    options = arguments(__doc__ or "")
+    threads = max(options.threads, 2)
     figures: dict[str, object] = {"threads": threads, "load": os.getloadavg()[0]}
     for name, part in PARTS.items():
-        if given.only in name:
+        if options.only in name:
             figures[name] = part(threads)
-    write_json(given.json, figures)
+    write_json(options.json, figures)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,30 @@
-"""Tensor instructions of the processor, against the peers, timed in the same run.
+"""Tensor instructions of the processor and the peers, timed in the same run.
 
 Run as ``python -m tests.benchmarks.probes [--json FILE] [--only PART] [--threads N]``. Parts:
 
-- ``f32``: products through the multiply-add tile against NumPy and PyTorch, at five static shapes
+- ``f32``: products with the multiply-add tile against NumPy and PyTorch, at five static shapes
   with B packed in the call and ahead of it, and one kernel with symbolic M.
-- ``bytes``: u8 times s8 through VNNI against ``torch._int_mm`` (which takes s8 times s8, and more
-  than 16 rows) and ONNX Runtime's MatMulInteger, whose weight is a constant like ours. Packing in
-  the call is compared with PyTorch alone, which packs in the call, too.
-- ``bf16``: bfloat16 through ``vdpbf16ps`` against ``torch.mm``, which gives bfloat16 and packs in
-  the call; ours ahead of it and in it.
+- ``bytes``: u8 times s8 with VNNI, or its AVX2 replacement, against ``torch._int_mm`` (which takes
+  s8 times s8, and more than 16 rows) and ONNX Runtime's MatMulInteger, whose weight is constant as
+  well. Packing in the call is compared with PyTorch only, which also packs in the call.
+- ``bf16``: bfloat16 with ``vdpbf16ps`` against ``torch.mm``, which returns bfloat16 and packs in
+  the call; Tilewright packs ahead of the call and in it.
 
-Every result is checked, and every rate given as a fraction of the peak that the same instruction
-reaches on registers alone, measured in this run.
+Every result is checked. Every rate is also shown as a fraction of the peak of the instruction,
+which is measured on registers alone in the same run. Instructions that the machine lacks, and the
+rows that need them, are listed as "not on this machine". ``TILEWRIGHT_HOST_FEATURES`` caps NumPy
+and PyTorch as well, but not ONNX Runtime.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from .harness import arguments, interleaved, limit_threads, table, write_json
-from .peaks import peak_operations
+from .harness import NOT_HERE, arguments, interleaved, limit_threads, table, write_json
+from .peaks import fastest, missing, peak_operations
 
 Figures: TypeAlias = dict[str, object]
 
@@ -49,7 +51,7 @@ DOTS = (
 )
 
 INT_MM_ROWS = 16
-"""``torch._int_mm`` refuses so few rows."""
+"""The most rows that ``torch._int_mm`` rejects."""
 
 PROGRAM = """
 M = symbols("M", lower=1)
@@ -85,16 +87,19 @@ def main(x: Tensor[({M}, {K}), {left}], w: Tensor[({K}, {N}), {right}]):
 
 
 def compiled(shape: tuple[int | str, int, int], dtypes: tuple[str, str, str], weight=None):
-    """Compile a product with the default rules; B is a weight if one is given.
+    """Compile a product with the default rules; B is a constant if a weight is passed.
 
-    The module is asserted to have gone through a tensor instruction.
+    Raises
+    ------
+    RuntimeError
+        If the product does not use a tensor instruction.
     """
     import tilewright as tw
-    from tilewright.codegen.cpu import with_level
     from tilewright.ir.dtype import dtype
     from tilewright.ir.module import Constant
     from tilewright.ir.script import parse, to_text
-    from tilewright.schedules.rules import finished
+    from tilewright.schedules.rules import with_default_schedule
+    from tilewright.target.host import with_level
 
     sizes = dict(zip("MNK", shape, strict=True))
     words = dict(zip(("left", "right", "out"), dtypes, strict=True))
@@ -105,31 +110,55 @@ def compiled(shape: tuple[int | str, int, int], dtypes: tuple[str, str, str], we
         constants["weight"] = Constant(weight.shape, dtype(dtypes[1]), lambda: weight)
     module = parse(text, constants=constants)
     target = tw.Target("cpu", threads=1)
-    if "intrinsic=" not in to_text(finished(module, with_level(target))):
-        message = f"no tensor instruction does this product: {shape} {dtypes}"
+    if "intrinsic=" not in to_text(with_default_schedule(module, with_level(target))):
+        message = f"the product {shape} of {dtypes} does not use a tensor instruction"
         raise RuntimeError(message)
     return tw.compile(module, target)
 
 
 def check(name: str, got, exact, bound) -> None:
-    """Refuse a result that is not within its bound of the exact one."""
+    """Raise unless a result is within its error bound of the exact one."""
     import numpy as np
 
     worst = float(np.max(np.abs(np.asarray(got, np.float64) - exact) / bound))
     if worst > 1:
-        message = f"{name} is {worst:.1f} times the error bound away"
+        message = f"{name}: the error is {worst:.1f} times its bound"
         raise ArithmeticError(message)
 
 
 class Board:
-    """Collects the rows of one table and their figures."""
+    """The rows of one table and their figures.
 
-    def __init__(self, title: str, peers: tuple[str, ...], peak: float) -> None:
-        self.title, self.peers, self.peak = title, peers, peak
+    Parameters
+    ----------
+    title : str
+        The title of the table.
+    peers : tuple of str
+        The names of the libraries compared with.
+    kind : str
+        The kind of product, whose fastest instruction sets the peak.
+    threads : int
+        The number of threads; the peak of one core is multiplied by it.
+    """
+
+    def __init__(self, title: str, peers: tuple[str, ...], kind: str, threads: int) -> None:
+        self.title, self.peers = title, peers
         self.rows: list[list[str]] = []
-        self.figures: Figures = {"peak_operations_per_second": peak}
+        self.instruction = fastest(kind)
+        self.lacking = missing(kind)
+        self.figures: Figures = {NOT_HERE: self.lacking}
+        if self.instruction is not None:
+            self.peak = threads * peak_operations(self.instruction)
+            self.figures["peak_instruction"] = self.instruction.name
+            self.figures["peak_operations_per_second"] = self.peak
+
+    def skip(self, shapes: Sequence[tuple[int, int, int]]) -> Figures:
+        """Return figures that name the rows which need an instruction the machine lacks."""
+        rows = [f"{self.title} {'x'.join(map(str, shape))}" for shape in shapes]
+        return {NOT_HERE: [*self.lacking, *rows]}
 
     def record(self, name: str, shape, times: Mapping[str, float], goal: float) -> None:
+        """Add a row from the times of Tilewright and its peers, in seconds."""
         m, n, k = shape
         work = 2.0 * m * n * k
         ratio = min(times[p] for p in self.peers if p in times) / times["ours"]
@@ -141,18 +170,20 @@ class Board:
         self.rows.append([name, *rates, f"{ratio:.2f}", f"{goal:.2f}", f"{fraction:.0%}"])
 
     def show(self) -> Figures:
+        """Print the table and return its figures."""
         header = ("case", "tilewright", *self.peers, "ratio", "goal", "of peak")
-        table(f"{self.title} (10^9 operations/s; peak {self.peak / 1e9:.0f})", header, self.rows)
+        peak = f"{self.instruction.name} peaks at {self.peak / 1e9:.0f}"
+        table(f"{self.title} (10^9 operations/s; {peak})", header, self.rows)
         return self.figures
 
 
 def part_f32(threads: int) -> Figures:
-    """f32 through the multiply-add tile."""
+    """Measure f32 products with the multiply-add tile."""
     import numpy as np
     import torch
 
     rng = np.random.default_rng(1)
-    board = Board("f32 matmul", ("numpy", "torch"), threads * peak_operations("fma"))
+    board = Board("f32 matmul", ("numpy", "torch"), "f32", threads)
     f32 = ("f32", "f32", "f32")
 
     def compare(case: tuple[str, float], ours: Callable[[], object], a, b) -> None:
@@ -183,7 +214,7 @@ def part_f32(threads: int) -> Figures:
 
 
 def integer_session(weight, folder: Path, threads: int):
-    """MatMulInteger of u8 with a constant s8 weight."""
+    """Return a session for MatMulInteger of u8 with a constant s8 weight."""
     import numpy as np
     import onnx
     import onnxruntime
@@ -207,13 +238,12 @@ def integer_session(weight, folder: Path, threads: int):
 
 
 def part_bytes(threads: int) -> Figures:
-    """u8 times s8 through VNNI."""
+    """Measure u8 times s8 products."""
     import numpy as np
     import torch
 
     rng = np.random.default_rng(2)
-    peak = threads * peak_operations("vpdpbusd")
-    board = Board("u8 x s8 -> s32 matmul", ("torch._int_mm", "onnxruntime"), peak)
+    board = Board("u8 x s8 -> s32 matmul", ("torch._int_mm", "onnxruntime"), "bytes", threads)
     for shape in DOTS:
         m, n, k = shape
         name = "x".join(map(str, shape))
@@ -230,7 +260,7 @@ def part_bytes(threads: int) -> Figures:
             session = integer_session(b, Path(folder), threads)
             feed = {"x": a}
             if not np.array_equal(session.run(None, feed)[0], exact):
-                message = f"{name}: ONNX Runtime's sums differ"
+                message = f"{name}: the sums of ONNX Runtime differ"
                 raise ArithmeticError(message)
             runs = {
                 "ours": lambda a=a, f=ours: f(a),
@@ -250,13 +280,15 @@ def part_bytes(threads: int) -> Figures:
 
 
 def part_bf16(threads: int) -> Figures:
-    """Bfloat16 through vdpbf16ps; sums in f32."""
+    """Measure bfloat16 products with sums in f32."""
     import ml_dtypes
     import numpy as np
     import torch
 
     rng = np.random.default_rng(3)
-    board = Board("bf16 matmul", ("torch.mm",), threads * peak_operations("vdpbf16ps"))
+    board = Board("bf16 matmul", ("torch.mm",), "bf16", threads)
+    if board.instruction is None:
+        return board.skip(DOTS)
     for shape in DOTS:
         m, n, k = shape
         name = "x".join(map(str, shape))
@@ -278,7 +310,7 @@ def part_bf16(threads: int) -> Figures:
             times = interleaved(runs)
         in_call = times | {"ours": times.pop("packing")}
         board.record(f"{name} prepacked", shape, times, 0.9)
-        if m > 1:  # packing for one row is work wasted, and nobody's way to do it
+        if m > 1:  # packing costs more than the product of one row
             board.record(f"{name} packing", shape, in_call, 0.9)
     return board.show()
 

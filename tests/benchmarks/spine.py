@@ -1,12 +1,12 @@
-"""The measured claims of the compiler's spine, peers timed in the same run.
+"""Matrix products, host flow, MiniLM, and compilation, with the peers timed in the same run.
 
 Run as ``python -m tests.benchmarks.spine [--json FILE] [--only PART] [--threads N]``. Parts:
 
-- ``matmul``: f32 products against NumPy and PyTorch, B packed in the call and ahead of it, and one
-  kernel with symbolic M.
-- ``host``: the cost of the compiled host flow, a kernel and a call.
+- ``matmul``: f32 products against NumPy and PyTorch, with B packed in the call and ahead of it, and
+  one kernel with symbolic M.
+- ``host``: the cost of the compiled host flow per kernel and per call.
 - ``minilm``: the sentence-embedding model against PyTorch eager and ONNX Runtime.
-- ``compile``: the model from its exported program to an executable, cold and cached.
+- ``compile``: from the exported program of the model to an executable, cold and cached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHAPES = ((1, 8), (1, 32), (1, 128), (8, 32), (8, 128))
 
 
 def matmul_module(*, rows: int | None, prepacked: bool):
-    """A product with K = N = 1024; B is a weight where it is packed ahead."""
+    """Return a product with K = N = 1024, and B, which is a weight if packed ahead of the call."""
     import numpy as np
 
     from tilewright.ir.dtype import f32
@@ -52,7 +52,7 @@ def matmul_module(*, rows: int | None, prepacked: bool):
 
 
 def compiled(module, threads: int):
-    """Compile with the default rules, cold or from the cache."""
+    """Compile with the default rules."""
     import tilewright as tw
 
     return tw.compile(module, tw.Target("cpu", threads=threads))
@@ -63,7 +63,7 @@ def compare_products(
     a,
     b,
 ) -> dict[str, float]:
-    """Time products of the same arrays, checked against float64."""
+    """Return the times of products of the same arrays, after a check against float64."""
     import numpy as np
     import torch
 
@@ -72,7 +72,7 @@ def compare_products(
     for name, run in ours.items():
         worst = float(np.max(np.abs(np.asarray(run()) - exact) / bound))
         if worst > 1:
-            message = f"{name} is {worst:.1f} times the error bound away"
+            message = f"{name}: the error is {worst:.1f} times its bound"
             raise ArithmeticError(message)
     ta, tb = torch.from_numpy(a), torch.from_numpy(b)
     with torch.inference_mode():
@@ -80,7 +80,7 @@ def compare_products(
 
 
 def part_matmul(threads: int) -> Figures:
-    """Products against NumPy and PyTorch."""
+    """Measure products against NumPy and PyTorch."""
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -118,14 +118,14 @@ def part_matmul(threads: int) -> Figures:
 
 
 def chain(length: int):
-    """A graph of kernels that are kept apart, each on 16 elements."""
+    """Return a schedule of kernels that are not fused, each on 16 elements."""
     from tilewright.ir.dtype import f32
     from tilewright.ir.graph.builder import GraphBuilder
     from tilewright.ir.graph.nodes import TensorInfo
     from tilewright.ir.module import Module
     from tilewright.ir.symbolic import as_expr
     from tilewright.schedules import Schedule
-    from tilewright.schedules.refs import FunctionRef
+    from tilewright.schedules.handles import FunctionRef
 
     g = GraphBuilder("main")
     value = g.param("x", TensorInfo((as_expr(16),), f32, rank=1))
@@ -137,7 +137,7 @@ def chain(length: int):
 
 
 def part_host(threads: int) -> Figures:
-    """What a kernel and a call cost beside the work in them."""
+    """Measure the overhead of a kernel and of a call."""
     import numpy as np
 
     x = np.ones(16, np.float32)
@@ -148,9 +148,9 @@ def part_host(threads: int) -> Figures:
     kernel = (times[20] - times[10]) / 10
     table(
         "host flow, microseconds",
-        ("what", "time", "goal"),
+        ("overhead", "time", "goal"),
         [
-            ["one more kernel", f"{kernel * 1e6:.3f}", "1"],
+            ["one additional kernel", f"{kernel * 1e6:.3f}", "1"],
             ["a call of 10 kernels from Python", f"{times[10] * 1e6:.2f}", "20"],
             ["a call of 20 kernels from Python", f"{times[20] * 1e6:.2f}", "20"],
         ],
@@ -159,7 +159,7 @@ def part_host(threads: int) -> Figures:
 
 
 def onnx_session(model, folder: Path, threads: int):
-    """Export MiniLM to ONNX and open it in ONNX Runtime."""
+    """Export MiniLM to ONNX and return a session of ONNX Runtime."""
     import onnxruntime as ort
     import torch
 
@@ -181,7 +181,7 @@ def onnx_session(model, folder: Path, threads: int):
 
 
 def part_minilm(threads: int) -> Figures:
-    """MiniLM against PyTorch eager and ONNX Runtime."""
+    """Measure MiniLM against PyTorch eager and ONNX Runtime."""
     import numpy as np
     import torch
 
@@ -207,7 +207,7 @@ def part_minilm(threads: int) -> Figures:
             results = {k: np.asarray(run()) for k, run in runs.items()}
             for name, result in results.items():
                 if not np.allclose(result, results["torch"], atol=5e-5):
-                    message = f"{name} disagrees at {batch}x{length}"
+                    message = f"{name} and PyTorch differ at {batch}x{length}"
                     raise ArithmeticError(message)
             times = interleaved(runs, seconds=3)
             ratios = {k: times[k] / times["ours"] for k in ("torch", "onnxruntime")}
@@ -237,12 +237,12 @@ print(json.dumps({"import": imported - start, "total": time.perf_counter() - sta
 
 
 def part_compile(threads: int) -> Figures:
-    """MiniLM from its exported program to an executable, in fresh processes."""
+    """Measure compilation of MiniLM from its exported program, in fresh processes."""
     figures: Figures = {}
     with TemporaryDirectory() as folder:
         environment = {**os.environ, "TILEWRIGHT_CACHE": folder}
         for name in ("cold", "cached"):
-            done = subprocess.run(  # this interpreter, this file's text
+            done = subprocess.run(
                 [sys.executable, "-c", COMPILE],
                 env=environment,
                 capture_output=True,

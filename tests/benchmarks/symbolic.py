@@ -1,7 +1,7 @@
-"""How long building and proving symbolic indices takes.
+"""Time to build and to prove symbolic indices.
 
 Run as ``python -m tests.benchmarks.symbolic [--json FILE]``. Building is timed from cold tables on
-1,000 different index expressions, as splits, fusions and reshapes of loops make them.
+1,000 different index expressions, as splits, fusions, and reshapes of loops create them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Result(TypedDict):
 
 
 def split(k: int) -> Index:
-    """Where a column loop was split by a constant: the address, then its row or column again."""
+    """Return an index of a column loop split by a constant: its row or column in the address."""
     factor, rows = 2 + k % 61, var("r", lower=0)
     i0, i1 = var("i0", lower=0), var("i1", lower=0, upper=factor - 1)
     if k % 2:
@@ -51,13 +51,13 @@ def split(k: int) -> Index:
 
 
 def fuse(k: int) -> Index:
-    """A fused loop taken apart into symbolic dimensions, and put together again."""
+    """Return an index that splits a fused loop into symbolic dimensions and fuses it again."""
     f, n, m = var("f", lower=0), var(f"n{k}", lower=1), var("m", lower=1)
     return lambda: (f // (n * m) * n + f // m % n) * m + f % m
 
 
 def reshape(k: int) -> Index:
-    """``(b, s, h) -> (b * s, heads, h // heads)`` and back, with constant inner sizes."""
+    """Return ``(b, s, h) -> (b * s, heads, h // heads)`` and back, with constant inner sizes."""
     heads, size = 2 + k % 15, 8 * (1 + k % 7)
     b, s, extent = var("b", lower=0), var("s", lower=0), var(f"s{k}", lower=1)
     h = var("h", lower=0, upper=heads * size - 1)
@@ -71,21 +71,21 @@ def reshape(k: int) -> Index:
 
 
 def indices() -> Iterator[Index]:
-    """The 1,000 expressions, symbols made, terms not yet built."""
+    """Yield the 1,000 expressions with their symbols; terms are not built yet."""
     makers = (split, fuse, reshape)
     for k in range(COUNT):
         yield makers[k % 3](k)
 
 
 def measure_building(clock: Callable[[], int] = perf_counter_ns) -> Result:
-    """Time each expression once, in a process whose tables do not know it."""
+    """Time each expression once, with cold tables."""
     pending = list(indices())
-    reshape(COUNT + 1)()  # the code itself is warm
+    reshape(COUNT + 1)()  # warms up the code
     clear_caches()
     times: list[float] = []
     kept: list[Expr] = []
     gc.collect()
-    gc.freeze()  # the collector's passes over what other modules hold are not ours
+    gc.freeze()  # objects of other modules are not collected meanwhile
     for build in pending:
         start = clock()
         kept.append(build())
@@ -95,7 +95,7 @@ def measure_building(clock: Callable[[], int] = perf_counter_ns) -> Result:
 
 
 def measure_again() -> Result:
-    """Time the same construction when tables know it."""
+    """Time the same construction with warm tables."""
     build = reshape(3)
     kept = build()
     times: list[float] = []
@@ -107,8 +107,8 @@ def measure_again() -> Result:
     return summary(times)
 
 
-def questions() -> list[tuple[Bool, Facts]]:
-    """Claims that a schedule asks for; fresh symbols, so that no answer is remembered."""
+def goals() -> list[tuple[Bool, Facts]]:
+    """Return claims of schedules over fresh symbols, so that no proof is cached."""
     n, m, i, j, f = (var(name) for name in "nmijf")
     positive = Facts().with_range(n, 1).with_range(m, 1)
     loops = positive.with_loop(i, n).with_loop(j, m)
@@ -131,7 +131,7 @@ def measure_proving(clock: Callable[[], int] = perf_counter_ns) -> Result:
     """Time each claim once on fresh symbols."""
     times: list[float] = []
     for _ in range(20):
-        for claim, facts in questions():
+        for claim, facts in goals():
             start = clock()
             prove(claim, facts)
             times.append((clock() - start) / 1000)
@@ -139,7 +139,7 @@ def measure_proving(clock: Callable[[], int] = perf_counter_ns) -> Result:
 
 
 def summary(times: list[float]) -> Result:
-    """Median, 99th percentile and worst."""
+    """Return the count, the median, the 99th percentile, and the maximum."""
     return {
         "count": len(times),
         "median": round(statistics.median(times), 2),
@@ -149,7 +149,7 @@ def summary(times: list[float]) -> Result:
 
 
 def main() -> None:
-    """Print the table; write it as JSON if asked."""
+    """Print the table, and write it as JSON on request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

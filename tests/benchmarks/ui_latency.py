@@ -1,8 +1,8 @@
 """Latency of the workbench on MiniLM in a real Chromium.
 
 Run as ``python -m tests.benchmarks.ui_latency [--json FILE]``. Each sample is the time from the
-request that a click sends to the paint that shows its answer: browser, server, kernel and back.
-The budget is 200 ms at the 95th percentile for an edit.
+request that a click sends to the paint of its result: browser, server, kernel, and back. The
+budget of an edit is 200 ms at the 95th percentile.
 """
 
 from __future__ import annotations
