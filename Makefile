@@ -1,12 +1,12 @@
-# Everything a person or CI types. Each target makes what it needs; stamps keep repeats fast.
+# Commands for developers and CI. Each target builds its prerequisites; stamp files skip repeats.
 #
 #   make workbench             environment, browser assets, JupyterLab on the quickstart
-#   make workbench HEADLESS=1  the same notebook run to its end without a browser
-#   make test                  environment, Chromium, then every check
-#   make fuzz | bench          long random tests | the measured claims
-#   make math                  every single-precision number through every element function
-#   make gpu-check             on a machine with a GPU: results and times of the GPU kernels
-#   make clean                 what was built; `make distclean` also the environment
+#   make workbench HEADLESS=1  execute the same notebook without a browser
+#   make test                  environment, Chromium, every check
+#   make fuzz | bench          long random tests | benchmarks
+#   make math                  every element function on every single-precision number
+#   make gpu-check             results and times of the GPU kernels, on a machine with a GPU
+#   make clean                 remove build products; `make distclean` also the environment
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,14 +17,14 @@ VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
 EXTRAS := dev,lab,torch,onnx,cross,demo
-# Emulators of the processors that exported libraries are tested on, and what builds PyCUDA.
+# Emulators for tests of exported libraries, and the compiler that builds PyCUDA.
 TOOLS := qemu-aarch64-static qemu-riscv64-static g++
 NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
-# A page has no kernel behind it: show the widget's still picture, not its empty place.
+# An HTML page has no kernel: show the static picture of the widget.
 STATIC_FIRST := --NbConvertBase.display_data_priority="['text/html','image/svg+xml','image/png','text/markdown','text/plain']"
 
-# The environment's tools come first: node lies there only where PATH had none recent enough.
+# Tools of the environment precede PATH: it contains node only if PATH has no recent version.
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
@@ -36,8 +36,6 @@ WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -no
 
 help:
 	@sed -n 's/^#   //p' Makefile
-
-# -- environment ---------------------------------------------------------------------------
 
 $(STAMPS)/venv: .ci/venv
 	.ci/venv "$(VENV)"
@@ -51,7 +49,7 @@ $(STAMPS)/tools: .ci/tools $(STAMPS)/venv
 	.ci/tools $(TOOLS)
 	touch $@
 
-# PyCUDA is built here: it is published as source only. Tests run it against a pretended driver.
+# PyCUDA is published as source only. Tests run it against a mock driver.
 $(STAMPS)/pycuda: .ci/pycuda $(STAMPS)/python $(STAMPS)/tools
 	.ci/pycuda $(PY) $(VENV)/wheels
 	$(PY) -m pip install --quiet $(VENV)/wheels/pycuda-*.whl
@@ -63,8 +61,6 @@ $(STAMPS)/node: .ci/node $(STAMPS)/venv
 
 env: $(STAMPS)/python $(STAMPS)/node
 
-# -- browser side --------------------------------------------------------------------------
-
 $(STAMPS)/npm: extensions/package.json extensions/package-lock.json $(STAMPS)/node
 	cd extensions && npm ci --no-audit --no-fund
 	touch $@
@@ -75,13 +71,11 @@ $(STAMPS)/assets: $(WEB_SOURCES) $(STAMPS)/npm
 
 assets: $(STAMPS)/assets
 
-# -- what people type ----------------------------------------------------------------------
-
 workbench: env assets
 ifdef HEADLESS
 	$(PY) -m nbconvert --to notebook --execute --output-dir $(OUT) $(NOTEBOOK)
 	$(PY) -m nbconvert --to html $(STATIC_FIRST) --output-dir $(OUT) $(OUT)/$(notdir $(NOTEBOOK))
-	@echo "The notebook ran to its end:"
+	@echo "The notebook was executed:"
 	@echo "  $(CURDIR)/$(OUT)/quickstart.ipynb"
 	@echo "  $(CURDIR)/$(OUT)/quickstart.html"
 else
@@ -94,6 +88,8 @@ lint: env
 	ruff check .
 	ruff format --check .
 	lint-imports
+	$(PY) .ci/language
+	.ci/commits
 
 types: env
 	pyright
@@ -101,7 +97,7 @@ types: env
 web-test: $(STAMPS)/npm
 	cd extensions && npm run lint && npm run typecheck && npm test
 
-# Browser tests measure latencies, so they have the machine to themselves.
+# Browser tests measure latencies, so no other tests run at the same time.
 python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
 	$(PY) -m pytest -q -n 2 --dist loadfile --durations=12 -m "not browser"; \

@@ -1,0 +1,1 @@
+"""Checker of the project's vocabulary: `.venv/bin/python .ci/language [paths...]`."""
