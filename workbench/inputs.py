@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from ..codegen.errors import OutOfMemoryError, SizeError
 from ..errors import TilewrightError
 from ..ir.dtype import DType
 from ..ir.graph.nodes import GraphFunc, Info, PrimInfo, TensorInfo
@@ -42,13 +44,13 @@ def _of_prim(
         elif param.access != "out":
             buffer = param.buffer
             shape = _sizes(buffer.name, buffer.shape, samples)
-            yield _array(shape, buffer.dtype, draw)
+            yield _array(buffer.name, shape, buffer.dtype, draw)
 
 
 def _of_info(name: str, info: Info, samples: Samples, draw: np.random.Generator) -> Array | int:
     match info:
         case TensorInfo() if info.shape is not None:
-            return _array(_sizes(name, info.shape, samples), info.dtype, draw)
+            return _array(name, _sizes(name, info.shape, samples), info.dtype, draw)
         case PrimInfo() if info.value is not None:
             return _sizes(name, (info.value,), samples)[0]
         case _:
@@ -65,7 +67,25 @@ def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, .
     return defined
 
 
-def _array(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
+def _array(name: str, shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
+    if any(size < 0 for size in shape):
+        raise SizeError(
+            f"the shape is {shape}, but sizes are at least 0",
+            where=f"parameter {name!r}",
+            hint="choose larger values of the symbols",
+        )
+    try:
+        return _random(shape, dtype, draw)
+    except (MemoryError, ValueError) as error:  # ValueError: larger than the address space
+        needed = math.prod(shape) * dtype.numpy.itemsize
+        raise OutOfMemoryError(
+            f"cannot allocate the {needed:,} bytes of shape {shape} and dtype {dtype}",
+            where=f"parameter {name!r}",
+            hint="choose smaller values of the symbols",
+        ) from error
+
+
+def _random(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
     if dtype.is_float:
         return (draw.standard_normal(shape) * 0.5).astype(dtype.numpy)
     if dtype.kind == "bool":

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...errors import Json, TilewrightError
 from ...ir.symbolic import Var
 from ...target.target import Target
+from ..symbols import SampleError
 
 
 class CommandError(TilewrightError):
     """A command with invalid arguments, or whose prerequisites are missing."""
 
     title = "Invalid command"
+
+
+class OutputFileError(TilewrightError):
+    """An output file that cannot be written."""
+
+    title = "Invalid output file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,25 @@ def size_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@contextmanager
+def writing(path: str) -> Generator[None]:
+    """Report a failed write to an output file as a user error.
+
+    Raises
+    ------
+    OutputFileError
+        If the body raises an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputFileError(
+            f"cannot write the output file: {error.strerror or error}",
+            where=path,
+            hint="choose a file in an existing, writable directory",
+        ) from error
+
+
 def chosen_target(options: argparse.Namespace) -> Target:
     """Return the target that the arguments describe."""
     features = tuple(word for word in str(options.features).split(",") if word)
@@ -89,16 +116,28 @@ def chosen_sizes(options: argparse.Namespace, symbols: tuple[Var, ...]) -> dict[
     ------
     CommandError
         If an argument does not have this form, or if the symbol does not exist.
+    SampleError
+        If a value is less than the lower bound of its symbol.
     """
-    names = [symbol.name for symbol in symbols]
+    named = {symbol.name: symbol for symbol in symbols}
     sizes: dict[str, int] = {}
     for text in options.size:
         name, equals, value = str(text).partition("=")
-        if not equals or not value.lstrip("-").isdigit():
+        if not equals or not value.removeprefix("-").isdecimal():
             raise CommandError(f"--size {text!r} does not have the form SYMBOL=VALUE, such as n=4")
-        if name not in names:
+        if name not in named:
             raise CommandError(
-                f"no symbol {name!r}", hint=f"symbols are {', '.join(names) or 'none'}"
+                f"no symbol {name!r}", hint=f"symbols are {', '.join(named) or 'none'}"
             )
-        sizes[name] = int(value)
+        sizes[name] = _at_least(named[name].lower, text, int(value))
     return sizes
+
+
+def _at_least(lower: int | None, text: str, value: int) -> int:
+    if lower is not None and value < lower:
+        raise SampleError(
+            f"the value {value} is less than the lower bound {lower} of the symbol",
+            where=f"--size {text}",
+            hint=f"choose a value of at least {lower}",
+        )
+    return value

@@ -13,7 +13,7 @@ from ...schedules import Schedule
 from ...schedules.text import step_json
 from ..serialization import to_plain
 from ..symbols import samples_of, symbols_of, symbols_view
-from .command import Command, Output, program_arguments
+from .command import Command, Output, program_arguments, writing
 from .programs import chosen_function, load_program, load_schedule, load_trace
 
 
@@ -98,7 +98,8 @@ def _replay(options: argparse.Namespace) -> Output:
         lines.append(str(verification))
         data["verified"] = agrees
     if options.output:
-        Path(options.output).write_text(text + "\n", encoding="utf-8")
+        with writing(options.output):
+            Path(options.output).write_text(text + "\n", encoding="utf-8")
         lines.append(f"written to {options.output}")
     elif outcome.error is None and not options.verify:
         lines += ["", text]

@@ -32,6 +32,7 @@ from .command import (
     program_arguments,
     size_arguments,
     target_arguments,
+    writing,
 )
 from .programs import chosen_function, load_schedule
 
@@ -92,7 +93,8 @@ def _compile(options: argparse.Namespace) -> Output:
     lines += ["", resource_table(used)] if used else []
     if options.output:
         data = artifact.to_bytes()
-        Path(options.output).write_bytes(data)
+        with writing(options.output):
+            Path(options.output).write_bytes(data)
         lines.append(f"written to {options.output} ({len(data):,} B)")
     return Output(
         "\n".join(lines),
@@ -136,7 +138,9 @@ def _run(options: argparse.Namespace) -> Output:
     results = as_tuple(executable[function.name](*arguments))
     names = _result_names(function, len(results))
     if options.save:
-        np.savez(options.save, **cast("dict[str, Any]", dict(zip(names, results, strict=True))))
+        arrays = cast("dict[str, Any]", dict(zip(names, results, strict=True)))
+        with writing(options.save):
+            np.savez(options.save, **arrays)
     summaries = [_summary(name, array) for name, array in zip(names, results, strict=True)]
     lines = [f"{function.name}: {source}", *map(_summary_line, summaries)]
     return Output("\n".join(lines), {"function": function.name, "results": cast("Json", summaries)})

@@ -77,3 +77,57 @@ def test_bench_with_options_and_verdict(run, network: Path) -> None:
     assert data["verdict"]["error"] <= data["verdict"]["bound"]
     assert data["machine"]["processor"]
     assert data["low"] <= data["median"] <= data["high"]
+
+
+SCALED = """
+n = symbols("n")
+
+@prim_func
+def scaled(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i] * 2.0
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_size_below_the_lower_bound_is_rejected(run, network: Path, command: str) -> None:
+    ran = run(command, network, "--size", "n=-4")
+    assert ran.code == 1
+    assert ran.err.startswith(
+        "Invalid sample value: the value -4 is less than the lower bound 1 of the symbol\n"
+        "  at --size n=-4\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_negative_shape_is_rejected(run, tmp_path: Path, command: str) -> None:
+    program = tmp_path / "scaled.tw"
+    program.write_text(SCALED)
+    ran = run(command, program, "--size", "n=-4")
+    assert ran.code == 1
+    assert ran.err.startswith(
+        "Invalid size: the shape is (-4,), but sizes are at least 0\n  at parameter 'x'\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+@pytest.mark.parametrize("size", [10**13, 10**30])
+def test_arguments_that_exceed_the_memory_are_rejected(
+    run, matmul: Path, command: str, size: int
+) -> None:
+    ran = run(command, matmul, "--size", f"n={size}")
+    assert ran.code == 1
+    assert ran.err.startswith(f"Out of memory: cannot allocate the {size * 64:,} bytes of shape ")
+    assert "at parameter 'A'" in ran.err
+
+
+@pytest.mark.parametrize(("command", "option"), [("compile", "-o"), ("run", "--save")])
+def test_output_file_that_cannot_be_written_is_an_error(
+    run, matmul: Path, tmp_path: Path, command: str, option: str
+) -> None:
+    out = tmp_path / "missing" / "out.npz"
+    ran = run(command, matmul, option, out)
+    assert ran.code == 1
+    assert ran.err.startswith(
+        f"Invalid output file: cannot write the output file: No such file or directory\n  at {out}"
+    )
