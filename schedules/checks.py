@@ -70,10 +70,12 @@ def nesting_problems(
     loop, tree = state.loop(ref), state.tree(ref.function)
     below = [s for s in walk(loop.body) if isinstance(s, For) and s.kind in inside]
     above = [s for s in tree.ancestors(loop) if isinstance(s, For) and s.kind in around]
-    for other, relation in (*((x, "inside") for x in below), *((x, "around") for x in above)):
+    found = (*((x, "inside", inside) for x in below), *((x, "around", around) for x in above))
+    for other, relation, kinds in found:
         yield Problem(
             requirement,
-            f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {other.kind}",
+            f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {other.kind}; no loop "
+            f"{relation} it may be {' or '.join(kinds)}",
             (ref, loop_ref(ref.function, other)),
             {"kind": other.kind},
         )

@@ -101,12 +101,19 @@ def test_requirements_of_parallel():
     rejected(sch, Parallel(k), 3, "binds a reduction of block 'mm'")
     sch.parallel(j)
     rejected(sch, Parallel(j), 1, "is already parallel")
-    rejected(sch, Parallel(i), 2, "'j' inside loop 'i' is parallel")
+    rejected(
+        sch, Parallel(i), 2, "'j' inside loop 'i' is parallel; no loop inside it may be parallel"
+    )
     other = schedule(MATMUL)
     i, j, k = other.get_loops(other.get_block("mm"))
     other.reorder((j, i))
     other.vectorize(j)
-    rejected(other, Parallel(i), 2, "'j' around loop 'i' is vectorized")
+    rejected(
+        other,
+        Parallel(i),
+        2,
+        "'j' around loop 'i' is vectorized; no loop around it may be parallel or vectorized",
+    )
     scan = schedule(SCAN)
     rejected(scan, Parallel(*scan.get_loops(scan.get_block("step"))), 3, "ordered")
     same = schedule(SAME)
