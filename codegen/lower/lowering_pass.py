@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from ...ir.loop.nodes import PrimFunc
+from ...ir.thread.function import ThreadFunc
 from ...target.target import Target
 
 Machine: TypeAlias = Literal["cpu", "gpu"]
@@ -14,6 +15,17 @@ Machine: TypeAlias = Literal["cpu", "gpu"]
 ANY: Final[tuple[Machine, ...]] = ("cpu", "gpu")
 CPU: Final[tuple[Machine, ...]] = ("cpu",)
 GPU: Final[tuple[Machine, ...]] = ("gpu",)
+
+
+def snake_case(name: str) -> str:
+    """Return a class name in snake case.
+
+    Examples
+    --------
+    >>> snake_case("StripMine")
+    'strip_mine'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 class Pass(ABC):
@@ -29,7 +41,7 @@ class Pass(ABC):
     @property
     def name(self) -> str:
         """The class name in snake case."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+        return snake_case(type(self).__name__)
 
     @abstractmethod
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
@@ -38,3 +50,21 @@ class Pass(ABC):
     def applies_to(self, target: Target) -> bool:
         """Return whether the pass runs for a target."""
         return ("gpu" if target.is_gpu else "cpu") in self.targets
+
+
+class ThreadPass(ABC):
+    """A check or transformation of a GPU kernel in thread IR that keeps its results.
+
+    As for :class:`Pass`, one pass is one class in one file, of ``thread_passes/``.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The class name in snake case."""
+        return snake_case(type(self).__name__)
+
+    @abstractmethod
+    def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
+        """Return the transformed kernel."""

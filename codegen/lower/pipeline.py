@@ -14,7 +14,8 @@ from ...ir.thread.nodes import Const, Reg, Return
 from ...ir.thread.types import POINTER, VectorType
 from ...target.target import Target
 from ..llvm.processor import resolve
-from .lowering_pass import Pass
+from .annotations import disjoint_blocks
+from .lowering_pass import Pass, ThreadPass
 from .passes.check_instructions import CheckInstructions
 from .passes.check_interblock_memory import CheckInterblockMemory
 from .passes.combine_cross_thread_reductions import CombineCrossThreadReductions
@@ -33,6 +34,8 @@ from .passes.strip_mine import StripMine
 from .passes.tighten_loop_bounds import TightenLoopBounds
 from .passes.unify_thread_bindings import UnifyThreadBindings
 from .passes.vectorize_accumulators import VectorizeAccumulators
+from .thread_passes.check_launch import CheckLaunch
+from .thread_passes.insert_barriers import InsertBarriers
 from .to_thread.buffer_addresses import BufferAddresses
 from .to_thread.context import LoweringContext
 from .to_thread.gpu_kernel import lower_threads
@@ -60,6 +63,18 @@ PASSES: Final[tuple[Pass, ...]] = (
     LiftUniformGuards(),
 )
 """Passes from loop IR to loop IR, in order; each keeps the results of the program."""
+
+
+def thread_passes(func: PrimFunc) -> tuple[ThreadPass, ...]:
+    """Return the passes on the thread IR of the kernel of a GPU, in order.
+
+    Parameters
+    ----------
+    func : PrimFunc
+        The function after :data:`PASSES`.
+    """
+    return (CheckLaunch(), InsertBarriers(disjoint_blocks(func)))
+
 
 DEBUG_PASSES: Final = (
     "check_instructions",
@@ -173,7 +188,9 @@ def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel
 
 def _gpu_kernel(func: PrimFunc, target: Target) -> LoweredKernel:
     symbols = kernel_symbols(func)
-    kernel, scratch = lower_threads(func, target, symbols)
+    kernel, scratch = lower_threads(func, symbols)
+    for one in thread_passes(func):
+        kernel = one.run(kernel, target)
     return LoweredKernel(
         func.name,
         kernel,

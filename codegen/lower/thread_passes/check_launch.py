@@ -19,9 +19,33 @@ from ....ir.thread.visit import (
 from ....target.gpus import THREAD_AXES, WARP, limits_of
 from ....target.target import Target
 from ...errors import LaunchLimitError, SharedMemoryError, WarpError
+from ..lowering_pass import ThreadPass
 
 
-def check_launch(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> None:
+class CheckLaunch(ThreadPass):
+    """Check the launch of a kernel: thread and grid sizes, shared memory, and whole warps.
+
+    Raises
+    ------
+    LaunchLimitError
+        If the extent of an axis, or the number of threads per block, exceeds its limit.
+    SharedMemoryError
+        If the shared memory of a thread block exceeds its limit.
+    WarpError
+        If not all threads of a warp execute a warp-level operation.
+    """
+
+    __slots__ = ()
+
+    def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
+        """Return the kernel unchanged, after the checks."""
+        check_sizes(kernel.name, () if kernel.launch is None else kernel.launch.axes, target)
+        check_shared(kernel, target)
+        check_warps(kernel)
+        return kernel
+
+
+def check_sizes(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> None:
     """Check a launch against the limits of a GPU.
 
     Raises

@@ -30,14 +30,15 @@ from ....ir.thread.nodes import (
 from ....ir.thread.types import GLOBAL_POINTER
 from ....ir.thread.visit import bodies, value_terms, walk_values
 from ....target.gpus import THREAD_AXES
+from ....target.target import Target
 from ...errors import DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
+from ..lowering_pass import ThreadPass
 
 
-def insert_barriers(kernel: ThreadFunc, disjoint: frozenset[Uid] = frozenset()) -> ThreadFunc:
+@dataclass(frozen=True, slots=True)
+class InsertBarriers(ThreadPass):
     """Insert the barriers that the threads of a block need.
-
-    ``disjoint`` are the blocks that write each element of global memory at most once.
 
     Before::
         S[t] = x[t]
@@ -47,17 +48,29 @@ def insert_barriers(kernel: ThreadFunc, disjoint: frozenset[Uid] = frozenset()) 
         barrier
         y[t] = S[63 - t]
 
+    Parameters
+    ----------
+    disjoint : frozenset of Uid
+        The blocks that write each element of global memory at most once.
+
     Raises
     ------
     DivergentBarrierError
         If a barrier is required where control flow is divergent.
     """
-    launch = kernel.launch.axes if kernel.launch is not None else ()
-    axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
-    if all(extent == 1 for extent in axes.values()):
-        return kernel
-    body, _ = _BarrierInsertion(kernel.name, axes, disjoint).body(kernel.body, [], _ProgramPoint())
-    return replace(kernel, body=body)
+
+    disjoint: frozenset[Uid] = frozenset()
+
+    def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
+        """Insert all barriers."""
+        del target
+        launch = kernel.launch.axes if kernel.launch is not None else ()
+        axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
+        if all(extent == 1 for extent in axes.values()):
+            return kernel
+        insertion = _BarrierInsertion(kernel.name, axes, self.disjoint)
+        body, _ = insertion.body(kernel.body, [], _ProgramPoint())
+        return replace(kernel, body=body)
 
 
 @dataclass(frozen=True, slots=True)

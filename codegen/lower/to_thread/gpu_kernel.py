@@ -11,11 +11,7 @@ from ....ir.thread.function import LaunchGrid, ThreadFunc
 from ....ir.thread.nodes import Allocate, Assign, Stmt
 from ....ir.thread.types import SHARED_POINTER
 from ....ir.thread.visit import uses
-from ....target.target import Target
 from ..analysis.launch_axes import launch_axes
-from ..annotations import disjoint_blocks
-from ..thread_passes.check_launch import check_launch, check_shared, check_warps
-from ..thread_passes.insert_barriers import insert_barriers
 from .context import LoweringContext
 from .gpu_addresses import GpuBufferAddresses
 from .gpu_statements import ThreadLowering
@@ -23,28 +19,23 @@ from .scratch import Scratch
 from .warp_reduce import Threads
 
 
-def lower_threads(
-    func: PrimFunc, target: Target, symbols: tuple[Var, ...]
-) -> tuple[ThreadFunc, Expr | None]:
+def lower_threads(func: PrimFunc, symbols: tuple[Var, ...]) -> tuple[ThreadFunc, Expr | None]:
     """Lower a function with thread-bound loops around its whole body.
 
     Parameters
     ----------
     func : PrimFunc
         A function whose outermost loops are the axes of the launch.
-    target : Target
-        The GPU; the launch is checked against its limits.
     symbols : tuple of Var
         The integer parameters.
 
     Returns
     -------
     tuple of ThreadFunc and Expr
-        A kernel with its launch and its barriers, and the size of its scratch argument in bytes;
-        None if it has no such argument.
+        A kernel with its launch but without barriers, and the bytes of its scratch argument; None
+        if it has no such argument.
     """
     axes, body = launch_axes(func)
-    check_launch(func.name, axes, target)
     memory = GpuBufferAddresses()
     pointers = tuple(memory.add(b) for b in func.buffer_params)
     threads = Threads(tuple(a for a in axes if a.tag.startswith("threadIdx")))
@@ -64,9 +55,7 @@ def lower_threads(
         distinct=(*pointers, *scratch),
         launch=LaunchGrid(axes),
     )
-    check_shared(kernel, target)
-    check_warps(kernel)
-    return insert_barriers(kernel, disjoint_blocks(func)), lowering.bytes if scratch else None
+    return kernel, lowering.bytes if scratch else None
 
 
 def _used(allocations: list[Allocate | Assign], body: tuple[Stmt, ...]) -> list[Allocate | Assign]:

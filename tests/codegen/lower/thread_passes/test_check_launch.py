@@ -7,8 +7,9 @@ import pytest
 from tilewright.codegen.errors import LaunchLimitError, SharedMemoryError, WarpError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.thread_passes.check_launch import (
-    check_launch,
+    CheckLaunch,
     check_shared,
+    check_sizes,
     check_warps,
     shared_parts,
 )
@@ -49,31 +50,29 @@ def test_golden(golden):
     """The checks do not change a kernel; these are the parts that they read."""
     assign, exchange = shuffle()
     checked = kernel(assign, exchange, WRITE, READ, extents=(32, 4))
-    check_launch(checked.name, checked.launch.axes, SIMT)
-    check_shared(checked, SIMT)
-    check_warps(checked)
+    assert CheckLaunch().run(checked, SIMT) is checked
     parts = "".join(f"{name}: {size} bytes\n" for name, size in shared_parts(checked.body).items())
     golden("check_launch.txt", f"{to_text(checked)}\n-- shared memory --\n\n{parts}")
 
 
 def test_threads_along_one_axis():
-    check_launch("k", (axis("threadIdx.z", 64),), SIMT)
+    check_sizes("k", (axis("threadIdx.z", 64),), SIMT)
     message = r"threadIdx\.z has extent 128; the limit of sm_80 is 64"
     with pytest.raises(LaunchLimitError, match=message) as caught:
-        check_launch("k", (axis("threadIdx.z", 128),), SIMT)
+        check_sizes("k", (axis("threadIdx.z", 128),), SIMT)
     assert caught.value.details == {"axis": "threadIdx.z", "extent": 128, "limit": 64}
 
 
 def test_threads_per_block():
-    check_launch("k", (axis("threadIdx.x", 32), axis("threadIdx.y", 32)), SIMT)
+    check_sizes("k", (axis("threadIdx.x", 32), axis("threadIdx.y", 32)), SIMT)
     message = r"threadIdx\.x 32 \* threadIdx\.y 64 = 2048 threads; the limit of sm_80 is 1024"
     with pytest.raises(LaunchLimitError, match=message) as caught:
-        check_launch("k", (axis("threadIdx.x", 32), axis("threadIdx.y", 64)), SIMT)
+        check_sizes("k", (axis("threadIdx.x", 32), axis("threadIdx.y", 64)), SIMT)
     assert caught.value.details == {"threads": 2048, "limit": 1024}
 
 
 def test_thread_blocks_of_symbolic_number_are_accepted():
-    check_launch("k", (axis("blockIdx.x", var("n", lower=1)), axis("threadIdx.x", 1024)), SIMT)
+    check_sizes("k", (axis("blockIdx.x", var("n", lower=1)), axis("threadIdx.x", 1024)), SIMT)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,20 @@ from dataclasses import replace
 import pytest
 
 from tilewright.codegen.errors import DivergentBarrierError
-from tilewright.codegen.lower.thread_passes.insert_barriers import insert_barriers
+from tilewright.codegen.lower.thread_passes.insert_barriers import InsertBarriers
 from tilewright.ir.symbolic import as_expr, eq, var
 from tilewright.ir.thread.nodes import Address, Barrier, Const, If, Load, Loop, Predicate, Store
 from tilewright.ir.thread.text import to_text
 from tilewright.ir.thread.visit import walk
+from tilewright.target.target import Target
 
 from tests.codegen.lower.thread_passes.kernels import READ, WORD, WRITE, S, X, Y, kernel
 
 I, N = var("i", lower=0), var("n", lower=1)
 OWN = Store(Address(Y, X * 4, 4), Load(WORD, Address(S, X * 4, 4)))
 """Each thread reads its own element."""
+
+SIMT = Target("simt")
 
 
 def rounds(stop=N, body=(WRITE, READ)):
@@ -27,7 +30,7 @@ def rounds(stop=N, body=(WRITE, READ)):
 
 def barriers(*body, extents=(64,)):
     """Return the number of barriers that a kernel gets."""
-    func = insert_barriers(kernel(*body, extents=extents))
+    func = InsertBarriers().run(kernel(*body, extents=extents), SIMT)
     return sum(isinstance(s, Barrier) for s in walk(func.body))
 
 
@@ -35,7 +38,7 @@ def test_golden(golden):
     """One barrier after the write of a round, and one before the write of the next round."""
     func = kernel(rounds())
     func = replace(func, params=(*func.params, N))
-    after = insert_barriers(func)
+    after = InsertBarriers().run(func, SIMT)
     golden(
         "insert_barriers.txt", f"{to_text(func)}\n-- after insert_barriers --\n\n{to_text(after)}"
     )
@@ -63,12 +66,12 @@ def test_conflicts(body, count):
 
 def test_a_block_of_one_thread_needs_no_barrier():
     func = kernel(WRITE, READ, extents=(1,))
-    assert insert_barriers(func) is func
+    assert InsertBarriers().run(func, SIMT) is func
 
 
 def test_a_barrier_is_hoisted_out_of_a_divergent_branch():
     """The conflicting write is before the branch, where all threads are."""
-    body = insert_barriers(kernel(WRITE, If(Predicate(X < 32), (READ,)))).body
+    body = InsertBarriers().run(kernel(WRITE, If(Predicate(X < 32), (READ,))), SIMT).body
     assert [type(s).__name__ for s in body] == ["Allocate", "Store", "Barrier", "If"]
 
 
@@ -88,5 +91,5 @@ def test_writes_of_one_thread():
 def test_a_barrier_that_some_threads_would_not_reach(body):
     message = "a barrier is required between .*, but control flow is divergent"
     with pytest.raises(DivergentBarrierError, match=message) as caught:
-        insert_barriers(kernel(body))
+        InsertBarriers().run(kernel(body), SIMT)
     assert caught.value.details == {"buffer": "s"}
