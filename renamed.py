@@ -12,10 +12,15 @@ from .errors import TilewrightError
 
 NAMES: Mapping[str, str] = MappingProxyType(
     {
+        "Agreement": "Verdict",
         "Candidate": "Suggestion",
+        "Conditions": "MeasureOptions",
+        "ConditionsError": "MeasureOptionsError",
         "Gone": "Removed",
+        "KernelArtifact": "LoweredKernel",
         "LostHandleError": "StaleHandleError",
         "Ref": "Handle",
+        "finished": "with_default_schedule",
     }
 )
 """Classes and functions: former name to current name."""

@@ -19,6 +19,22 @@ def test_import_of_a_former_name_states_the_current_name():
         _ = importlib.import_module("tilewright.schedules").Candidate
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "current"),
+    [
+        ("codegen.measure", "Conditions", "MeasureOptions"),
+        ("codegen.lower", "KernelArtifact", "LoweredKernel"),
+        ("ir.interpreter", "Agreement", "Verdict"),
+        ("schedules.rules", "finished", "with_default_schedule"),
+    ],
+)
+def test_each_package_reports_its_former_names(module: str, name: str, current: str):
+    package = importlib.import_module(f"tilewright.{module}")
+    with pytest.raises(RenamedImportError, match=f"'{name}' was renamed to '{current}'"):
+        getattr(package, name)
+    assert hasattr(package, current)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     module = importlib.import_module("tilewright.schedules")
     with pytest.raises(AttributeError, match=r"'tilewright\.schedules' has no attribute 'Splitt'"):

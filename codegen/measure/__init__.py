@@ -9,6 +9,9 @@ Example
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ...renamed import module_getattr
 from .measure_options import MeasureOptions, MeasureOptionsError
 from .measurement import Compared, Measurement
 from .measurement_lock import exclusive_measurement
@@ -23,3 +26,6 @@ __all__ = [
     "exclusive_measurement",
     "narrow",
 ]
+
+if not TYPE_CHECKING:  # a type checker reports former names as unknown
+    __getattr__ = module_getattr(__name__)

@@ -1,5 +1,8 @@
 """Reference interpreter of graph-level and loop-level functions on NumPy: the test oracle."""
 
+from typing import TYPE_CHECKING
+
+from ...renamed import module_getattr
 from .graph import run_graph
 from .loops import OutOfBoundsError, call_prim, run_prim
 from .oracle import Exact, Verdict, compare, interpreted
@@ -14,3 +17,6 @@ __all__ = [
     "run_graph",
     "run_prim",
 ]
+
+if not TYPE_CHECKING:  # a type checker reports former names as unknown
+    __getattr__ = module_getattr(__name__)
