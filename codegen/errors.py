@@ -214,13 +214,13 @@ class MemoryScopeError(TilewrightError):
 
 
 class WarpError(TilewrightError):
-    """A warp operation in control flow that is divergent across the threads of the warp."""
+    """A warp operation in divergent control flow, or in a thread block of an unsupported shape."""
 
-    title = "Divergent warp operation"
+    title = "Invalid warp operation"
 
 
 class KernelStatementError(TilewrightError):
-    """A statement in a GPU kernel that only CPU targets support."""
+    """A statement that GPU kernels do not support."""
 
     title = "Unsupported statement in a GPU kernel"
 

@@ -102,7 +102,7 @@ class Message(Enum):
     TOO_MANY_ELEMENTS = Code.NULL, "shape {shape} has more elements than can be addressed"
     DATA_LENGTH = Code.SHAPE, "shape {shape} has {expected} elements, but data has {actual}"
     NULL_DATA = Code.NULL, "the data pointer is null"
-    NULL_RESULT = Code.NULL, "the address of result {index} is null"
+    NULL_RESULT = Code.NULL, "the pointer that receives result {index} is null"
 
     BOUND = Code.FACT, "symbol out of range: {condition} is false{values}"
     FACT = Code.FACT, "the program assumes {condition}, which is false{values}"
@@ -114,7 +114,10 @@ class Message(Enum):
     LIBRARY = Code.INTERNAL, "library function '{symbol}' returned error code {actual}"
     DEVICE_OPERATION = Code.INTERNAL, "device operation '{operation}' failed{values}"
     LAUNCH = Code.INTERNAL, "launch of kernel '{kernel}' failed with device error {actual}"
-    GRID = Code.INTERNAL, "grid of {axis} has {actual} thread blocks, expected at most {expected}"
+    GRID = (
+        Code.INTERNAL,
+        "grid dimension {axis} has {actual} thread blocks, expected at most {expected}",
+    )
     BOUNDS = Code.KERNEL, "{text} (index {actual}, extent {expected})"
     RANGE = Code.KERNEL, "{text} (value {actual}, exclusive upper bound {expected})"
     KERNEL = Code.KERNEL, "kernel failed with code {code}: {text} ({first}, {second})"
@@ -122,7 +125,7 @@ class Message(Enum):
 
     NULL_MODEL = Code.NULL, "the model is null"
     CLOSED = Code.NULL, "the model is closed"
-    NULL_OUTPUT = Code.NULL, "the address of the model is null"
+    NULL_OUTPUT = Code.NULL, "the pointer that receives the model is null"
     NULL_RUNTIME = Code.NULL, "the runtime is null"
     NULL_ALLOCATOR = Code.NULL, "'alloc' or 'free' of the runtime is null"
     RUNTIME_VERSION = (

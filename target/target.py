@@ -21,7 +21,7 @@ DEFAULT_GPU_ARCH: Final = "sm_80"
 
 
 class UnknownTargetError(TilewrightError):
-    """An unknown target or architecture; the hint lists the known ones."""
+    """An unknown target or architecture, or an invalid number of threads."""
 
     title = "Unknown target"
 
@@ -63,7 +63,7 @@ class Target:
     threads: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Check that the target exists."""
+        """Check the kind, the architecture, and the number of threads."""
         if self.kind not in KINDS:
             raise UnknownTargetError(
                 f"unknown target {self.kind!r}", hint=f"targets are {', '.join(map(repr, KINDS))}"

@@ -15,11 +15,11 @@ LARGEST = 1 << 30
 
 
 class PipeClosedError(Exception):
-    """The other process closed the pipe."""
+    """A pipe that the other process closed."""
 
 
 class PipeTimeoutError(Exception):
-    """The other process did not answer before the deadline."""
+    """A process that did not answer before the deadline."""
 
 
 def write_frame(descriptor: int, message: dict[str, Any], blob: bytes = b"") -> None:

@@ -8,7 +8,7 @@ from ...errors import TilewrightError
 class ExportError(TilewrightError):
     """A program or target that cannot be exported as the requested kind."""
 
-    title = "Export failed"
+    title = "Export failure"
 
 
 class ExportDirectoryError(ExportError):
@@ -24,6 +24,6 @@ class LinkerMissingError(ExportError):
 
 
 class LinkError(ExportError):
-    """Generated code that the linker rejects, which is a defect of Tilewright."""
+    """Generated code that the linker rejects, which is a defect in Tilewright."""
 
     title = "Link error"

@@ -18,9 +18,9 @@ from .processor import resolve
 
 
 class CodeGenerationError(TilewrightError):
-    """Generated LLVM IR that LLVM rejects, which is a bug of Tilewright."""
+    """Generated LLVM IR that LLVM rejects, which is a bug in Tilewright."""
 
-    title = "Code generation failed"
+    title = "Code generation failure"
 
 
 @cache

@@ -24,7 +24,7 @@ from .types import (
 class AddressExpectedError(TilewrightError):
     """A number in thread IR that is used as an address."""
 
-    title = "Address expected"
+    title = "Number used as an address"
 
 
 def space_of(em: Emitter, of: Type) -> Space:

@@ -76,7 +76,7 @@ def _acquired(
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if cancel is not None and cancel.canceled:
-                raise RunCanceledError("canceled while another measurement ran") from None
+                raise RunCanceledError("canceled while waiting for another measurement") from None
             if not notified and waiting is not None:
                 waiting()
             notified = True

@@ -26,15 +26,15 @@ TIMEOUT: Final = 120.0
 
 
 class AssemblerMissingError(TilewrightError):
-    """The package with the NVIDIA assembler or disassembler is not installed."""
+    """An NVIDIA assembler or disassembler that is not installed."""
 
-    title = "NVIDIA tool missing"
+    title = "Missing NVIDIA tool"
 
 
 class AssemblerError(TilewrightError):
-    """``ptxas`` or ``nvdisasm`` rejects its input or exceeds the time limit."""
+    """A run of ``ptxas`` or ``nvdisasm`` that failed or exceeded the time limit."""
 
-    title = "PTX assembly failed"
+    title = "NVIDIA tool failure"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], host.CompareOp] = {
 
 
 class HostSyntaxError(TilewrightError):
-    """A function of the run-time library uses syntax outside of the supported Python subset."""
+    """Run-time library code that uses syntax outside of the supported Python subset."""
 
     title = "Unsupported run-time library syntax"
 
@@ -147,7 +147,7 @@ class _Translator:
                 self.assign(name, self.value(value))
             case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
                 old = self.locals.get(name) or self.fail(
-                    node, "the variable is not assigned before"
+                    node, "the variable is read before it is assigned"
                 )
                 self.assign(name, self.arithmetic(node, op, old, self.value(value)))
             case ast.If(test=test, body=body, orelse=orelse):
@@ -316,7 +316,9 @@ class _Translator:
             case [ast.Name(id=name)] if f"tw_{name}" in RTLIB_FUNCTIONS:
                 return host.FunctionPointer(f"tw_{name}")
             case _:
-                raise self.error(node, "function() takes the name of a library function")
+                raise self.error(
+                    node, "function() requires the name of a run-time library function"
+                )
 
     def invoke(
         self, callee: str | host.Value, args: tuple[host.Value, ...], returns: host.Kind | None

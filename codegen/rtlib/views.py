@@ -72,7 +72,7 @@ def view_numpy(array: Ptr, view: Ptr) -> None:
 
 @rtlib_function
 def view_dlpack(tensor: Ptr, view: Ptr) -> None:
-    """Decode a ``DLTensor`` into a writable view; the caller clears the flag if read-only."""
+    """Decode a ``DLTensor`` into a view. It is writable until the caller clears the flag."""
     bits = load_u8(tensor, 21)
     dtype = load_u8(tensor, 20) * 256 + bits
     if load_u16(tensor, 22) != 1:

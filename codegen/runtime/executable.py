@@ -294,7 +294,7 @@ class Executable:
             raise UnknownFunctionError(
                 f"no image of kernel {name!r} for {self.target}"
                 if name
-                else f"no kernel is named, and {self.target} has {len(images)} GPU images",
+                else f"no kernel name was passed, and {self.target} has {len(images)} GPU images",
                 hint=f"kernels with images are {', '.join(map(repr, sorted(images)))}"
                 if images
                 else "only target 'cuda' has images",

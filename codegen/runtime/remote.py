@@ -69,7 +69,9 @@ class RemoteFunction(NativeFunction):
         """The device."""
         if isinstance(self.device, RemoteDevice):
             return self.device
-        raise DeviceError(f"function {self.spec.name!r} requires a device, but it has none")
+        raise DeviceError(
+            f"function {self.spec.name!r} requires a device, but was loaded without one"
+        )
 
     def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
         """Call; results are on the host or on the device as the arguments are."""

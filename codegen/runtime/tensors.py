@@ -67,7 +67,7 @@ def _pass_other(words: Words, at: int, argument: Any) -> object:
         return pass_tensor(words, at, array), array
     export = getattr(argument, "__dlpack__", None)
     if export is None:
-        raise TypeError(f"a {type(argument).__name__} does not support DLPack")
+        raise TypeError(f"type {type(argument).__name__} does not support DLPack")
     try:
         capsule = export(max_version=(1, 0))
     except TypeError:

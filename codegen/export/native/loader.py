@@ -224,8 +224,8 @@ def read_manifest(folder: Path) -> dict:
     try:
         if path.stat().st_size > LARGEST_MANIFEST:
             raise ModelError(
-                f"{path}: the manifest has {path.stat().st_size} bytes, the maximum is "
-                f"{LARGEST_MANIFEST}"
+                f"{path}: the manifest has {path.stat().st_size} bytes; the maximum is "
+                f"{LARGEST_MANIFEST} bytes"
             )
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -249,7 +249,7 @@ class HostContext:
                 return host.Read("ptr", table, integer(8 * self.constants.index(key)))
             case _:
                 raise MalformedProgramError(
-                    f"{getattr(operand, 'name', operand)!r} has no memory",
+                    f"{getattr(operand, 'name', operand)!r} has no storage",
                     where=f"function {self.function.name!r}",
                     hint="apply plan_memory, which allocates every tensor",
                 )

@@ -32,7 +32,7 @@ AXES: Final = (
 class NoDeviceLibraryError(TilewrightError):
     """A call of a host library function with tensors in device memory."""
 
-    title = "Library not available on this device"
+    title = "Unavailable library function"
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def lower_to_host(
     Raises
     ------
     MalformedProgramError
-        If the value of a symbol is not determined, or a tensor has no memory.
+        If the value of a symbol is not determined, or a tensor has no storage.
     """
     if func.stage != "memory":
         raise MalformedProgramError(

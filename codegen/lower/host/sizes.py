@@ -83,7 +83,9 @@ class Sizes:
             case Select(_, then, otherwise):
                 return self.joined([self.magnitude(e, known) for e in (then, otherwise)])
             case _:  # `Expr` is an open base class; the cases above are all kinds of terms.
-                raise MalformedProgramError(f"no bound for size {expr}")
+                raise MalformedProgramError(
+                    f"cannot bound size {expr}: unsupported term {type(expr).__name__}"
+                )
 
     def times(self, a: host.Value, b: host.Value) -> host.Value:
         """Emit a multiplication that saturates on overflow."""

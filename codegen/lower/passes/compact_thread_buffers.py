@@ -147,7 +147,8 @@ def _check_size(compact: CompactedBuffer, function: str) -> CompactedBuffer:
             f"{compact.buffer.name!r} has {to_text(size)} elements, which is not a constant; a "
             f"buffer in {compact.buffer.scope} memory needs a constant size",
             where=f"function {function!r}",
-            hint="compute it inside a loop (compute_at) so that a constant part is live at a time",
+            hint="compute it inside a loop (compute_at), so that each iteration needs a part of "
+            "constant size",
         )
     return compact
 

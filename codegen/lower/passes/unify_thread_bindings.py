@@ -55,7 +55,7 @@ class UnifyThreadBindings(Pass):
         axes = _axes(func)
         if not axes:
             raise UnboundKernelError(
-                f"no loop of {func.name!r} is bound to a thread block or thread axis",
+                f"no loop of {func.name!r} is bound to blockIdx or threadIdx",
                 where=f"function {func.name!r}",
                 hint="use bind(loop, 'blockIdx.x') and bind(loop, 'threadIdx.x'), or leave the "
                 "function unscheduled to get the default schedule",

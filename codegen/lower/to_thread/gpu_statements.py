@@ -1,4 +1,4 @@
-"""Statements of a GPU thread, which differ from a CPU in vectors, memory, and reductions."""
+"""Statements of a GPU thread. Vectors, memory, and reductions differ from those of a CPU."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class CudaDevice:
                 return module
         raise WrongArchError(
             f"{self.name} cannot load kernel {name!r}: {rejection}",
-            hint="update the driver; it is older than the PTX version of the kernel",
+            hint="update the driver if it is too old for the PTX version of the kernel",
         )
 
     def _loadable(self, name: str, image: Image) -> tuple[bytes, ...]:

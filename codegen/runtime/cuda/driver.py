@@ -40,7 +40,7 @@ GUIDE: Final = "docs/gpu.md describes the setup of a machine, also without netwo
 
 
 class WrongArchError(TilewrightError):
-    """Kernels that were compiled for a GPU other than the GPU of this machine."""
+    """A kernel or target that the GPU of this machine, or its driver, does not support."""
 
     title = "Wrong GPU"
 

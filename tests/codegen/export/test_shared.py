@@ -64,7 +64,7 @@ def test_c_agrees_with_the_interpreter(module, exported, tmp_path):
 
 EXPECTED = {
     "no runtime": r"14 -1 the runtime is null",
-    "no output": r"14 -1 the address of the model is null",
+    "no output": r"14 -1 the pointer that receives the model is null",
     "version": r"15 -1 the runtime has ABI version 2, but the library requires 1",
     "no alloc": r"14 -1 'alloc' or 'free' of the runtime is null",
     "no weights": r"16 -1 the weights are null",
@@ -78,7 +78,7 @@ EXPECTED = {
     "opened": r"0 -1 $",
     "no model": r"14 -1 the model is null",
     "no tensor": r"14 1 function 'main', parameter 'y' .*the tensor is null",
-    "no result": r"14 -1 the address of result 1 is null",
+    "no result": r"14 -1 the pointer that receives result 1 is null",
     "no data": r"14 0 .*the data pointer is null",
     "no shape": r"14 0 .*the shape is null",
     "rank -1": r"14 0 .*must be between 0 and 64, got -1",
