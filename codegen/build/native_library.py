@@ -11,6 +11,7 @@ from ...target.target import Target
 from ..errors import CompileError
 from ..llvm.compile import target_machine
 from ..llvm.processor import resolve
+from .address_space import one_region
 
 
 class Library:
@@ -34,9 +35,10 @@ class Library:
         require_runnable(target)
         machine = target_machine(resolve(target))
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-        for data in objects:
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
-        self._engine.finalize_object()
+        with one_region(sum(map(len, objects))):
+            for data in objects:
+                self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
+            self._engine.finalize_object()
 
     def address(self, name: str) -> int:
         """Return the address of a function.
