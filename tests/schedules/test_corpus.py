@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
+from functools import partial
 
 import pytest
 
-from tilewright.schedules import Primitive, Schedule, from_python
+from tilewright.schedules import Primitive, Schedule, State, from_python
 from tilewright.schedules.apply import apply, check
 from tilewright.schedules.primitives.tensorize.blockize import Blockize
 from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
 from tilewright.schedules.primitives.tensorize.tensorize import Tensorize
 
 from tests.codegen.tensorized import FMA_AVX512
+from tests.cpu_time import relative_ms
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
 from tests.schedules.random_steps import loop_level, random_step
 
@@ -161,7 +162,10 @@ def test_accepted(name):
 
 
 def test_steps_are_quick():
-    """The median CPU time of a step is at most 1 ms, the 95th percentile at most 10 ms."""
+    """The median CPU time of a step is at most 1 ms, the 95th percentile at most 10 ms.
+
+    Times are those of the reference machine (:mod:`tests.cpu_time`).
+    """
     times: list[float] = []
     for seed in range(40):
         rng = random.Random(seed)
@@ -170,34 +174,39 @@ def test_steps_are_quick():
             step = random_step(rng, state, rng.choice(loop_level()))
             if step is None or check(state, step):
                 continue
-            start = time.thread_time()
-            state = apply(state, step).state
-            times.append((time.thread_time() - start) * 1e3)
+            applied: list[State] = []
+            times.append(relative_ms(partial(_apply, state, step, applied)))
+            state = applied[0]
     assert len(times) > 100
     assert statistics.median(times) <= 1
     assert statistics.quantiles(times, n=20)[-1] <= 10
 
 
 def test_tensorizing_is_quick():
-    """The 95th percentile of check and rewrite together is at most 10 ms."""
-    times: list[float] = []
+    """Check and rewrite together take at most 10 ms at the 95th percentile."""
+    times: dict[str, list[float]] = {"pad": [], "blockize": [], "tensorize": []}
     for _ in range(40):
         naive = FMA_AVX512.naive()
         padded = naive.branch()
-        times.append(_timed(padded, PadEinsum(padded.get_block("mm"), (14, 32, 8))))
+        times["pad"].append(_timed(padded, PadEinsum(padded.get_block("mm"), (14, 32, 8))))
         mm = naive.get_block("mm")
         i, j, k = naive.get_loops(mm)
         i0, i1 = naive.split(i, (None, 14))
         j0, j1 = naive.split(j, (None, 32))
         naive.reorder((i0, j0, k, i1, j1))
         naive.decompose_reduction(mm, k)
-        times.append(_timed(naive.branch(), Blockize(i1)))
-        times.append(_timed(naive, Tensorize(i1, "avx512.fma.f32.14x32")))
-    assert statistics.median(times) <= 5
-    assert statistics.quantiles(times, n=20)[-1] <= 10
+        times["blockize"].append(_timed(naive.branch(), Blockize(i1)))
+        times["tensorize"].append(_timed(naive, Tensorize(i1, "avx512.fma.f32.14x32")))
+    medians = {step: statistics.median(found) for step, found in times.items()}
+    assert medians["pad"] <= 5
+    assert medians["blockize"] <= 2
+    assert medians["tensorize"] <= 8
+    assert statistics.quantiles([ms for found in times.values() for ms in found], n=20)[-1] <= 10
+
+
+def _apply(state: State, step: Primitive, applied: list[State]) -> None:
+    applied.append(apply(state, step).state)
 
 
 def _timed(sch: Schedule, step: Primitive) -> float:
-    start = time.thread_time()
-    sch.apply(step)
-    return (time.thread_time() - start) * 1e3
+    return relative_ms(lambda: sch.apply(step))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse, render
 from tilewright.ir.structural_hash import structural_hash
 
+from tests.cpu_time import relative_ms
 from tests.ir.script.texts import GRAPHS, LOOPS
 
 if TYPE_CHECKING:
@@ -20,14 +21,9 @@ LAYERS = 40
 
 
 def milliseconds(prepare: Callable[[], object], run: Callable[[object], object]) -> float:
-    """Return the best of 5 CPU times of ``run`` on a newly prepared subject, in ms."""
-    best = float("inf")
-    for _ in range(5):
-        subject = prepare()
-        start = time.process_time()
-        run(subject)
-        best = min(best, time.process_time() - start)
-    return best * 1e3
+    """Return the best of 5 relative CPU times of ``run`` on a newly prepared subject."""
+    subjects = [prepare() for _ in range(5)]
+    return min(relative_ms(partial(run, subject)) for subject in subjects)
 
 
 def uncached_module() -> Module:
