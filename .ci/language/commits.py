@@ -28,7 +28,8 @@ SOURCE = re.compile(
 # Goldens and programs that tests execute count as tests; other documentation does not.
 TEST = re.compile(
     r"tests/.*|notebooks/.*|extensions/(?:test|recorded)/.*"
-    r"|docs/(?:abi|glossary|language|primitives|tensorize-mismatches)\.md"
+    r"|docs/(?:abi|architecture|errors|glossary|language|lowering|primitives|running|traces)\.md"
+    r"|docs/tensorize-mismatches\.md|CONTRIBUTING\.md"
 )
 TRAILER = re.compile(r"^(?:[A-Z][a-z]+(?:-[A-Za-z]+)*): \S.*$")
 TESTS_TRAILER = re.compile(r"^Tests: \S.*$", re.MULTILINE)

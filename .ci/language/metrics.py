@@ -15,7 +15,11 @@ from .python_source import docstring
 
 PACKAGE = (
     "__init__.py",
+    "calls.py",
+    "display.py",
     "errors.py",
+    "nearest.py",
+    "progress.py",
     "renamed.py",
     "target",
     "ir",

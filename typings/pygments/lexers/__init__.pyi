@@ -1,0 +1,3 @@
+from ..lexer import Lexer
+
+def get_lexer_by_name(_alias: str, **options: bool) -> Lexer: ...
