@@ -12,17 +12,18 @@ True
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .renamed import report_former_modules
+from .renamed import missing_name, report_former_modules
 
 if TYPE_CHECKING:
     from .codegen import compile
     from .codegen.export import export
+    from .codegen.lowered import lower
     from .codegen.measure.measure import measure
     from .errors import TilewrightError
     from .ir import script
     from .ir.importers import from_exported_program, from_onnx
     from .ir.script import parse
-    from .schedules import Schedule
+    from .schedules import Schedule, composite
     from .target.target import Target
     from .workbench import Workbench
 
@@ -37,9 +38,11 @@ __all__ = [
     "Workbench",
     "__version__",
     "compile",
+    "composite",
     "export",
     "from_exported_program",
     "from_onnx",
+    "lower",
     "measure",
     "parse",
     "script",
@@ -51,11 +54,26 @@ _HOME = {
     "TilewrightError": ".errors",
     "Workbench": ".workbench",
     "compile": ".codegen",
+    "composite": ".schedules",
     "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
+    "lower": ".codegen.lowered",
     "measure": ".codegen.measure.measure",
     "parse": ".ir.script",
+}
+
+# Functions of other packages with the same purpose, for errors.
+_EQUIVALENTS = {
+    "Executor": "compile",
+    "IRModule": "parse",
+    "benchmark": "measure",
+    "build": "compile",
+    "from_pytorch": "from_exported_program",
+    "from_torch": "from_exported_program",
+    "import_onnx": "from_onnx",
+    "jit": "compile",
+    "load_onnx": "from_onnx",
 }
 
 _MODULES = {"script": ".ir.script"}
@@ -72,7 +90,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(_MODULES[name], __name__)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        raise missing_name(__name__, name, __all__, _EQUIVALENTS.get(name))
     globals()[name] = value
     return value
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from types import MappingProxyType, ModuleType
 from typing import NoReturn
 
 from .errors import TilewrightError
+from .nearest import did_you_mean, missing_attribute
 
 NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -47,11 +48,16 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "ir.host.support": "codegen.rtlib",
         "ir.script.printing": "ir.script.printer",
         "ir.script.reading": "ir.script.parser",
+        "ir.script.words": "ir.words",
         "ir.target": "target.target",
         "ir.thread.table": "ir.thread.runtime_table",
         "schedules.common": "schedules.checks",
         "schedules.primitive": "schedules.apply",
         "schedules.refs": "schedules.handles",
+        "schedules.rules.gpu.default": "schedules.rules.kernel",
+        "schedules.rules.gpu.fallback": "schedules.rules.gpu.loops",
+        "schedules.rules.machine": "schedules.machine",
+        "schedules.rules.patterns": "schedules.patterns",
     }
 )
 """Modules of the package: former name to current name."""
@@ -67,6 +73,23 @@ class RenamedStepError(TilewrightError, AttributeError):
     """The call of a primitive or query by its former name."""
 
     title = "Renamed step"
+
+
+def missing_name(
+    module: str, name: str, known: Iterable[str] = (), equivalent: str | None = None
+) -> AttributeError:
+    """Return the error for a name that a module lacks; the message contains a similar one.
+
+    ``equivalent`` is the name of the same function here, for the name of another package.
+
+    Examples
+    --------
+    >>> missing_name("tilewright", "Schedul", ["Schedule", "Target"])
+    AttributeError("module 'tilewright' has no attribute 'Schedul'; did you mean 'Schedule'?")
+    """
+    question = "" if name.startswith("_") else did_you_mean(equivalent or name, known)
+    message = f"module {module!r} has no attribute {name!r}"
+    return AttributeError(f"{message}; {question}" if question else message)
 
 
 def module_getattr(module: str) -> Callable[[str], NoReturn]:
@@ -90,26 +113,38 @@ def module_getattr(module: str) -> Callable[[str], NoReturn]:
         new = NAMES.get(name)
         if new is not None:
             raise RenamedImportError(f"{name!r} was renamed to {new!r}", where=module)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+        raise missing_name(module, name, getattr(sys.modules.get(module), "__all__", ()))
 
     return missing
 
 
-def missing_method(schedule: object, name: str) -> NoReturn:
+def missing_method(
+    schedule: object, name: str, known: Iterable[str] = (), *, hint: str = ""
+) -> NoReturn:
     """Raise the error for an attribute that a schedule does not have.
+
+    Parameters
+    ----------
+    schedule : object
+        The schedule.
+    name : str
+        The attribute.
+    known : iterable of str
+        The names of the steps.
+    hint : str
+        The equivalent of a name of another compiler.
 
     Raises
     ------
     RenamedStepError
         If the attribute is the former name of a step.
     AttributeError
-        Otherwise.
+        Otherwise; the message contains the most similar name.
     """
     new = STEPS.get(name)
     if new is not None:
         raise RenamedStepError(f"step {name!r} was renamed to {new!r}", hint=f"call {new}(...)")
-    kind = type(schedule).__name__
-    raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=schedule)
+    missing_attribute(schedule, name, known, hint=hint)
 
 
 class FormerModules(MetaPathFinder):

@@ -16,12 +16,12 @@ from ..errors import TilewrightError
 from ..ir.dtype import DType, dtype
 from ..ir.module import Constant
 from ..target.target import Target
-from .manifest import FunctionSpec, KernelSpec, from_json, to_json
+from .manifest import FunctionSpec, KernelFacts, KernelSpec, from_json, to_json
 
 if TYPE_CHECKING:
     from .simt.program import SimtProgram
 
-SCHEMA = 3
+SCHEMA = 4
 _SECTIONS = ("objects", "texts", "images", "programs")
 _LENGTH = struct.Struct("<Q")
 
@@ -68,6 +68,8 @@ class Artifact:
         The launch specification of each GPU kernel.
     programs : Mapping of str to SimtProgram
         The kernels of target ``simt``, which are interpreted and stored as text.
+    facts : tuple of KernelFacts
+        The facts about each kernel, for :meth:`.Executable.explain`.
     """
 
     target: Target
@@ -79,6 +81,7 @@ class Artifact:
     images: Mapping[str, bytes] = field(default_factory=_no_images, repr=False)
     kernel_specs: tuple[KernelSpec, ...] = ()
     programs: Mapping[str, SimtProgram] = field(default_factory=_no_programs, repr=False)
+    facts: tuple[KernelFacts, ...] = ()
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -107,6 +110,7 @@ class Artifact:
             "threads": self.threads,
             "functions": [to_json(f) for f in self.functions],
             "kernels": [to_json(k) for k in self.kernel_specs],
+            "facts": [to_json(f) for f in self.facts],
             "constants": [
                 [name, c.dtype.name, list(c.shape)] for name, c in sorted(self.constants.items())
             ],
@@ -164,6 +168,7 @@ class Artifact:
             sections["images"],
             tuple(from_json(KernelSpec, k) for k in header["kernels"]),
             _programs(sections["programs"], target),
+            tuple(from_json(KernelFacts, f) for f in header["facts"]),
         )
 
 

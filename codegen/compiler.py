@@ -7,36 +7,38 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import cast
 
+from ..calls import checked_call
 from ..errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc
 from ..ir.graph.plan import plan_memory
+from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Constant, Module
 from ..ir.structural_hash import structural_hash
+from ..ir.verify import check_program
+from ..progress import ProgressOption, Report as Progress, progress_of
 from ..schedules import Schedule, State
 from ..schedules.rules import apply_defaults
+from ..schedules.step_watcher import watching
 from ..target.host import available_threads, with_level
 from ..target.target import Target, as_target
 from .artifact import Artifact
 from .build.build_objects import build_jobs, host_target, source_version, target_key
 from .build.object_cache import DiskCache, default_cache
 from .build.worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
+from .build_log import BuildLog, counted, verbose_log
 from .constant_dependencies import ConstantDependencies, content_digest
+from .kernel_facts import kernel_facts, with_steps_of
 from .llvm import emit_module
-from .lower.host import FlowFunctions, HostKernel, kernel_spec, lower_to_host
+from .lower.host import FlowFunctions, HostKernel, host_kernel, kernel_spec, lower_to_host
 from .lower.host.entry_wrappers import launched, public_name, with_entries, with_in_place
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
 from .manifest import KernelSpec
-from .nvidia import dynamic_bytes
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable
 from .simt.program import SimtProgram, step_texts, steps_of
-
-Progress: TypeAlias = Callable[[float, str], None]
-"""A function called with the progress of a compilation, from 0 to 1, and a message, on its thread.
-It may raise to stop the compilation."""
 
 SCHEDULED = 0.2
 LOWERED = 0.5
@@ -53,6 +55,12 @@ class NothingToCompileError(TilewrightError):
     """A module without functions."""
 
     title = "Empty module"
+
+
+class CompileOptionError(TilewrightError):
+    """An option of a compilation with a value that is not legal."""
+
+    title = "Invalid compile option"
 
 
 class FunctionNameError(TilewrightError):
@@ -81,6 +89,8 @@ class BuildOptions:
         Token that cancels the compilation from another thread.
     steps : Mapping of int to str
         Texts of schedule steps by the uids they affect, for the findings of target ``simt``.
+    log : BuildLog
+        The log of phases and kernels; by default nothing is written.
     """
 
     debug: bool = False
@@ -90,6 +100,27 @@ class BuildOptions:
     progress: Progress | None = None
     cancel: CancelToken | None = None
     steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    log: BuildLog = field(default_factory=BuildLog)
+
+    def __post_init__(self) -> None:
+        """Check the types and ranges of the values.
+
+        Raises
+        ------
+        CompileOptionError
+            If a value is not legal.
+        """
+        workers, timeout = cast("object", self.workers), cast("object", self.timeout)
+        if not isinstance(workers, int) or isinstance(workers, bool) or workers < 0:
+            raise _invalid("workers", workers, "a number of processes", "omit it, or pass 4")
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not (number and self.timeout > 0):
+            raise _invalid("timeout", timeout, "a positive number of seconds", "pass 120")
+        if self.progress is not None and not callable(self.progress):
+            usage = "pass lambda fraction, message: print(fraction, message)"
+            raise _invalid("progress", self.progress, "a function", usage)
+        if self.cancel is not None and not isinstance(cast("object", self.cancel), CancelToken):
+            raise _invalid("cancel", self.cancel, "a CancelToken", "pass CancelToken()")
 
     def report(self, fraction: float, message: str) -> None:
         """Raise an error if the compilation is canceled; otherwise report its progress."""
@@ -97,6 +128,12 @@ class BuildOptions:
             self.cancel.check()
         if self.progress is not None:
             self.progress(fraction, message)
+
+
+def _invalid(name: str, value: object, expected: str, usage: str) -> CompileOptionError:
+    return CompileOptionError(
+        f"expected {expected}, got {value!r}", where=f"option {name!r} of compile", hint=usage
+    )
 
 
 def _host_text(flows: tuple[FlowFunctions, ...], target: Target) -> str:
@@ -114,15 +151,15 @@ class _LoweredKernels:
     specs: tuple[KernelSpec, ...]
 
 
-def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
-    """Compile a module, all of whose functions are scheduled, to an artifact without loading it.
+def check_functions(module: Module) -> None:
+    """Check that a module has functions, and that their names are valid symbols.
 
-    Returns
-    -------
-    artifact : Artifact
-        The artifact; equal modules and targets have equal bytes.
-    compiled : int
-        Number of objects that were compiled and not found in the cache.
+    Raises
+    ------
+    NothingToCompileError
+        If the module is empty.
+    FunctionNameError
+        If a name contains characters that are not allowed in symbols.
     """
     if not module.functions:
         raise NothingToCompileError("the module has no functions", hint="add a function")
@@ -133,6 +170,19 @@ def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifa
             "letters, digits and underscores",
             hint="rename the function; loops, blocks and buffers may have any name",
         )
+
+
+def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
+    """Compile a module, all of whose functions are scheduled, to an artifact without loading it.
+
+    Returns
+    -------
+    artifact : Artifact
+        The artifact; equal modules and targets have equal bytes.
+    compiled : int
+        Number of objects that were compiled and not found in the cache.
+    """
+    check_functions(module)
     pool = WorkerPool(options.workers) if options.workers else default_pool()
     pool.warm()
     try:
@@ -147,9 +197,12 @@ def _build(
 ) -> tuple[Artifact, int]:
     entries = tuple(plan_memory(module, f) for f in module.graphs)
     threads = target.threads or available_threads()
-    lowered = _kernels(module, entries, target, options)
-    flows = tuple(lower_to_host(module, f, lowered.kernels, threads, target) for f in entries)
-    texts = {**lowered.texts, "": _host_text(flows, target)}
+    with options.log.phase("lowering") as phase:
+        lowered = _kernels(module, entries, target, options)
+        phase.note = counted(len(lowered.kernels), "kernel")
+    with options.log.phase("lowering of the host flow"):
+        flows = tuple(lower_to_host(module, f, lowered.kernels, threads, target) for f in entries)
+        texts = {**lowered.texts, "": _host_text(flows, target)}
     jobs = [
         CompileJob(name or "host flow", text, target if name else host_target(target),
                    "image" if name and target.is_gpu else "object")
@@ -159,10 +212,15 @@ def _build(
     def compiled(name: str, ready: int, total: int) -> None:
         options.report(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
 
-    result = build_jobs(
-        jobs, store=options.store, pool=pool, timeout=options.timeout, cancel=options.cancel,
-        progress=compiled,
-    )  # fmt: skip
+    with options.log.phase("code generation") as phase:
+        result = build_jobs(
+            jobs, store=options.store, pool=pool, timeout=options.timeout, cancel=options.cancel,
+            progress=compiled, log=options.log,
+        )  # fmt: skip
+        if not result.compiled:
+            options.report(1.0, "all objects from the cache")
+        known = len(jobs) - result.compiled
+        phase.note = f"{counted(result.compiled, 'object')} compiled, {known} in the cache"
     parts = dict(zip(texts, result.objects, strict=True))
     gpu_kernels = {name for name in parts if name and target.is_gpu}
     return Artifact(
@@ -189,12 +247,10 @@ def _kernels(
     for k, name in enumerate(names):
         options.report(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
         source = module.prim(name)
-        lowered = lower_kernel(source, target, debug=options.debug)
+        with options.log.timed("lowering", name):
+            lowered = lower_kernel(source, target, debug=options.debug)
         function = lowered.function
-        kernels[name] = HostKernel(
-            lowered.symbols, lowered.scratch, lowered.threads, function.launch,
-            dynamic_bytes(function),
-        )  # fmt: skip
+        kernels[name] = host_kernel(lowered)
         if function.launch is not None:
             specs.append(kernel_spec(source, lowered, function.launch))
         if target.kind == "simt":
@@ -231,7 +287,7 @@ def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
         json.dumps(steps).encode(),
         str(target).encode(),
         structural_hash(module).encode(),
-        _names(module).encode(),
+        _names(module).encode("utf-8", "surrogatepass"),
     )
 
 
@@ -246,6 +302,21 @@ def _new_constants(before: Module, after: Module, artifact: Artifact) -> Mapping
             if before.constants.get(key) is not after.constants[key]
         }
     )
+
+
+def default_scheduled(module: Module, target: Target) -> tuple[Module, State]:
+    """Return the module with entry functions and default schedules, and the scheduled state.
+
+    Raises
+    ------
+    IllFormedProgramError
+        If the module violates a well-formedness rule.
+    """
+    check_program(module)
+    machine = target if target.is_gpu else with_level(target)
+    schedule = Schedule(with_entries(module), machine)
+    apply_defaults(schedule)
+    return with_in_place(module, schedule.module), schedule.state
 
 
 def compile_artifact(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
@@ -270,21 +341,37 @@ def compile_artifact(module: Module, target: Target, options: BuildOptions) -> t
         stored = store.get(_artifact_key(key, module, json.loads(dependencies)))
     if stored is not None:
         options.report(1.0, "from the cache")
+        options.log.line("all machine code is in the cache")
         return Artifact.from_bytes(stored), 0
     options.report(0.0, "scheduling")
     recorder = ConstantDependencies(module)
-    machine = target if target.is_gpu else with_level(target)
-    schedule = Schedule(with_entries(recorder.module), machine)
-    apply_defaults(schedule)
-    ready = with_in_place(recorder.module, schedule.module)
-    steps = {**options.steps, **step_texts([schedule.state])}
+    with options.log.phase("scheduling") as phase:
+        with watching(_scheduling(options)):
+            ready, state = default_scheduled(recorder.module, target)
+        phase.note = counted(len(state.trace), "step")
+    steps = {**options.steps, **step_texts([state])}
     artifact, compiled = build(ready, target, replace(options, steps=steps))
     constants = _new_constants(recorder.module, ready, artifact)
-    artifact = replace(artifact, constants=constants)
+    facts = kernel_facts(recorder.module, ready, state, debug=options.debug)
+    artifact = replace(artifact, constants=constants, facts=facts)
     names = sorted(recorder.names)
     store.put(_artifact_key(key, module, names), artifact.to_bytes())
     store.put(key, json.dumps(names).encode())
     return artifact, compiled
+
+
+def _scheduling(options: BuildOptions) -> Callable[[Module], None]:
+    """Return a function that reports the share of scheduled kernels after each step."""
+    most = 0.0
+
+    def moved(module: Module) -> None:
+        nonlocal most
+        kernels = module.prims
+        ready = sum(("scheduled", True) in f.attributes for f in kernels)
+        most = max(most, ready / max(len(kernels), 1))
+        options.report(SCHEDULED * most, f"scheduled {ready} of {counted(len(kernels), 'kernel')}")
+
+    return moved
 
 
 def _artifact_key(key: str, module: Module, names: Sequence[str]) -> str:
@@ -305,8 +392,23 @@ def module_of(program: object) -> Module:
         return program.module
     raise NotAProgramError(
         f"expected a Module, a Schedule or a State, got {type(program).__name__}",
-        hint="create a module with parse(text), from_exported_program(program) or from_onnx(path)",
+        where="argument 'program'",
+        hint=_program_hint(program),
     )
+
+
+def _program_hint(program: object) -> str:
+    """Return how to create a module from another object."""
+    if isinstance(program, PrimFunc | GraphFunc):
+        return "create a module of the function with tilewright.script.module(function)"
+    if type(program).__name__ == "ExportedProgram":
+        return "import it first: from_exported_program(program)"
+    if type(program).__module__.partition(".")[0] == "torch":
+        return (
+            "export the model first: "
+            "from_exported_program(torch.export.export(model.eval(), example_inputs))"
+        )
+    return "create a module with parse(text), from_exported_program(program) or from_onnx(path)"
 
 
 def own_target(program: Module | Schedule | State) -> Target | None:
@@ -317,17 +419,25 @@ def own_target(program: Module | Schedule | State) -> Target | None:
 
 
 def _own_steps(program: Module | Schedule | State) -> Mapping[int, str]:
+    state = _state(program)
+    return {} if state is None else step_texts([state])
+
+
+def _state(program: Module | Schedule | State) -> State | None:
+    """Return the state of a schedule; None for a module."""
     if isinstance(program, Module):
-        return {}
-    return step_texts([program.state if isinstance(program, Schedule) else program])
+        return None
+    return program.state if isinstance(program, Schedule) else program
 
 
+@checked_call
 def compile(
     program: Module | Schedule | State,
     target: str | Target | None = None,
     *,
     debug: bool = False,
-    progress: Progress | None = None,
+    verbose: bool = False,
+    progress: ProgressOption = None,
     workers: int | None = None,
     cancel: CancelToken | None = None,
     timeout: float = DEFAULT_TIMEOUT,
@@ -344,9 +454,13 @@ def compile(
     debug : bool
         Check every memory access at run time; an access out of bounds raises a
         :class:`KernelError` with the buffer and the index.
-    progress : callable, optional
-        Called with a fraction from 0 to 1 and a message, on this thread. If it raises, the
-        compilation stops and the error is raised here.
+    verbose : bool
+        Write the phases and kernels with their times to standard error, instead of showing a bar.
+    progress : bool or callable, optional
+        Whether to show a progress bar; by default it appears after one second if standard error is
+        a terminal, or in a notebook. ``TILEWRIGHT_PROGRESS=0`` disables it. A function is called
+        with a fraction from 0 to 1 and a message, on this thread; if it raises, the compilation
+        stops and the error is raised here.
     workers : int, optional
         Number of separate compile processes for this call; by default the shared pool is used.
     cancel : CancelToken, optional
@@ -383,9 +497,15 @@ def compile(
     module = module_of(program)
     if target is None:
         target = own_target(program)
-    options = BuildOptions(
-        debug=debug, workers=workers or 0, timeout=timeout, progress=progress, cancel=cancel,
-        steps=_own_steps(program),
-    )  # fmt: skip
-    artifact, compiled = compile_artifact(module, as_target(target), options)
-    return Executable(artifact, module.constants, table=table, compiled=compiled)
+    chosen, log = as_target(target), verbose_log() if verbose else BuildLog()
+    with progress_of("compiling", False if verbose and progress is None else progress) as report:
+        options = BuildOptions(
+            debug=debug, workers=workers or 0, timeout=timeout, progress=report, cancel=cancel,
+            steps=_own_steps(program), log=log,
+        )  # fmt: skip
+        with log.phase(f"compilation for {chosen}"):
+            artifact, compiled = compile_artifact(module, chosen, options)
+            if (state := _state(program)) is not None:
+                artifact = replace(artifact, facts=with_steps_of(artifact.facts, state))
+            with log.phase("linking"):
+                return Executable(artifact, module.constants, table=table, compiled=compiled)

@@ -45,12 +45,16 @@ class ParamSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResultSpec:
-    """A result; ``param`` is the position of the parameter written in place, or -1."""
+    """A result; ``param`` is the position of the parameter written in place, or -1.
+
+    ``annotation`` is its printed type.
+    """
 
     name: str
     dtype: str
     rank: int
     param: int = -1
+    annotation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +86,31 @@ class CheckSite:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
-    """A launch: its kernel, its graph binding, and the ids of the imported operators."""
+    """A launch: its kernel, its graph binding, the ids of the imported operators, its results."""
 
     kernel: str
     binding: str
     origins: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor in a storage: its name, and its size in bytes as a term."""
+
+    name: str
+    size: str
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSpec:
-    """A storage of the arena: its size in bytes as a term, and its live range."""
+    """A storage of the arena: its size in bytes as a term, its live range, and its tensors."""
 
     name: str
     size: str
     first: int
     last: int
+    tensors: tuple[TensorSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,66 @@ class KernelSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class FactSpec:
+    """A condition with its origin, and the mechanism that makes it true."""
+
+    text: str
+    origin: str
+    discharge: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """Facts about a kernel of one function, known when it was compiled.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the kernel.
+    function : str
+        Name of the function that launches it.
+    launches : int
+        Number of launches in the function.
+    computes : tuple of str
+        The operations of the graph that the kernel computes, as text.
+    groups : tuple of str
+        The composite steps that scheduled the kernel, the outer one first; empty if no default
+        rule scheduled it.
+    steps : tuple of str
+        Names of the steps that scheduled the kernel during compilation, without queries.
+    scheduled : bool
+        Whether the kernel was scheduled before compilation.
+    version_of, guard : str
+        The kernel of which this is a version, and the condition under which the version runs;
+        empty if it is not a version.
+    operations, bytes : str
+        The number of arithmetic operations of all launches, and the size in bytes of the accessed
+        arguments, as terms over the symbols of the function; empty if they are not known.
+    facts : tuple of FactSpec
+        The conditions that the kernel relies on.
+    indices : tuple of str
+        The integers loaded from memory that the kernel uses as indices, with their check.
+    debug : bool
+        Whether every access is checked at run time.
+    """
+
+    kernel: str
+    function: str
+    launches: int
+    computes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    scheduled: bool = False
+    version_of: str = ""
+    guard: str = ""
+    operations: str = ""
+    bytes: str = ""
+    facts: tuple[FactSpec, ...] = ()
+    indices: tuple[str, ...] = ()
+    debug: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class FunctionSpec:
     """A callable function of an executable.
 
@@ -155,7 +229,7 @@ class FunctionSpec:
     sites : tuple of CheckSite
         The run-time checks, by number.
     launches : tuple of LaunchSpec
-        The launches, in program order.
+        The launches, in program order, and each version of a launch, of which one runs.
     constants, libraries : tuple of str
         Names of the constants and library functions, in the order of the instance's addresses.
     symbols : tuple of str
@@ -188,6 +262,16 @@ class FunctionSpec:
     prepares: str = ""
     kernels: tuple[str, ...] = ()
     device: str = "cpu"
+
+    @property
+    def launch_count(self) -> int:
+        """The number of launches; a launch of which there are several versions counts once."""
+        return len({launch.binding for launch in self.launches})
+
+    def __repr__(self) -> str:
+        """Return the signature, and the numbers of launches and checks."""
+        counts = f"{self.launch_count} launches, {len(self.sites)} checks"
+        return f"<FunctionSpec {self.signature(self.name)}: {counts}>"
 
     def signature(self, name: str) -> str:
         """Return the signature as text: parameters with annotations, and dtypes of results."""

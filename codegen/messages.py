@@ -70,7 +70,16 @@ class Message(Enum):
         """Return the text of the message with its fields filled in."""
         return self.template.format(**fields)
 
-    ARGUMENT_COUNT = Code.OK, "expected {expected} arguments, got {actual}: {signature}"
+    ARGUMENT_COUNT = (
+        Code.OK,
+        "number of arguments: expected {expected}, got {actual}: {signature}",
+    )
+    UNKNOWN_ARGUMENT = Code.OK, "no parameter '{parameter}'{similar} in {signature}"
+    DUPLICATE_ARGUMENT = (
+        Code.OK,
+        "parameter '{parameter}' has two values, argument {position} and by name: {signature}",
+    )
+    MISSING_ARGUMENT = Code.OK, "no argument for {names}: {signature}"
     ARGUMENT_TYPE = Code.DTYPE, "expected {kind}, got {actual_type}{reason}"
     INTEGER_RANGE = Code.SIZE, "expected a 64-bit integer, got {actual}"
 

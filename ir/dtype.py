@@ -19,7 +19,7 @@ class UnknownDTypeError(TilewrightError):
     title = "Unknown dtype"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DType:
     """An element type.
 
@@ -65,6 +65,8 @@ class DType:
     def __str__(self) -> str:
         """Print the name."""
         return self.name
+
+    __repr__ = __str__
 
 
 f16 = DType("f16", 16, "float")

@@ -132,7 +132,8 @@ def _module_lines(module: Module) -> list[str]:
 def _module_digest(module: Module) -> str:
     """Combine the hashes of the functions, which are cached."""
     hashes = [f"{f.name} {structural_hash(f)}" for _, f in sorted(module.functions.items())]
-    return hashlib.sha256("\n".join(_module_lines(module) + hashes).encode()).hexdigest()
+    text = "\n".join(_module_lines(module) + hashes)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _write_head(canon: Canon, module: Module) -> None:

@@ -6,25 +6,56 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..errors import Json, MalformedProgramError
+from ..errors import Json
 from .identity import Uid
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of well-formed programs: its id (such as ``L4``), its name and its text."""
+    """A rule of well-formed programs.
+
+    Parameters
+    ----------
+    number : str
+        The id, such as ``L4``.
+    name : str
+        The name.
+    claim : str
+        The text: the property of well-formed programs.
+    fix : str
+        A change that makes a program with a violation well formed.
+    """
 
     number: str
     name: str
     claim: str
+    fix: str
+
+    def __str__(self) -> str:
+        """Return the text, with the id and the name."""
+        return f"{self.claim} [{self.number} {self.name}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One violation of a rule.
 
-    ``uid`` is the uid of the innermost loop, block, buffer or binding at ``location``; None if the
-    violation concerns the function itself.
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    message : str
+        The problem, with the actual and the expected values.
+    function : str
+        The name of the function.
+    location : str
+        The nodes around the violation, outermost first, as text.
+    uid : Uid or None
+        The innermost loop, block, buffer or binding at the location; None if the violation
+        concerns the function itself.
+    within : Uid or None
+        The loop, block or binding that accesses the buffer or value ``uid``, if the access
+        violates the rule.
     """
 
     rule: Rule
@@ -32,6 +63,7 @@ class Violation:
     function: str
     location: str
     uid: Uid | None
+    within: Uid | None = None
 
     def __str__(self) -> str:
         """Return one line of text."""
@@ -42,6 +74,7 @@ class Violation:
         return {
             "rule": self.rule.number,
             "name": self.rule.name,
+            "requires": self.rule.claim,
             "message": self.message,
             "function": self.function,
             "location": self.location,
@@ -56,6 +89,7 @@ class Collector:
         """Start at the function."""
         self._function = function
         self._path: list[tuple[str, Uid | None]] = []
+        self._seen: set[Violation] = set()
         self.found: list[Violation] = []
 
     @contextmanager
@@ -69,25 +103,10 @@ class Collector:
         """Add a violation at the current location."""
         path = [f"function {self._function!r}", *(location for location, _ in self._path)]
         uids = [u for _, u in self._path if u is not None]
-        nearest = uid if uid is not None else (uids[-1] if uids else None)
-        self.found.append(Violation(rule, message, self._function, ", ".join(path), nearest))
-
-
-def raise_all(violations: tuple[Violation, ...]) -> None:
-    """Raise one error that lists all violations; do nothing if there are none.
-
-    Raises
-    ------
-    MalformedProgramError
-        If there is at least one violation.
-    """
-    if not violations:
-        return
-    first, *rest = violations
-    more = f" (and {len(rest)} more)" if rest else ""
-    raise MalformedProgramError(
-        f"{first.message}{more}",
-        where=first.location,
-        hint="\n  ".join(str(v) for v in violations),
-        details={"violations": [v.to_json() for v in violations]},
-    )
+        innermost = uids[-1] if uids else None
+        nearest, within = (innermost, None) if uid is None else (uid, innermost)
+        location = ", ".join(path)
+        violation = Violation(rule, message, self._function, location, nearest, within)
+        if violation not in self._seen:  # init and body may violate a rule alike
+            self._seen.add(violation)
+            self.found.append(violation)

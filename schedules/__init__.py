@@ -1,12 +1,20 @@
-"""Schedules: states, primitives, queries, and traces."""
+"""Schedules: states, primitives, queries, composite steps, and traces."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..renamed import module_getattr
-from . import primitives, queries
-from .apply import Applied, Primitive, Query, Rewrite
+from . import library, primitives, queries, rules
+from .apply import Applied, Composite, Primitive, Query, Rewrite
+from .composite import (
+    CompositeDefinitionError,
+    CompositeError,
+    CompositeFailedError,
+    CompositeResultError,
+    RecursiveCompositeError,
+    composite,
+)
 from .handles import BindingRef, BlockRef, BufferRef, FunctionRef, Handle, LoopRef, Removed
 from .primitives.tensorize.explain import explain_match
 from .problem import (
@@ -19,12 +27,13 @@ from .problem import (
 )
 from .registry import STEPS, primitive, query
 from .replay import Replay, TraceMismatchError, replay
+from .requirement import CommonRequirement, Requirement
 from .schedule import Schedule
 from .state import StaleHandleError, State
 from .step import Parameter, Step
 from .suggest import Suggestion, suggest
 from .text import from_json, from_python, to_json, to_python
-from .trace import ResultOf, Trace, TraceStep, Written
+from .trace import Group, ResultOf, Trace, TraceStep, Written
 
 __all__ = [
     "STEPS",
@@ -32,15 +41,24 @@ __all__ = [
     "BindingRef",
     "BlockRef",
     "BufferRef",
+    "CommonRequirement",
+    "Composite",
+    "CompositeDefinitionError",
+    "CompositeError",
+    "CompositeFailedError",
+    "CompositeResultError",
     "FunctionRef",
+    "Group",
     "Handle",
     "LoopRef",
     "Parameter",
     "Primitive",
     "Problem",
     "Query",
+    "RecursiveCompositeError",
     "Removed",
     "Replay",
+    "Requirement",
     "ResultOf",
     "Rewrite",
     "Schedule",
@@ -57,14 +75,17 @@ __all__ = [
     "TraceStep",
     "UnknownStepError",
     "Written",
+    "composite",
     "explain_match",
     "from_json",
     "from_python",
+    "library",
     "primitive",
     "primitives",
     "queries",
     "query",
     "replay",
+    "rules",
     "suggest",
     "to_json",
     "to_python",

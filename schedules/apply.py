@@ -1,21 +1,22 @@
-"""Primitives and queries, and their application to states."""
+"""Primitives, queries and composite steps, and their application to states."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ..errors import Json
 from ..ir.module import Module
 from .coerce import Context, coerced
-from .handles import Handle, Move, Removed
-from .lookup import find
-from .problem import Problem, StepError
-from .record import located, recorded
+from .handles import BufferRef, Handle, Move, Removed
+from .lookup import accessed, find
+from .problem import ParameterError, Problem, Problems, StepError
+from .record import called, grouped, located, recorded
 from .state import State
 from .step import Step
+from .step_watcher import report_step
 
 _S = TypeVar("_S", bound=Step)
 _NOT_MOVED: Mapping[Handle, tuple[Handle, ...] | Removed] = MappingProxyType({})
@@ -96,13 +97,44 @@ class Query(Step):
         raise TypeError(f"{type(self).__name__} defines no run for {state!r}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Composite(Step):
+    """A function of steps, recorded as one group of the steps it applies.
+
+    The decorator :func:`~.composite.composite` creates the subclasses.
+    """
+
+    __slots__ = ()
+
+    def compose(self, state: State) -> tuple[State, tuple[Handle, ...]]:
+        """Return the state after the steps of the function, and the handles it returned."""
+        raise TypeError(f"{type(self).__name__} defines no steps for {state!r}")
+
+    @classmethod
+    def suggest(cls, state: State, selection: Handle) -> Iterator[Composite]:
+        """Yield filled-in steps for the selected part of the program."""
+        del state, selection
+        return iter(())
+
+    def problems(self, state: State) -> Problems:
+        """Return the problems of the first step of the function that does not apply."""
+        return Problems((), state.module)
+
+    def check(self, state: State) -> Problems:
+        """Return all problems: existence of the operands, then those of the steps."""
+        return Problems(state.missing(self), state.module) or self.problems(state)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Applied:
     """A new state, with the results and the rewrite of its last step."""
 
     state: State
     results: tuple[Handle, ...]
     rewrite: Rewrite
+
+    def __repr__(self) -> str:
+        """Return the name of the step and its results."""
+        return f"<Applied {self.state.trace[-1].op}: results {self.results}>"
 
 
 def prepared(state: State, step: _S) -> _S:
@@ -112,26 +144,40 @@ def prepared(state: State, step: _S) -> _S:
     def named(kind: type[Handle], name: str) -> Handle:
         return find(state, kind, name, function)
 
-    return coerced(step, Context(lambda: state.symbols(step), named))
+    def numbered(index: int) -> BufferRef:
+        return accessed(state, step, index, named)
+
+    return coerced(step, Context(state.symbols, named, numbered))
 
 
-def check(state: State, step: Primitive) -> tuple[Problem, ...]:
+def check(state: State, step: Primitive | Composite) -> Problems:
     """Return all problems that make a step illegal; an empty tuple means it is legal."""
-    return tuple(prepared(state, step).check(state))
+    problems = prepared(state, step).check(state)
+    return problems if isinstance(problems, Problems) else Problems(problems, state.module)
 
 
 def apply(state: State, step: Step) -> Applied:
     """Apply a step and record it in the trace.
+
+    A composite step is recorded as the steps it applied, in one group.
 
     Raises
     ------
     StepError
         If a requirement is violated; the state is unchanged.
     """
+    if not isinstance(cast("object", step), Step):
+        raise ParameterError(
+            f"expected a step, got {type(step).__name__}",
+            where="argument 'step' of apply",
+            hint="steps are also methods: sch.split(loop, factors=(None, 8))",
+        )
     step = prepared(state, step)
     problems = tuple(step.check(state) if isinstance(step, Primitive) else state.missing(step))
     if problems:
-        raise StepError(step.title(), problems)
+        raise StepError(step.title(), problems, state.module)
+    if isinstance(step, Composite):
+        return _composed(state, step)
     state = located(state, step)
     rewrite = _run(step, state)
     moves = state.moves
@@ -139,7 +185,18 @@ def apply(state: State, step: Step) -> Applied:
         moves = (*moves, Move(len(state.trace), step.verb(), rewrite.moved))
     new = recorded(state, step, rewrite.results, rewrite.decisions)
     new = replace(new, module=rewrite.module, moves=moves)
+    report_step(new.module)
     return Applied(new, rewrite.results, rewrite)
+
+
+def _composed(state: State, step: Composite) -> Applied:
+    """Apply a composite step; one that changes nothing and has no result is not recorded."""
+    before = located(state, step)
+    after, results = step.compose(before)
+    if len(after.trace) == len(before.trace) or (after.module is before.module and not results):
+        return Applied(state, results, Rewrite(state.module, results))
+    new = grouped(before, after, called(before, step), results)
+    return Applied(new, results, Rewrite(new.module, results))
 
 
 def _run(step: Step, state: State) -> Rewrite:

@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..ir.analysis import accesses, bound_kinds, conflicts, reduction_update
-from ..ir.loop.nodes import INTRINSIC, Block, For, LoopKind
+from ..ir.loop.nodes import INTRINSIC, SCOPES, Block, For, LoopKind
 from ..ir.loop.visit import walk
 from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
 from .apply import Primitive, Rewrite
 from .edit import Edit
-from .handles import BlockRef, BufferRef, LoopRef, block_ref, label, loop_ref
+from .handles import BlockRef, BufferRef, Handle, LoopRef, block_ref, label, loop_ref, refs_of
 from .problem import Problem
+from .requirement import Requirement
 from .state import State
 
 
-def serial_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+def serial_problems(state: State, ref: LoopRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if a loop is not serial, or has annotations."""
     loop = state.loop(ref)
     if loop.kind != "serial":
@@ -36,7 +37,9 @@ def serial_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Pr
         )
 
 
-def same_function_problems(loops: tuple[LoopRef, ...], requirement: int) -> Iterator[Problem]:
+def same_function_problems(
+    loops: tuple[LoopRef, ...], requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem unless there are at least two different loops, all of one function."""
     names = ", ".join(label(ref) for ref in loops) or "none"
     if len(set(loops)) < 2 or len(set(loops)) < len(loops):
@@ -50,7 +53,7 @@ def same_function_problems(loops: tuple[LoopRef, ...], requirement: int) -> Iter
         yield Problem(requirement, f"loops {names} belong to different functions", loops)
 
 
-def kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+def kind_problems(state: State, ref: LoopRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if a loop is not serial."""
     loop = state.loop(ref)
     if loop.kind != "serial":
@@ -61,7 +64,7 @@ def kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Prob
 def nesting_problems(
     state: State,
     ref: LoopRef,
-    requirement: int,
+    requirement: Requirement,
     *,
     inside: tuple[LoopKind, ...],
     around: tuple[LoopKind, ...],
@@ -81,7 +84,9 @@ def nesting_problems(
         )
 
 
-def iteration_kind_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+def iteration_kind_problems(
+    state: State, ref: LoopRef, requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem for each reduction or ordered iteration variable that a loop binds."""
     loop, tree = state.loop(ref), state.tree(ref.function)
     for block in tree.blocks_in(loop.body):
@@ -102,7 +107,10 @@ def binds_reduction(state: State, ref: LoopRef) -> bool:
 
 
 def lane_reduction_problems(
-    state: State, ref: LoopRef, requirement: int, starts: Callable[[Block], tuple[Primitive, ...]]
+    state: State,
+    ref: LoopRef,
+    requirement: Requirement,
+    starts: Callable[[Block], tuple[Primitive, ...]],
 ) -> Iterator[Problem]:
     """Yield a problem for every reduction below a loop that cannot be split over vector lanes.
 
@@ -112,8 +120,8 @@ def lane_reduction_problems(
         The current state.
     ref : LoopRef
         The loop.
-    requirement : int
-        The number of the requirement.
+    requirement : Requirement
+        The requirement to report.
     starts : callable
         Returns the fixes that move the init out of a block.
     """
@@ -144,7 +152,12 @@ def lane_reduction_problems(
 
 
 def constant_extent_problems(
-    state: State, ref: LoopRef, requirement: int, *, limit: int, fixes: tuple[Primitive, ...]
+    state: State,
+    ref: LoopRef,
+    requirement: Requirement,
+    *,
+    limit: int,
+    fixes: tuple[Primitive, ...],
 ) -> Iterator[Problem]:
     """Yield a problem if a loop's extent is not a constant, or exceeds a limit."""
     loop = state.loop(ref)
@@ -167,12 +180,13 @@ def constant_extent_problems(
 
 
 def independence_problems(
-    state: State, ref: LoopRef, requirement: int, *, lanes: bool = False
+    state: State, ref: LoopRef, requirement: Requirement, *, lanes: bool = False
 ) -> Iterator[Problem]:
     """Yield a problem for each dependence between iterations of a loop."""
     tree = state.tree(ref.function)
     for conflict in conflicts(tree, state.loop(ref), lanes=lanes):
-        yield Problem(requirement, conflict.reason, (ref, block_ref(ref.function, conflict.block)))
+        where = (ref, *refs_of(ref.function, conflict.block, conflict.buffer))
+        yield Problem(requirement, conflict.reason, where)
 
 
 def is_tensorized(block: Block) -> bool:
@@ -180,7 +194,7 @@ def is_tensorized(block: Block) -> bool:
     return any(key == INTRINSIC for key, _ in block.annotations)
 
 
-def tensorized_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+def tensorized_problems(state: State, ref: BlockRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if an instruction implements a block."""
     block = state.block(ref)
     if is_tensorized(block):
@@ -193,7 +207,9 @@ def tensorized_problems(state: State, ref: BlockRef, requirement: int) -> Iterat
         )
 
 
-def tensorized_buffer_problems(state: State, ref: BufferRef, requirement: int) -> Iterator[Problem]:
+def tensorized_buffer_problems(
+    state: State, ref: BufferRef, requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem for each tensorized block that accesses a buffer."""
     buffer, tree = state.buffer(ref), state.tree(ref.function)
     for block in tree.blocks.values():
@@ -206,16 +222,16 @@ def tensorized_buffer_problems(state: State, ref: BufferRef, requirement: int) -
             )
 
 
-SCOPES = ("global", "local", "shared", "fragment")
-
-
-def known_scope_problems(scope: str, requirement: int) -> Iterator[Problem]:
-    """Yield a problem if a memory scope does not exist."""
+def known_scope_problems(
+    scope: str, where: tuple[Handle, ...], requirement: Requirement
+) -> Iterator[Problem]:
+    """Yield a problem at the given locations if a memory scope does not exist."""
     if scope not in SCOPES:
         yield Problem(
             requirement,
             f"no memory scope {scope!r}; memory scopes are {', '.join(SCOPES)}",
-            numbers={"scope": scope},
+            where,
+            {"scope": scope},
         )
 
 
@@ -233,7 +249,7 @@ def counterexample(verdict: Proved | Refuted | Unknown) -> dict[str, int] | None
     return {v.name: value for v, value in verdict.counterexample.items()}
 
 
-def temporary_problems(state: State, ref: BufferRef, requirement: int) -> Iterator[Problem]:
+def temporary_problems(state: State, ref: BufferRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if a buffer is a parameter."""
     buffer, tree = state.buffer(ref), state.tree(ref.function)
     if buffer not in tree.function.buffers:

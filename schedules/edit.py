@@ -186,8 +186,9 @@ def _rebind_block(block: Block, mapping: Mapping[Var, SymInt], facts: Facts, gua
 
 
 def _rebind_iter(item: IterVar, mapping: Mapping[Var, SymInt], facts: Facts) -> IterVar:
-    binding = _term(item.binding, mapping, facts)
-    return item if binding is item.binding else replace(item, binding=binding)
+    extent, binding = (_term(x, mapping, facts) for x in (item.extent, item.binding))
+    unchanged = extent is item.extent and binding is item.binding
+    return item if unchanged else replace(item, extent=extent, binding=binding)
 
 
 def _term(term: Expr, mapping: Mapping[Var, SymInt], facts: Facts) -> Expr:

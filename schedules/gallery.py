@@ -110,7 +110,7 @@ def fixed(attempt: Attempt) -> Outcome:
     schedule = attempt.prepared()
     step = attempt.step(schedule)
     match = explain_match(schedule.state, step.target, step.intrinsic)
-    error = StepError(step.title(), schedule.check(step))
+    error = StepError(step.title(), schedule.check(step), schedule.module)
     applied: list[Step] = []
     for _ in range(MOST_STEPS):
         problems = schedule.check(step)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir.analysis import Tree
+from ..ir.analysis import Tree, accesses
+from ..nearest import did_you_mean
 from .handles import (
     BindingRef,
     BlockRef,
@@ -17,6 +18,7 @@ from .handles import (
     loop_ref,
 )
 from .state import State
+from .step import Step
 from .suggest_names import NotFoundError, unknown
 from .values import Value
 
@@ -56,7 +58,7 @@ def find(state: State, kind: type[Handle], name: str, function: str | None) -> H
         handles = _bindings(state, function)
     else:
         handles = _parts(state, kind, function)
-    return _only(handles, kind, name, function)
+    return _only(state, handles, kind, name, function)
 
 
 def _bindings(state: State, function: str) -> list[BindingRef]:
@@ -83,19 +85,100 @@ def _name(handle: Handle) -> str:
     return handle.function if isinstance(handle, FunctionRef) else handle.name
 
 
-def _only(handles: Sequence[Handle], kind: type[Handle], name: str, function: str | None) -> Handle:
+def _only(
+    state: State,
+    handles: Sequence[Handle],
+    kind: type[Handle],
+    name: str,
+    function: str | None,
+) -> Handle:
     found = [handle for handle in handles if _name(handle) == name]
-    word = kind.__name__.removesuffix("Ref").lower()
+    word = _word(kind)
     if not found:
         where = "the module" if function is None else f"function {function!r}"
-        raise NotFoundError(unknown(word, name, [_name(handle) for handle in handles], where))
+        names = [_name(handle) for handle in handles]
+        raise NotFoundError(
+            unknown(word, name, names, where),
+            where=where,
+            hint=did_you_mean(name, names)
+            or _other_kind(state, kind, name)
+            or f"use one of these names, or a handle from sch.get_{word}(...)",
+            module=state.module,
+            parts=handles,
+        )
     if len(found) > 1:
         functions = ", ".join(handle.function for handle in found)
         raise NotFoundError(
             f"{word} {name!r} exists in several functions: {functions}",
-            hint="pass function=... to choose one",
+            where="the module",
+            hint=f'choose one with function="{found[0].function}"',
+            module=state.module,
+            parts=found,
         )
     return found[0]
+
+
+def _word(kind: type[Handle]) -> str:
+    return kind.__name__.removesuffix("Ref").lower()
+
+
+def _other_kind(state: State, kind: type[Handle], name: str) -> str:
+    """Return a hint if another kind of part has the name; else an empty text."""
+    if name in state.module.functions:
+        return f"{name!r} is the name of a function"
+    for other in (LoopRef, BlockRef, BufferRef):
+        if other is not kind and name in map(_name, _parts(state, other, None)):
+            return f"{name!r} is the name of a {_word(other)}"
+    return ""
+
+
+def accessed(
+    state: State, step: Step, index: int, named: Callable[[type[Handle], str], Handle]
+) -> BufferRef:
+    """Return the buffer that a step's block accesses, by its index, as TVM numbers regions.
+
+    The buffers that the block writes count for ``cache_write``; those that it only reads count for
+    all other steps. Both are in the order of their first access.
+
+    Parameters
+    ----------
+    state : State
+        The state to search.
+    step : Step
+        The step, which has a parameter ``block``.
+    index : int
+        The index, which counts from 0.
+    named : callable
+        Returns the handle of a kind for a name.
+
+    Raises
+    ------
+    NotFoundError
+        If the step has no block, or the block accesses fewer buffers.
+    """
+    block = dict(step.values()).get("block")
+    ref = named(BlockRef, block) if isinstance(block, str) else block
+    if not isinstance(ref, BlockRef):
+        raise NotFoundError(
+            f"{step.verb()} has no parameter 'block', so {index} is not a buffer",
+            where=f"parameters of {step.verb()}",
+            hint="pass the name of the buffer",
+        )
+    found = accesses(state.block(ref))
+    written = dict.fromkeys(a.buffer for a in found if a.writes)
+    read = dict.fromkeys(a.buffer for a in found if a.buffer not in written)
+    word, buffers = ("writes", written) if step.verb() == "cache_write" else ("only reads", read)
+    if not 0 <= index < len(buffers):
+        names = ", ".join(f"{k}: {b.name}" for k, b in enumerate(buffers)) or "none"
+        raise NotFoundError(
+            f"no buffer {index}; the buffers that block {ref.name!r} {word} are {names}",
+            where=f"function {ref.function!r}",
+            hint=f"pass an index below {len(buffers)}, or the name of the buffer",
+            module=state.module,
+            parts=[ref],
+        )
+    buffer = list(buffers)[index]
+    return BufferRef(ref.function, buffer.uid, buffer.name)
 
 
 def locate(state: State, handle: Handle) -> Iterator[Lookup]:

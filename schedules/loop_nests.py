@@ -131,7 +131,7 @@ def buffer_span(
         for access in accesses(block):
             if access.buffer is not buffer:
                 continue
-            ranges = {x.var: x.extent for x in loops} | dict(access.inner)
+            ranges = {x.var: x.extent for x in loops} | access.bound_inner()
             for dimension, index in enumerate(access.bound()):
                 spans[dimension].append(interval_of(index, ranges, facts))
     return tuple(_hull(found, size, facts) for found, size in zip(spans, buffer.shape, strict=True))

@@ -3,7 +3,7 @@
 """Generated from the registry by `python -m tilewright.schedules.stub`: do not edit."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import SymInt
@@ -11,6 +11,7 @@ from .handles import BindingRef, BlockRef, BufferRef, FunctionRef, LoopRef
 from .step import Step
 
 def install(cls: type[Step]) -> None: ...
+def variadic(cls: type[Step]) -> str: ...
 
 class ScheduleMethods:
     def perform(self, step: Step) -> Any: ...
@@ -47,13 +48,13 @@ class ScheduleMethods:
     def cache_read(
         self,
         block: BlockRef | str,
-        buffer: BufferRef | str,
+        buffer: BufferRef | str | int,
         scope: str = 'local',
         index_map: IndexMap | str | Callable[..., object] | None = None,
     ) -> BlockRef:
         """Copy the region of a buffer that a block reads into a new buffer, and read the copy instead."""
     def cache_write(
-        self, block: BlockRef | str, buffer: BufferRef | str, scope: str = 'local'
+        self, block: BlockRef | str, buffer: BufferRef | str | int, scope: str = 'local'
     ) -> BlockRef:
         """Redirect the writes of a block to a new buffer, and copy it to the old buffer afterwards."""
     def collapse_dims(self, function: FunctionRef | str) -> FunctionRef:
@@ -63,7 +64,7 @@ class ScheduleMethods:
     def fold_constants(self, function: FunctionRef | str = ..., limit: int = 65536) -> None:
         """Fold operators on constants whose results are small."""
     def fuse_ops(
-        self, function: FunctionRef | str = ..., bindings: Sequence[BindingRef] = ...
+        self, function: FunctionRef | str = ..., bindings: Sequence[BindingRef | str] = ...
     ) -> tuple[FunctionRef, ...]:
         """Group kernel calls that become one kernel, so that intermediate tensors stay inside it."""
     def fuse_tir(self, function: FunctionRef | str = ...) -> tuple[FunctionRef, ...]:
@@ -82,20 +83,82 @@ class ScheduleMethods:
         self, buffer: BufferRef | str, index_map: IndexMap | str | Callable[..., object]
     ) -> None:
         """Transform the layout of a temporary by a map of its indices."""
+    def cooperative_copy(self, copy: BlockRef | str, rows: int = 16, columns: int = 16) -> None:
+        """Distribute the copy of a matrix over the threads of a thread block."""
+    def default_schedule(self) -> None:
+        """Apply the default schedule to everything that is not scheduled yet."""
+    def finish_graph(self, function: FunctionRef | str) -> None:
+        """Move the packing of weights to load time, remove dead code, and plan memory."""
+    def inline_elementwise(self, function: FunctionRef | str) -> None:
+        """Inline each element-wise block that has a single consumer, if that is legal."""
+    def interchange(self, outer: LoopRef | str, inner: LoopRef | str) -> tuple[LoopRef, LoopRef]:
+        """Exchange two loops of a perfect nest."""
+    def lower_graph(self, function: FunctionRef | str) -> None:
+        """Lower a graph function to calls of fused kernels."""
+    def pack(self, product: BlockRef | str, columns: int, group: int = 1) -> BlockRef:
+        """Copy the right operand of a matrix product into panels of columns."""
+    def register_tile(
+        self,
+        product: BlockRef | str,
+        rows: int,
+        columns: int,
+        panels: int = 1,
+        *,
+        group: int = 1,
+        intrinsic: str = '',
+    ) -> None:
+        """Compute a matrix product in tiles whose sums stay in vector registers."""
+    def schedule_copy(self, copy: BlockRef | str, columns: int, group: int = 1) -> None:
+        """Vectorize a block that copies an operand, by the packing instruction of the target if any."""
+    def schedule_elementwise(self, function: FunctionRef | str) -> None:
+        """Schedule element-wise blocks for the vector registers of a CPU."""
+    def schedule_gpu_loops(self, function: FunctionRef | str) -> None:
+        """Fuse the spatial loops of every nest, and bind them to thread blocks and threads."""
+    def schedule_gpu_matmul(self, function: FunctionRef | str) -> None:
+        """Tile a matrix product for thread blocks and threads; its epilogue is computed per tile."""
+    def schedule_gpu_nests(self, function: FunctionRef | str) -> None:
+        """Bind the last spatial loop of every nest to threads, and the others to thread blocks."""
+    def schedule_gpu_rows(self, function: FunctionRef | str) -> None:
+        """Run each row in one thread block: rows are bound to thread blocks, columns to threads."""
+    def schedule_gpu_serial(self, function: FunctionRef | str) -> None:
+        """Run every nest in one thread."""
+    def schedule_kernel(self, function: FunctionRef | str) -> None:
+        """Apply the default rule of a kernel's kind, unless the kernel is already scheduled."""
+    def schedule_matmul(self, function: FunctionRef | str) -> None:
+        """Schedule a matrix product for the vector registers of a CPU."""
+    def schedule_rows(self, function: FunctionRef | str) -> None:
+        """Schedule reductions of rows for the vector registers of a CPU."""
+    def tile(
+        self, i: LoopRef | str, j: LoopRef | str, sizes: tuple[SymInt | str, SymInt | str] = ...
+    ) -> tuple[LoopRef, LoopRef, LoopRef, LoopRef]:
+        """Divide the iterations of two nested loops into tiles."""
+    def vectorize_inner(self, loop: LoopRef | str, lanes: int) -> LoopRef:
+        """Vectorize an innermost loop, in vectors of a given length."""
+    def vectorize_nest(self, block: BlockRef | str, lanes: int) -> None:
+        """Vectorize the innermost loop around a block, and run the outermost one in parallel."""
     def add_unit_loop(self, target: LoopRef | BlockRef | str) -> LoopRef:
         """Add a loop of one iteration around a loop or a block."""
     def bind(self, loop: LoopRef | str, thread: str) -> None:
         """Bind a loop to GPU thread blocks, threads or virtual threads."""
-    def fuse(self, loops: Sequence[LoopRef]) -> LoopRef:
+    @overload
+    def fuse(self, loops: Sequence[LoopRef | str]) -> LoopRef: ...
+    @overload
+    def fuse(self, *loops: LoopRef | str) -> LoopRef:
         """Fuse perfectly nested loops into one loop over the product of their extents."""
     def loop_partition(self, loop: LoopRef | str, point: SymInt | str) -> tuple[LoopRef, LoopRef]:
         """Partition a loop into two consecutive loops, and simplify each under its own range."""
     def parallel(self, loop: LoopRef | str) -> None:
         """Execute the iterations of a loop on several threads."""
-    def reorder(self, loops: Sequence[LoopRef]) -> None:
+    @overload
+    def reorder(self, loops: Sequence[LoopRef | str]) -> None: ...
+    @overload
+    def reorder(self, *loops: LoopRef | str) -> None:
         """Reorder loops of a perfect nest."""
     def split(
-        self, loop: LoopRef | str, factors: Sequence[SymInt | str | None]
+        self,
+        loop: LoopRef | str,
+        factors: Sequence[SymInt | str | None],
+        tail: Literal['predicate', 'epilogue', 'perfect'] = 'predicate',
     ) -> tuple[LoopRef, ...]:
         """Split a loop into nested loops whose extents multiply to at least the old extent."""
     def unroll(self, loop: LoopRef | str) -> None:
@@ -126,7 +189,7 @@ class ScheduleMethods:
     ) -> None:
         """Assume a range or a divisor of a symbol, and check it whenever the function is entered."""
     def clone_function(
-        self, function: FunctionRef | str, call_sites: Sequence[BindingRef]
+        self, function: FunctionRef | str, call_sites: Sequence[BindingRef | str]
     ) -> FunctionRef:
         """Clone a kernel for some of its call sites."""
     def specialize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
 
 from ..ir.analysis import (
     Tree,
@@ -15,54 +16,106 @@ from ..ir.analysis import (
     writes,
     written_buffers,
 )
-from ..ir.loop.nodes import Block, For, Stmt
-from ..ir.symbolic import Var, const_value
+from ..ir.loop.nodes import Block, Buffer, For, Stmt
+from ..ir.loop.visit import stores
+from ..ir.symbolic import Var, const_value, free_vars, to_text
 from .apply import Primitive
-from .handles import BlockRef, LoopRef, block_ref, loop_ref
+from .handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref, refs_of
 from .problem import Problem
+from .requirement import Requirement
 from .state import State
 
 
-def movable_problems(
-    state: State, ref: BlockRef, requirement: int, *, temporary: bool = True
-) -> Iterator[Problem]:
-    """Yield the problems that prevent a block from being computed at other iterations.
+class Movable(NamedTuple):
+    """The requirements of a block that is computed at other iterations.
 
-    These are: an ordered iteration variable, a body other than one store, a parameter as output,
-    another writer, a reduction without an init, a predicate that excludes other iterations than
-    those outside of the domain.
+    Parameters
+    ----------
+    unordered : Requirement
+        The block has no ordered iteration variables.
+    one_store : Requirement
+        It consists of one store.
+    only_writer : Requirement
+        No other block writes its buffer.
+    fresh : Requirement
+        It does not depend on earlier contents of its buffer.
+    predicate : Requirement
+        Its predicate excludes only the iterations outside of the domain.
+    temporary : Requirement or None
+        Its buffer is a temporary; None permits a parameter.
     """
+
+    unordered: Requirement
+    one_store: Requirement
+    only_writer: Requirement
+    fresh: Requirement
+    predicate: Requirement
+    temporary: Requirement | None = None
+
+
+def movable_problems(state: State, ref: BlockRef, requires: Movable) -> Iterator[Problem]:
+    """Yield the problems that prevent a block from being computed at other iterations."""
     tree, block = state.tree(ref.function), state.block(ref)
-    for message in _reasons(tree, block, temporary=temporary):
-        yield Problem(requirement, f"block {block.name!r} {message}", (ref,))
+    for requirement, message, others in _reasons(tree, block, requires):
+        where = (ref, *refs_of(ref.function, *others))
+        yield Problem(requirement, f"block {block.name!r} {message}", where)
 
 
-def _reasons(tree: Tree, block: Block, *, temporary: bool) -> Iterator[str]:
+_Reason: TypeAlias = "tuple[Requirement, str, tuple[Block | Buffer, ...]]"
+
+
+def _reasons(tree: Tree, block: Block, requires: Movable) -> Iterator[_Reason]:
+    """Yield the reasons why a block cannot move, with other blocks and buffers at fault."""
     if any(v.kind == "ordered" for v in block.iters):
-        yield "has ordered iteration variables"
+        yield requires.unordered, "has ordered iteration variables", ()
     found = writes(block)
-    if not is_plain(block) or len(found) != 1:
-        yield "does not consist of exactly one store"
+    if not is_plain(block) or len(found) != 1 or len(tuple(stores(block.body))) != 1:
+        yield requires.one_store, "does not consist of exactly one store", ()
         return
     buffer = found[0].buffer
-    if temporary and buffer not in tree.function.buffers:
-        yield f"writes {buffer.name!r}, which is a parameter; expected a temporary"
-    others = [b.name for b in tree.writers(buffer) if b is not block]
+    if requires.temporary is not None and buffer not in tree.function.buffers:
+        message = f"writes {buffer.name!r}, which is a parameter; expected a temporary"
+        yield requires.temporary, message, (buffer,)
+    others = tuple(b for b in tree.writers(buffer) if b is not block)
     if others:
-        yield f"is not the only writer of {buffer.name!r}; other writers: {', '.join(others)}"
+        names = ", ".join(b.name for b in others)
+        message = f"is not the only writer of {buffer.name!r}; other writers: {names}"
+        yield requires.only_writer, message, (*others, buffer)
     reduces = any(v.kind == "reduce" for v in block.iters)
     if reduces and block.init is None:
-        yield "is a reduction without an init"
+        yield requires.fresh, "is a reduction without an init", ()
     if not reduces and buffer in read_buffers(block):
-        yield f"updates {buffer.name!r} in place"
+        yield requires.fresh, f"updates {buffer.name!r} in place", (buffer,)
     if not implied_by_domain(block, tree.facts(block)):
-        yield (
+        message = (
             f"has the predicate {block.predicate}; expected only the extents of its iteration "
             "variables as bounds"
         )
+        yield requires.predicate, message, ()
 
 
-def plain_store_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+def extent_problems(
+    state: State, ref: BlockRef, loop: LoopRef, requirement: Requirement
+) -> Iterator[Problem]:
+    """Yield a problem for each extent of a block that depends on a loop not around another loop."""
+    tree, block, target = state.tree(ref.function), state.block(ref), state.loop(loop)
+    kept = (target, *tree.loops_above(target))
+    left = {x.var: x for x in tree.loops_above(block) if x not in kept}
+    for item in block.iters:
+        for variable in sorted(free_vars(item.extent) & left.keys(), key=lambda v: v.name):
+            yield Problem(
+                requirement,
+                f"the extent {to_text(item.extent)} of iteration variable {item.var.name!r} of "
+                f"block {block.name!r} depends on loop {variable.name!r}, which is not around "
+                f"loop {target.var.name!r}",
+                (ref, loop_ref(ref.function, left[variable])),
+                {"extent": to_text(item.extent)},
+            )
+
+
+def plain_store_problems(
+    state: State, ref: BlockRef, requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem if the write indices of a block are not its spatial iteration variables.
 
     Each variable must occur once. A variable of extent 1 may be missing, and the index of a
@@ -85,12 +138,14 @@ def plain_store_problems(state: State, ref: BlockRef, requirement: int) -> Itera
             requirement,
             f"the write indices ({', '.join(map(str, indices))}) of block {block.name!r} are not "
             "its spatial iteration variables, each once",
-            (ref,),
+            (ref, buffer_ref(ref.function, found[0].buffer)),
             {"indices": ", ".join(map(str, indices))},
         )
 
 
-def injective_write_problems(state: State, ref: BlockRef, requirement: int) -> Iterator[Problem]:
+def injective_write_problems(
+    state: State, ref: BlockRef, requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem if two spatial iterations of a block may write the same element."""
     tree, block = state.tree(ref.function), state.block(ref)
     spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
@@ -103,13 +158,13 @@ def injective_write_problems(state: State, ref: BlockRef, requirement: int) -> I
                 requirement,
                 f"the write indices ({', '.join(map(str, access.indices))}) of block "
                 f"{block.name!r} are not injective in {names}",
-                (ref,),
+                (ref, buffer_ref(ref.function, access.buffer)),
                 {"iterations": names},
             )
 
 
 def dependence_problems(
-    state: State, ref: BlockRef, requirement: int, destination: Stmt, *, later: bool
+    state: State, ref: BlockRef, requirement: Requirement, destination: Stmt, *, later: bool
 ) -> Iterator[Problem]:
     """Yield a problem for each dependence that moving a block to a destination would violate.
 
@@ -122,8 +177,8 @@ def dependence_problems(
         The current state.
     ref : BlockRef
         The block to move.
-    requirement : int
-        The number of the requirement.
+    requirement : Requirement
+        The requirement to report.
     destination : Stmt
         The statement the block moves into.
     later : bool
@@ -133,9 +188,9 @@ def dependence_problems(
     relation = "before" if later else "after"
     order = tree.order[block] < tree.order[destination]
     if order is not later:
-        yield Problem(
-            requirement, f"block {block.name!r} is not {relation} the destination", (ref,)
-        )
+        where = (ref, *_location(ref.function, destination))
+        message = f"block {block.name!r} is not {relation} the destination"
+        yield Problem(requirement, message, where)
         return
     read, written = read_buffers(block) - written_buffers(block), written_buffers(block)
     for other in _between(tree, block, destination, later=later):
@@ -150,9 +205,13 @@ def dependence_problems(
                 requirement,
                 f"moving block {block.name!r} past block {other.name!r} would violate a "
                 f"dependence on {buffer.name!r}",
-                (ref, block_ref(ref.function, other)),
+                (ref, *refs_of(ref.function, other, buffer)),
                 {"buffer": buffer.name},
             )
+
+
+def _location(function: str, destination: Stmt) -> tuple[Handle, ...]:
+    return refs_of(function, destination) if isinstance(destination, For | Block) else ()
 
 
 def _between(tree: Tree, block: Block, destination: Stmt, *, later: bool) -> Iterator[Block]:
@@ -165,7 +224,7 @@ def _between(tree: Tree, block: Block, destination: Stmt, *, later: bool) -> Ite
             yield other
 
 
-def vector_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+def vector_problems(state: State, ref: LoopRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if a loop is vectorized, or inside a vectorized loop."""
     tree, loop = state.tree(ref.function), state.loop(ref)
     for around in (loop, *tree.ancestors(loop)):
@@ -178,7 +237,7 @@ def vector_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Pr
 
 
 def parallel_problems(
-    state: State, step: Primitive, ref: LoopRef, requirement: int
+    state: State, step: Primitive, ref: LoopRef, requirement: Requirement
 ) -> Iterator[Problem]:
     """Yield a problem for each conflict that a step would cause in a parallel loop."""
     tree, loop = state.tree(ref.function), state.loop(ref)
@@ -190,5 +249,5 @@ def parallel_problems(
                 yield Problem(
                     requirement,
                     f"after this step, {conflict.reason}",
-                    (ref, loop_ref(ref.function, outer)),
+                    (ref, *refs_of(ref.function, outer, conflict.block, conflict.buffer)),
                 )

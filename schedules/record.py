@@ -13,7 +13,7 @@ from .lookup import locate
 from .problem import TraceError
 from .state import State
 from .step import Step
-from .trace import Argument, ResultOf, TraceStep, Written
+from .trace import DROPPED, Argument, Group, ResultOf, TraceStep, Written
 from .values import Value, index_map_text
 
 
@@ -23,7 +23,12 @@ def located(state: State, step: Step) -> State:
     Handles that no recorded step returned, such as those of a click, are looked up by queries, so
     that the trace replays on another module.
     """
-    for handle in step.handles():
+    return with_known(state, step.handles())
+
+
+def with_known(state: State, handles: Iterable[Handle]) -> State:
+    """Return the state in which every given handle is the result of a recorded step."""
+    for handle in handles:
         if handle not in state.known:
             for query in locate(state, handle):
                 state = _appended(state, query.op, query.values, query.results, {})
@@ -35,6 +40,51 @@ def recorded(
 ) -> State:
     """Return the state with a step appended to its trace; the module is not changed."""
     return _appended(state, step.verb(), step.chosen(), results, decisions)
+
+
+def grouped(
+    before: State, state: State, call: TraceStep, results: tuple[Handle | None, ...]
+) -> State:
+    """Return a state with all steps since another one as one group.
+
+    Without steps since, there is no group. After the group, its steps' results are unknown unless
+    they are results of the group: later steps look them up again, so that the group can be replaced
+    by the composite step.
+
+    Parameters
+    ----------
+    before : State
+        The state before the first step of the group.
+    state : State
+        The state after the last step.
+    call : TraceStep
+        The composite step, as returned by :func:`called`.
+    results : tuple of Handle or None
+        The results of the composite step; None for one that an edit removed.
+    """
+    state = with_known(state, (handle for handle in results if handle is not None))
+    if len(state.trace) == len(before.trace):
+        return state
+    known = dict(before.known)
+    for handle in results:
+        if handle is not None:
+            known.setdefault(handle, state.known[handle])
+    group = Group(
+        call.op,
+        call.arguments,
+        len(before.trace),
+        len(state.trace),
+        tuple(DROPPED if handle is None else known[handle] for handle in results),
+        tuple("" if handle is None else label(handle) for handle in results),
+        call.decisions,
+    )
+    return replace(state, trace=state.trace.grouped(group), known=known)
+
+
+def called(before: State, step: Step) -> TraceStep:
+    """Return a step as recorded in a trace, without results; its operands are known."""
+    arguments = tuple((name, argument(before, value)) for name, value in step.chosen())
+    return TraceStep(step.verb(), arguments)
 
 
 def _appended(

@@ -1,4 +1,4 @@
-"""Reference of all primitives in Markdown, generated from the registry.
+"""Reference of all primitives and composite steps in Markdown, generated from the registry.
 
 ``python -m tilewright.schedules.reference > docs/primitives.md`` writes the committed page.
 """
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, cast
 
-from .apply import Primitive
-from .registry import primitives
+from .registry import composites, primitives
+from .requirement import CommonRequirement, Requirement
 from .step import Step, returned_shape
 from .stub import returned_text
 from .values import value_text
@@ -26,8 +26,9 @@ The steps that transform a program. Each is a method of `tilewright.Schedule` an
 workbench's menu, and is recorded in the trace. An illegal step is rejected with the violated
 requirement, its location, the offending values or a counter-example, and suggested fixes.
 
-Requirement 0 applies to all steps: the target of each handle exists and is not inside a tensorized
-block. For steps of the families caching, placement and reduction, it is not inside any block.
+The requirements of a step have names. All steps have these two:
+
+{common}
 
 A parameter of a handle type (`LoopRef`, `BlockRef`, `BufferRef`, `FunctionRef`, `BindingRef`) also
 accepts a name. A `SymInt` is an integer, a symbolic term, or, next to a handle, the text of a term.
@@ -36,8 +37,18 @@ Generated from the registry by `python -m tilewright.schedules.reference`: do no
 """
 
 
+_COMPOSITES = """
+## Composite steps
+
+Functions of primitives. A composite step is recorded as one group of the steps that it applies, is
+one version of the history, and applies completely or not at all. Its requirements are those of its
+steps. The default schedule of `tilewright.compile` consists of these steps. [Traces](traces.md)
+explains groups, and how to define a composite step by the decorator `tilewright.composite`.
+"""
+
+
 def reference() -> str:
-    """Return the page, with one section per family and one entry per primitive.
+    """Return the page: one section per family, and one entry per primitive and composite step.
 
     Examples
     --------
@@ -45,12 +56,18 @@ def reference() -> str:
     True
     """
     families = [(f, list(steps)) for f, steps in groupby(primitives(), lambda s: s.family)]
-    lines = [_HEAD]
+    common = "\n".join(_requirements(CommonRequirement))
+    lines = [_HEAD.replace("{common}", common)]
     lines += [f"- **{family}**: {', '.join(map(_link, steps))}" for family, steps in families]
+    library = [step for step in composites() if step.family == "library"]
+    lines += [f"- **composite steps**: {', '.join(map(_link, library))}"]
     for family, steps in families:
         lines += ["", f"## Family {family}"]
         for step in steps:
             lines += ["", *_entry(step)]
+    lines += ["", _COMPOSITES.strip()]
+    for step in library:
+        lines += ["", *_entry(step)]
     return "\n".join(lines) + "\n"
 
 
@@ -58,8 +75,8 @@ def _link(step: type[Step]) -> str:
     return f"[{step.verb()}](#{step.verb()})"
 
 
-def _entry(step: type[Primitive]) -> Iterator[str]:
-    """Yield the lines of one primitive: signature, prose and all sections except examples."""
+def _entry(step: type[Step]) -> Iterator[str]:
+    """Yield the lines of one step: signature, prose and all sections except examples."""
     sections = _sections(inspect.cleandoc(step.__doc__ or ""))
     yield f"### {step.verb()}"
     yield ""
@@ -70,11 +87,15 @@ def _entry(step: type[Primitive]) -> Iterator[str]:
     yield from _parameters(step)
     if step.requirements():
         yield from ("", "Requires:", "")
-        yield from (f"{k}. {_text(r)}" for k, r in step.requirements().items())
+        yield from _requirements(step.Requires)
     if "Notes" in sections:
         yield from ("", _prose(sections["Notes"]))
     if "References" in sections:
         yield from ("", f"References: {_prose(sections['References'])}")
+
+
+def _requirements(requires: type[Requirement]) -> Iterator[str]:
+    return (f"- `{member.key}`: {_text(member.markup)}" for member in requires)
 
 
 def _signature(step: type[Step]) -> str:

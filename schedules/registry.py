@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from .apply import Primitive
+from ..nearest import did_you_mean
+from .apply import Composite, Primitive
 from .methods import install
 from .problem import UnknownStepError
+from .requirement import documented
 from .step import Step
 
 _S = TypeVar("_S", bound=type[Step])
 _STEPS: dict[str, type[Step]] = {}
 STEPS: Mapping[str, type[Step]] = MappingProxyType(_STEPS)
-"""All primitives and queries by name."""
+"""All primitives, queries and composite steps by name."""
 
 
 def primitive(*, family: str, returns: Any = None) -> Callable[[_S], _S]:
@@ -28,14 +30,16 @@ def primitive(*, family: str, returns: Any = None) -> Callable[[_S], _S]:
         The return type of its ``Schedule`` method: a handle type, a ``tuple[...]`` of handle types,
         or None.
     """
+    return lambda cls: register(cls, family, returns)
 
-    def register(cls: _S) -> _S:
-        cls.family, cls.returns = family, returns
-        _STEPS[cls.verb()] = cls
-        install(cls)
-        return cls
 
-    return register
+def register(cls: _S, family: str, returns: Any) -> _S:
+    """Register a step, and add its method to schedules; parameters as in :func:`primitive`."""
+    cls.family, cls.returns = family, returns
+    cls.__doc__ = documented(cls.__doc__ or "", cls.Requires)
+    _STEPS[cls.verb()] = cls
+    install(cls)
+    return cls
 
 
 def query(*, returns: Any) -> Callable[[_S], _S]:
@@ -53,11 +57,21 @@ def step_type(verb: str) -> type[Step]:
     """
     found = _STEPS.get(verb)
     if found is None:
-        raise UnknownStepError(f"no step {verb!r}", hint=f"steps are {', '.join(sorted(_STEPS))}")
+        question = did_you_mean(verb, _STEPS)
+        raise UnknownStepError(
+            f"no step {verb!r}" + (f"; {question}" if question else ""),
+            hint=f"steps are {', '.join(sorted(_STEPS))}",
+        )
     return found
 
 
 def primitives() -> tuple[type[Primitive], ...]:
     """Return all registered primitives, sorted by family and name."""
     found = [s for s in _STEPS.values() if issubclass(s, Primitive)]
+    return tuple(sorted(found, key=lambda s: (s.family, s.verb())))
+
+
+def composites() -> tuple[type[Composite], ...]:
+    """Return all registered composite steps, those of the library first, sorted by name."""
+    found = [s for s in _STEPS.values() if issubclass(s, Composite)]
     return tuple(sorted(found, key=lambda s: (s.family, s.verb())))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from ..errors import TilewrightError
-from .apply import apply
+from ..nearest import did_you_mean
+from .apply import Composite, apply, prepared
 from .handles import Handle
 from .problem import TraceError
-from .registry import step_type
+from .record import argument, grouped, with_known
+from .registry import STEPS, step_type
 from .state import State
 from .step import Step
-from .trace import Argument, ResultOf, Trace, TraceStep, Written
+from .trace import DROPPED, Argument, Group, ResultOf, Trace, TraceStep, Written
 
 
 class TraceMismatchError(TraceError):
@@ -84,25 +87,97 @@ class Replay:
             where=f"step {self.done}",
             hint=self.error.hint,
             details={"step": self.done, "op": step.op, "error": self.error.to_json()},
+            excerpts=self.error.excerpts(),
         ) from self.error
 
 
 def replay(state: State, trace: Trace) -> Replay:
-    """Apply the steps of a trace in order, until one does not apply."""
-    offset = len(state.trace)
+    """Apply the steps of a trace in order, until one does not apply.
+
+    The steps of a group are applied one by one, and are a group of the new trace as well. A step
+    that is a composite step itself, as in a folded trace, is run. If the replay stops inside a
+    group, the applied steps of the group are not recorded as a group.
+    """
+    if not isinstance(cast("object", trace), Trace):
+        raise TraceError(
+            f"expected a Trace, got {type(trace).__name__}",
+            hint="parse a text with from_python(text) or from_json(text)",
+        )
     changes: list[Change] = []
     environment: list[tuple[Handle, ...]] = []
+    groups = _Groups(trace, environment)
     for number, recorded in enumerate(trace.steps):
         try:
+            state = groups.opened(state, number)
             applied = apply(state, _decoded(recorded, number, environment))
         except TilewrightError as error:
             return Replay(state, number, trace.steps[number:], error, tuple(changes))
-        state = applied.state
         environment.append(applied.results)
-        now = state.trace[-1].decisions
-        if recorded.decisions and dict(now) != dict(recorded.decisions):
-            changes.append(Change(offset + number, recorded.op, recorded.decisions, now))
+        state = groups.closed(applied.state, number)
+        if recorded.decisions:
+            now, index = state.trace[-1].decisions, len(state.trace) - 1
+            if dict(now) != dict(recorded.decisions):
+                changes.append(Change(index, recorded.op, recorded.decisions, now))
     return Replay(state, len(trace), (), None, tuple(changes))
+
+
+class _Groups:
+    """The groups of a trace that a replay has entered and not left."""
+
+    def __init__(self, trace: Trace, environment: list[tuple[Handle, ...]]) -> None:
+        self._waiting = list(trace.groups)
+        self._environment = environment
+        self._entered: list[tuple[Group, State, TraceStep]] = []
+
+    def opened(self, state: State, number: int) -> State:
+        """Enter the groups that start at a step; their operands become known."""
+        while self._waiting and self._waiting[0].first == number:
+            group = self._waiting.pop(0)
+            handles = {ref: self._handle(ref, number) for ref in group.call().operands()}
+            state = with_known(state, handles.values())
+            arguments = tuple((name, _renamed(v, state, handles)) for name, v in group.arguments)
+            values = {k: _value(v, number, self._environment) for k, v in group.arguments}
+            arguments = tuple({**dict(arguments), **_converted(state, group, values)}.items())
+            call = TraceStep(group.op, arguments, decisions=group.decisions)
+            self._entered.append((group, state, call))
+        return state
+
+    def closed(self, state: State, number: int) -> State:
+        """Leave the groups that end with a step."""
+        while self._entered and self._entered[-1][0].stop == number + 1:
+            group, before, call = self._entered.pop()
+            results = tuple(
+                None if ref == DROPPED else self._handle(ref, number + 1) for ref in group.results
+            )
+            state = grouped(before, state, call, results)
+        return state
+
+    def _handle(self, ref: ResultOf, number: int) -> Handle:
+        return cast("Handle", _value(ref, number, self._environment))
+
+
+def _converted(state: State, group: Group, values: dict[str, object]) -> dict[str, Argument]:
+    """Return arguments of a group as its composite step records them, if it accepts them.
+
+    Python text contains symbolic terms as strings.
+    """
+    cls = STEPS.get(group.op)
+    if cls is None or not issubclass(cls, Composite) or not cls.accepts(values):
+        return {}
+    try:
+        step = prepared(state, cls(**values))
+        return {name: argument(state, getattr(step, name)) for name in values}
+    except TilewrightError:  # the composite step was changed since the trace was recorded
+        return {}
+
+
+def _renamed(value: Argument, state: State, handles: Mapping[ResultOf, Handle]) -> Argument:
+    """Return an argument with operands of the new trace."""
+    if isinstance(value, ResultOf):
+        return state.known[handles[value]]
+    if isinstance(value, tuple):
+        return tuple(_renamed(item, state, handles) for item in value)
+    return value
 
 
 def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Handle, ...]]) -> Step:
@@ -110,8 +185,9 @@ def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Handle, .
     known = {p.name for p in cls.parameters()}
     extra = [name for name, _ in recorded.arguments if name not in known]
     if extra:
+        question = did_you_mean(extra[0], known)
         raise TraceError(
-            f"{recorded.op} has no parameter {extra[0]!r}",
+            f"{recorded.op} has no parameter {extra[0]!r}" + (f"; {question}" if question else ""),
             hint=f"its parameters are {', '.join(sorted(known))}",
         )
     required = {p.name for p in cls.parameters() if p.required}

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, cast
 
+from ..calls import checked_calls
+from ..display import Table, present
+from ..errors import UnpicklableError
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
+from ..ir.script.diff import Diff, diff
+from ..ir.script.html import program_html
+from ..ir.verify import check_program
+from ..progress import ProgressOption
 from ..target.target import Target, as_target
-from .apply import Applied, Primitive, apply, check
+from .apply import Applied, Composite, Primitive, apply, check
+from .describe import describe
 from .handles import Handle
 from .history import History, Node
+from .listing import Parts, listing
 from .methods import ScheduleMethods
-from .problem import Problem, ScheduleError, StaleEditError
+from .open_group import OpenGroup
+from .problem import ParameterError, Problems, ScheduleError, StaleEditError
 from .replay import Replay, replay
 from .state import State
 from .step import Step, returned_shape
-from .suggest import Suggestion, suggest
+from .suggest import Suggestions, suggest
 from .trace import Trace
 from .verify import Verification, verify
+from .versions import Versions
 
 
+@checked_calls
 class Schedule(ScheduleMethods):
     """A module with the steps applied to it and the history of all versions.
 
@@ -65,12 +78,22 @@ class Schedule(ScheduleMethods):
         if not isinstance(cast("object", module), Module):
             raise ScheduleError(
                 f"expected a Module or a PrimFunc, got {type(module).__name__}",
+                where="argument 'module' of Schedule",
                 hint="create a module with parse, from_exported_program or from_onnx",
             )
+        if at is None:
+            check_program(module, names=False)
         chosen = None if target is None else as_target(target)
         self._history, self._head = at or _started(State.start(module, chosen))
         self._lock = threading.RLock()
         self._watchers: tuple[Callable[[Node], object], ...] = ()
+        self._groups: list[OpenGroup] = []
+
+    @classmethod
+    def draft(cls, state: State) -> Schedule:
+        """Return a schedule at a state, with its own history, for steps that may be discarded."""
+        history = History(state, draft=True)
+        return cls(state.module, state.target, at=(history, history.root))
 
     @property
     def head(self) -> Node:
@@ -93,26 +116,30 @@ class Schedule(ScheduleMethods):
         return self._head.state.trace
 
     @property
-    def history(self) -> tuple[Node, ...]:
-        """The versions of this schedule and its branches, oldest first."""
-        return self._history.nodes()
+    def history(self) -> Versions:
+        """The versions of this schedule and its branches, oldest first; ``print`` shows a tree."""
+        return Versions(self._history.nodes(), self._head)
 
-    def check(self, step: Primitive) -> tuple[Problem, ...]:
+    def check(self, step: Primitive | Composite) -> Problems:
         """Return all problems that make a step illegal at the head.
+
+        A composite step is run on a draft; the problems are those of the first of its steps that
+        does not apply.
 
         Parameters
         ----------
-        step : Primitive
-            A primitive with its parameters.
+        step : Primitive or Composite
+            A primitive or a composite step with its parameters.
 
         Returns
         -------
-        tuple of Problem
-            The violated requirements; empty if the step is legal.
+        Problems
+            The violated requirements, a tuple of :class:`~.problem.Problem`; empty if the step is
+            legal.
         """
         return check(self.state, step)
 
-    def suggest(self, selection: Handle) -> tuple[Suggestion, ...]:
+    def suggest(self, selection: Handle) -> Suggestions:
         """Return filled-in steps for a part of the program.
 
         Parameters
@@ -122,35 +149,112 @@ class Schedule(ScheduleMethods):
 
         Returns
         -------
-        tuple of Suggestion
-            The steps with their problems, legal ones first.
+        Suggestions
+            A tuple of the steps with their problems, legal ones first.
         """
         return suggest(self.state, selection)
 
-    def verify(self, **options: Any) -> Verification:
+    def verify(
+        self,
+        *,
+        runs: int = 3,
+        seed: int = 0,
+        limit: float = 3e6,
+        progress: ProgressOption = None,
+    ) -> Verification:
         """Compare the results of the interpreter before and after all steps, on random data.
 
         Parameters
         ----------
-        **options
-            Passed to :func:`~.verify.verify`: ``runs``, ``seed`` and ``limit``.
+        runs : int
+            The number of runs per function, at different sizes if it has symbols.
+        seed : int
+            The seed of the random sizes and data.
+        limit : float
+            The largest number of innermost iterations of one run; functions with more are reported
+            as skipped.
+        progress : bool or callable, optional
+            Whether to show a progress bar, or a function of a fraction and a message.
 
         Returns
         -------
         Verification
             The comparisons and the skipped functions.
         """
-        return verify(self._history.root.state.module, self.module, **options)
+        before = self._history.root.state.module
+        return verify(before, self.module, runs=runs, seed=seed, limit=limit, progress=progress)
 
-    def show(self) -> None:
-        """Print the program at the head."""
-        print(self)  # noqa: T201
+    def show(self, part: Handle | str | None = None, *, highlight: Parts = ()) -> None:
+        """Show the program at the head, one function, or the properties of a part.
+
+        A notebook displays highlighted HTML; elsewhere, the text is printed.
+
+        Parameters
+        ----------
+        part : Handle or str, optional
+            The name of a function to show, or a handle whose properties to show: extent, kind,
+            and the loops around it.
+        highlight : Handle or str, or an iterable of them, optional
+            The parts to highlight: handles, or names of loops, blocks, buffers or bindings.
+
+        Raises
+        ------
+        NotFoundError
+            If a name matches no part of the program.
+        """
+        if part is None or isinstance(part, str):
+            present(listing(self.state, part, highlight))
+        else:
+            present(describe(self.state, part))
+
+    def describe(self, part: Handle) -> Table:
+        """Return the properties of a part of the program as a table."""
+        return describe(self.state, part)
+
+    def diff(self, other: Module | Schedule | Node | str | None = None) -> Diff:
+        """Return the difference between another version and the head.
+
+        Parameters
+        ----------
+        other : Module, Schedule, Node or str, optional
+            The other version: a program, a schedule, or a version of the history or its id. By
+            default the program before all steps.
+
+        Returns
+        -------
+        Diff
+            ``print`` shows it in the unified format, and a notebook in color.
+
+        Raises
+        ------
+        ParameterError
+            If ``other`` is none of them.
+        """
+        given = cast("object", other)
+        if not isinstance(given, Module | Schedule | Node | str | None):
+            raise ParameterError(
+                f"expected a program, a schedule or a version, got {type(given).__name__}",
+                where="argument 'other' of diff",
+                hint="omit it to compare with the program before all steps",
+            )
+        match other:
+            case Module():
+                return diff(other, self.module, ("other", "head"))
+            case Schedule():
+                return diff(other.module, self.module, ("other", "head"))
+            case None | str() | Node():
+                node = self._history.root if other is None else other
+                node = self._history[node] if isinstance(node, str) else node
+                name = "start" if node is self._history.root else node.id[:8]
+                return diff(node.state.module, self.module, (name, "head"))
 
     def __str__(self) -> str:
         """Return the program at the head as text."""
-        from ..ir.script import to_text
+        return str(self.module)
 
-        return to_text(self.module)
+    def _repr_html_(self) -> str:
+        """Return the program at the head as static HTML."""
+        return program_html(self.module, title=repr(self)[1:-1])
 
     def __repr__(self) -> str:
         """Return the number of steps and a summary of the program."""
@@ -239,6 +343,76 @@ class Schedule(ScheduleMethods):
             case "many":
                 return results
 
+    @contextmanager
+    def composite(self, op: str, /, *marks: str, **arguments: object) -> Generator[None]:
+        """Record the steps of a with statement as one group, as in the Python text of a trace.
+
+        The steps are applied one by one. At the end of the statement the head is one version with
+        the group. If a step does not apply, the head moves back to the version before it.
+
+        Parameters
+        ----------
+        op : str
+            The name of the composite step; a registered one need not apply the same steps.
+        *marks : str
+            ``"edited"`` if the steps are not those that the composite step applies.
+        **arguments
+            Its arguments.
+
+        Examples
+        --------
+        >>> import tilewright as tw
+        >>> module = tw.parse('''
+        ... @prim_func
+        ... def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        ...     for i in range(32):
+        ...         y[i] = x[i]
+        ... ''')
+        >>> sch = tw.Schedule(module)
+        >>> with sch.composite("strip", loop=sch.get_loop("i")):
+        ...     outer, inner = sch.split("i", factors=(None, 8))
+        ...     sch.vectorize(inner)
+        ...     sch.returns(outer)
+        >>> sch.head.step.op, len(sch.head.step)
+        ('strip', 2)
+        """
+        with self._lock:
+            start = self._head
+            if self._groups:
+                self._groups[-1].check_thread(op)
+            group = OpenGroup.at(start, op, marks, arguments)
+            self._head = self._history.extended(start, group.before)
+            self._groups.append(group)
+        try:
+            yield
+            with self._lock:
+                self._head = self._history.extended(start, group.closed(self.state))
+        except BaseException:
+            self.goto(start.id)
+            raise
+        finally:
+            self._groups.remove(group)
+        self._notify()
+
+    def returns(self, *results: Handle | None) -> None:
+        """State the results of the group that the enclosing :meth:`composite` records.
+
+        Parameters
+        ----------
+        *results : Handle or None
+            The handles that later steps may use; None for one that an edit removed.
+
+        Raises
+        ------
+        ScheduleError
+            If no with statement of :meth:`composite` encloses the call.
+        """
+        if not self._groups:
+            raise ScheduleError(
+                "returns is outside of a group", hint="write it inside with sch.composite(...)"
+            )
+        self._groups[-1].results = results
+
     def replay(self, trace: Trace) -> Replay:
         """Apply the steps of a trace until one does not apply.
 
@@ -275,7 +449,11 @@ class Schedule(ScheduleMethods):
         """
         with self._lock:
             if self._head.parent is None:
-                raise ScheduleError("nothing to undo: the head is the root of the history")
+                raise ScheduleError(
+                    "nothing to undo: the head is the root of the history",
+                    where="history",
+                    hint="sch.redo() moves to the version that was left last",
+                )
             undone, self._head = self._head, self._history[self._head.parent]
             self._history.remember(self._head, undone)
             moved = self._head
@@ -298,7 +476,11 @@ class Schedule(ScheduleMethods):
         with self._lock:
             following = self._history.following(self._head)
             if following is None:
-                raise ScheduleError("nothing to redo: no version is derived from the head")
+                raise ScheduleError(
+                    "nothing to redo: no version is derived from the head",
+                    where="history",
+                    hint="sch.goto(id) moves to any version of sch.history",
+                )
             self._head = following
         self._notify()
         return following
@@ -330,6 +512,14 @@ class Schedule(ScheduleMethods):
         """Return another schedule at the same head that shares the history."""
         seen = self._head
         return Schedule(seen.state.module, seen.state.target, at=(self._history, seen))
+
+    def __reduce__(self) -> NoReturn:
+        """Report that a schedule cannot be pickled, and the alternatives."""
+        raise UnpicklableError(
+            "a Schedule cannot be pickled or copied: its history is shared by its branches",
+            where="Schedule",
+            hint="pickle sch.module and to_json(sch.trace); sch.branch() returns a second schedule",
+        )
 
     def __iter__(self) -> Iterator[PrimFunc]:
         """Yield the loop-level functions at the head."""

@@ -26,6 +26,7 @@ from .handles import (
     label,
 )
 from .problem import Problem, ScheduleError
+from .requirement import CommonRequirement
 from .step import Step
 from .suggest_names import unknown
 from .trace import ResultOf, Trace
@@ -43,7 +44,7 @@ class StaleHandleError(ScheduleError):
     title = "Stale handle"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class State:
     """A module, the trace that produced it, and its target.
 
@@ -63,6 +64,9 @@ class State:
         The handles that each step changed or removed.
     first : int
         The number of the first step, above those whose uids the module already contains.
+    applying : tuple of str
+        The composite steps whose functions are running, outermost first. Unlike a context variable,
+        they are known to threads that such a function starts.
     memo : dict
         Cached facts derived from this state. They are not part of its value.
 
@@ -80,12 +84,18 @@ class State:
     known: Mapping[Handle, ResultOf] = field(default_factory=lambda: _NO_RESULTS)
     moves: tuple[Move, ...] = ()
     first: int = 1
+    applying: tuple[str, ...] = ()
     memo: dict[object, object] = field(default_factory=_empty_memo, init=False, repr=False)
 
     @classmethod
     def start(cls, module: Module, target: Target | None = None) -> State:
         """Return the state of a module with an empty trace."""
         return cls(module, target=target, first=1 + _last_step(module))
+
+    def __repr__(self) -> str:
+        """Return the number of steps and a summary of the program."""
+        taken = len(self.trace)
+        return f"<State: {taken} step{'' if taken == 1 else 's'} on {self.module!r}>"
 
     @property
     def ordinal(self) -> int:
@@ -118,16 +128,18 @@ class State:
         return found
 
     def _stale(self, ref: Handle) -> StaleHandleError:
-        return StaleHandleError(self._absence(ref) or f"{kind_of(ref)} {label(ref)} exists")
+        return StaleHandleError(self.absence(ref) or f"{kind_of(ref)} {label(ref)} exists")
 
     def missing(self, step: Step) -> Iterator[Problem]:
-        """Yield problems of requirement 0: handles of a step whose target does not exist."""
+        """Yield a problem for each handle of a step whose target does not exist."""
         for ref in dict.fromkeys(step.handles()):
-            absence = self._absence(ref)
+            absence = self.absence(ref)
             if absence is not None:
-                yield Problem(0, absence, (ref,))
+                where = dict.fromkeys((ref, *self.follow(ref)))
+                yield Problem(CommonRequirement.TARGETS_EXIST, absence, tuple(where))
 
-    def _absence(self, ref: Handle) -> str | None:
+    def absence(self, ref: Handle) -> str | None:
+        """Return why the target of a handle does not exist; None if it does."""
         function = self.module.functions.get(ref.function)
         if function is None:
             return unknown("function", ref.function, list(self.module.functions), "the module")
@@ -158,7 +170,7 @@ class State:
         return None
 
     def enclosed(self, step: Step) -> Iterator[Problem]:
-        """Yield problems of requirement 0: handles inside a block that the step cannot change.
+        """Yield a problem for each handle inside a block that the step cannot change.
 
         The body of a tensorized block belongs to its instruction. Steps that move, copy or divide
         blocks require blocks that are not inside another block.
@@ -170,7 +182,7 @@ class State:
                 blocks = [s for s in tree.ancestors(node) if isinstance(s, Block)]
                 message = _out_of_reach(step, label(ref), blocks)
                 if message is not None:
-                    yield Problem(0, message, (ref,))
+                    yield Problem(CommonRequirement.OUTSIDE_OF_BLOCKS, message, (ref,))
 
     def symbols(self, step: Step) -> Mapping[str, Var]:
         """Return the symbols that a step's terms may name: those of its first function."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_type_hints
 
 from .handles import HANDLE_TYPES, Handle
+from .requirement import Requirement, by_key
 from .values import Value, value_text
 
 
@@ -29,6 +31,7 @@ class Step:
     __slots__ = ()
     family: ClassVar[str] = ""
     returns: ClassVar[Any] = None
+    Requires: ClassVar[type[Requirement]] = Requirement
 
     @classmethod
     def verb(cls) -> str:
@@ -36,14 +39,25 @@ class Step:
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
     @classmethod
+    def hints(cls) -> Mapping[str, Any]:
+        """Return the types of the fields by name."""
+        return get_type_hints(cls)
+
+    @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
         """Return the fields in order, with types, defaults and documentation."""
         return _parameters(cls)
 
     @classmethod
-    def requirements(cls) -> Mapping[int, str]:
-        """Return the requirements of the documentation by number."""
-        return _numbered(cls, "Requires")
+    def requirements(cls) -> Mapping[str, str]:
+        """Return the texts of the requirements by their names in lower case."""
+        return by_key(cls.Requires)
+
+    @classmethod
+    def accepts(cls, names: Collection[str]) -> bool:
+        """Return whether arguments with these names create a step."""
+        required = {p.name for p in cls.parameters() if p.required}
+        return required <= set(names) <= {p.name for p in cls.parameters()}
 
     @classmethod
     def summary(cls) -> str:
@@ -71,6 +85,10 @@ class Step:
         shown = (f"{name}={value_text(value)}" for name, value in self.chosen())
         return f"{self.verb()}({', '.join(shown)})"
 
+    def __str__(self) -> str:
+        """Return the step as a call."""
+        return self.title()
+
 
 def handles_in(value: Value) -> Iterator[Handle]:
     """Yield the handles in a field's value."""
@@ -91,8 +109,9 @@ def returned_shape(cls: type[Step]) -> Shape:
     return "many" if getattr(cls.returns, "__origin__", None) is tuple else "one"
 
 
+@cache
 def _parameters(cls: type[Step]) -> tuple[Parameter, ...]:
-    hints = get_type_hints(cls)
+    hints = cls.hints()
     docs = _documented(cls)
     made: list[Parameter] = []
     for item in dataclasses.fields(cast("Any", cls)):
@@ -113,18 +132,6 @@ def _section(cls: type, title: str) -> list[str]:
     lines = found.group(1).split("\n")
     indent = min((len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0)
     return [x[indent:] for x in lines]
-
-
-def _numbered(cls: type, title: str) -> Mapping[int, str]:
-    found: dict[int, str] = {}
-    last = 0
-    for line in _section(cls, title):
-        if start := re.match(r"(\d+)\. (.*)", line):
-            last = int(start.group(1))
-            found[last] = start.group(2)
-        elif line.strip() and last:
-            found[last] += " " + line.strip()
-    return found
 
 
 def _documented(cls: type) -> dict[str, str]:

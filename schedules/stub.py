@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from . import primitives as _all_primitives
+from .methods import variadic
 from .registry import STEPS
 from .step import Step, returned_shape
 
@@ -25,7 +26,7 @@ _HEAD = '''# ruff: noqa: E501, PYI021, PYI041, Q000
 """Generated from the registry by `python -m tilewright.schedules.stub`: do not edit."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Expr, SymInt
@@ -33,12 +34,14 @@ from .handles import BindingRef, BlockRef, BufferRef, FunctionRef, Handle, LoopR
 from .step import Step
 
 def install(cls: type[Step]) -> None: ...
+def variadic(cls: type[Step]) -> str: ...
 
 class ScheduleMethods:
     def perform(self, step: Step) -> Any: ...
 '''
 
 _WIDER = (
+    (r"\btuple\[(\w*Ref(?: \| \w*Ref)*), \.\.\.\]", r"Sequence[\1 | str]"),
     (r"\btuple\[(.*), \.\.\.\]", r"Sequence[\1]"),
     (r"\bIndexMap\b", "IndexMap | str | Callable[..., object]"),
     (r"\b(SymInt|Expr)\b", r"\1 | str"),
@@ -54,16 +57,32 @@ def stub() -> str:
     >>> "def split(" in stub()
     True
     """
-    steps = sorted(STEPS.values(), key=lambda s: (s.family != "queries", s.family, s.verb()))
+    known = (step for step in STEPS.values() if step.family != "user")
+    steps = sorted(known, key=lambda s: (s.family != "queries", s.family, s.verb()))
     used = _HEAD + "".join(_method(step) for step in steps)
     return _only_used(used)
 
 
 def _method(step: type[Step]) -> str:
-    parameters = "".join(f", {_parameter(f)}" for f in dataclasses.fields(cast("Any", step)))
-    line = f"    def {step.verb()}(self{parameters}) -> {returned_text(step)}:"
+    """Return the signature of a step's method; two overloads if handles may be separate."""
+    fields = dataclasses.fields(cast("Any", step))
+    indexed = any(f.name == "block" for f in fields)
+    parameters = [_parameter(f, indexed=indexed) for f in fields]
+    keyword = next((k for k, f in enumerate(fields) if f.kw_only), None)
+    if keyword is not None:
+        parameters.insert(keyword, "*")
     summary = f'        """{step.summary()}"""'
-    return f"{_wrapped(line)}\n{summary}\n"
+    items = variadic(step)
+    if not items:
+        return f"{_wrapped(_signature(step, parameters))}\n{summary}\n"
+    item = re.sub(r"^\w+: Sequence\[(.*)\]$", rf"*{items}: \1", parameters[0])
+    forms = [_wrapped(_signature(step, each)) for each in (parameters, [item, *parameters[1:]])]
+    return f"    @overload\n{forms[0]} ...\n    @overload\n{forms[1]}\n{summary}\n"
+
+
+def _signature(step: type[Step], parameters: list[str]) -> str:
+    shown = ", ".join(["self", *parameters])
+    return f"    def {step.verb()}({shown}) -> {returned_text(step)}:"
 
 
 def _wrapped(line: str) -> str:
@@ -75,16 +94,19 @@ def _wrapped(line: str) -> str:
     one = f"        {inside}"
     if len(one) <= 100:
         return f"{name}(\n{one}\n    ) -> {result}"
-    parts = re.split(r", (?=\w+:)", inside)
+    parts = re.split(r", (?=\w+:|\*,)", inside)
     return f"{name}(\n" + "".join(f"        {p},\n" for p in parts) + f"    ) -> {result}"
 
 
-def _parameter(field: dataclasses.Field[Any]) -> str:
+def _parameter(field: dataclasses.Field[Any], *, indexed: bool) -> str:
+    """Return a parameter; ``indexed`` buffers are also accepted as indices of accesses."""
     text = str(field.type)
     for pattern, wider in _WIDER:
         text = re.sub(pattern, wider, text)
     if re.search(r"^(Loop|Block|Buffer|Binding|Function)Ref( \| \w+Ref)*$", text):
         text += " | str"
+    if str(field.type) == "BufferRef" and indexed:
+        text += " | int"
     return f"{field.name}: {text}{_default(field.default)}"
 
 

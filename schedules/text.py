@@ -1,21 +1,34 @@
-"""Text of traces: JSON and Python, both with one step per line."""
+"""Text of traces: JSON here, and Python in :mod:`~.python_text`; both with one step per line.
+
+In JSON, the line of a group precedes the lines of its steps, and contains their number.
+"""
 
 from __future__ import annotations
 
-import ast
 import json
 import keyword
-import re
-from typing import cast
+from typing import Final, cast
 
 from ..errors import Json
 from ..renamed import STEPS as RENAMED
 from .problem import TraceError
-from .registry import STEPS
-from .step import returned_shape
-from .trace import Argument, ResultOf, Trace, TraceStep, Written
+from .python_text import from_python, step_lines, to_python
+from .trace import Argument, Group, ResultOf, Trace, TraceStep, Written
+
+__all__ = [
+    "from_json",
+    "from_python",
+    "group_json",
+    "step_json",
+    "step_lines",
+    "to_json",
+    "to_python",
+]
 
 SCHEMA = 1
+
+_DEPTH: Final = 64
+"""The depth of nested lists up to which every function of traces can recur."""
 
 
 def to_json(trace: Trace) -> str:
@@ -27,8 +40,13 @@ def to_json(trace: Trace) -> str:
     {"trace": "tilewright", "schema": 1}
     {"op": "get_block", "args": {"name": "mm"}, "names": ["mm"]}
     """
-    lines = [json.dumps({"trace": "tilewright", "schema": SCHEMA})]
-    return "\n".join([*lines, *(json.dumps(step_json(s)) for s in trace.steps)])
+    lines: list[dict[str, Json]] = [{"trace": "tilewright", "schema": SCHEMA}]
+    groups = list(trace.groups)
+    for number, step in enumerate(trace.steps):
+        while groups and groups[0].first == number:
+            lines.append(group_json(groups.pop(0)))
+        lines.append(step_json(step))
+    return "\n".join(map(json.dumps, lines))
 
 
 def step_json(step: TraceStep) -> dict[str, Json]:
@@ -39,6 +57,21 @@ def step_json(step: TraceStep) -> dict[str, Json]:
         made["names"] = list(step.names)
     if step.decisions:
         made["decisions"] = dict(step.decisions)
+    return made
+
+
+def group_json(group: Group) -> dict[str, Json]:
+    """Return the line of a group as JSON data."""
+    made: dict[str, Json] = {
+        "group": group.op,
+        "args": {name: _argument_json(value) for name, value in group.arguments},
+        "steps": len(group),
+    }
+    if group.results:
+        made["results"] = [[result.step, result.index] for result in group.results]
+        made["names"] = list(group.names)
+    if group.decisions:
+        made["decisions"] = dict(group.decisions)
     return made
 
 
@@ -71,6 +104,11 @@ def from_json(text: str) -> Trace:
     >>> from_json(to_json(trace)) == trace
     True
     """
+    if not isinstance(cast("object", text), str):
+        raise TraceError(
+            f"expected the text of a trace as str, got {type(text).__name__}",
+            hint="read a file with from_json(Path(name).read_text())",
+        )
     lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise TraceError("the trace is empty")
@@ -80,20 +118,32 @@ def from_json(text: str) -> Trace:
             f"line {lines[0][0]} is not the header of a trace of schema {SCHEMA}",
             hint='the header is {"trace": "tilewright", "schema": 1}',
         )
-    steps = tuple(_step(n, _object(n, line)) for n, line in lines[1:])
-    _check_operands(steps)
-    return Trace(steps)
+    steps: list[TraceStep] = []
+    groups: list[Group] = []
+    for number, line in lines[1:]:
+        data = _object(number, line)
+        if "group" in data:
+            groups.append(_group(number, data, len(steps)))
+        else:
+            steps.append(_step(number, data))
+    trace = Trace(tuple(steps), tuple(groups))
+    _check_operands(trace.steps)
+    trace.check_groups()
+    return trace
 
 
 def _object(number: int, line: str) -> dict[str, Json]:
+    where = f"line {number}"
     try:
         found = cast("Json", json.loads(line))
     except json.JSONDecodeError as error:
         raise TraceError(
-            f"line {number} is not valid JSON: {error.msg}, column {error.colno}"
+            f"{where} is not valid JSON: {error.msg}, column {error.colno}", where=where
         ) from None
+    except (RecursionError, ValueError) as error:  # deep nesting, integers of many digits
+        raise TraceError(f"{where} is not valid JSON: {error}", where=where) from None
     if not isinstance(found, dict):
-        raise TraceError(f"line {number} is not a JSON object")
+        raise TraceError(f"{where} is not a JSON object", where=where)
     return found
 
 
@@ -102,17 +152,47 @@ def _step(number: int, data: dict[str, Json]) -> TraceStep:
     names, decisions = data.get("names", []), data.get("decisions", {})
     if not isinstance(op, str) or not isinstance(args, dict):
         raise TraceError(f'line {number}: "op" must be a string and "args" an object')
+    name = next((name for name in (op, *args) if not _is_name(name)), None)
+    if name is not None:
+        raise TraceError(f"line {number}: {name!r} is not the name of a step or parameter")
     if not isinstance(names, list) or not isinstance(decisions, dict):
         raise TraceError(f'line {number}: "names" must be a list and "decisions" an object')
     arguments = tuple((name, _argument(number, value)) for name, value in args.items())
     return TraceStep(RENAMED.get(op, op), arguments, tuple(map(str, names)), decisions)
 
 
-def _argument(number: int, value: Json) -> Argument:
+def _group(number: int, data: dict[str, Json], first: int) -> Group:
+    count, results = data.get("steps"), data.get("results", [])
+    called = _step(number, {**data, "op": data["group"]})
+    if type(count) is not int or not isinstance(results, list):
+        raise TraceError(f'line {number}: "steps" must be an integer and "results" a list')
+    found = tuple(_argument(number, {"ref": result}) for result in results)
+    references = tuple(r for r in found if isinstance(r, ResultOf))
+    return Group(
+        called.op,
+        called.arguments,
+        first,
+        first + count,
+        references,
+        called.names,
+        called.decisions,
+    )
+
+
+def _is_name(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _argument(number: int, value: Json, depth: int = 0) -> Argument:
+    if depth > _DEPTH:
+        raise TraceError(f"line {number}: the lists of an argument are nested too deeply")
     match value:
         case list():
-            return tuple(_argument(number, item) for item in value)
-        case {"ref": [int(step), int(index)]}:
+            return tuple(_argument(number, item, depth + 1) for item in value)
+        case {"ref": [int(step), int(index)]} if index >= 0 and bool not in (
+            type(step),
+            type(index),
+        ):
             return ResultOf(step, index)
         case {"expr": str(text)}:
             return Written("expr", text)
@@ -132,149 +212,3 @@ def _check_operands(steps: tuple[TraceStep, ...]) -> None:
                     f"step {number} ({step.op}) uses a result of step {operand.step}",
                     hint="steps can only use results of earlier steps",
                 )
-
-
-def to_python(trace: Trace) -> str:
-    """Return a trace as Python, one step per line, on a schedule named ``sch``.
-
-    Examples
-    --------
-    >>> block = TraceStep("get_block", (("name", "mm"), ("function", None)), ("mm",))
-    >>> loops = TraceStep("get_loops", (("block", ResultOf(0, 0)),), ("i", "j"))
-    >>> print(to_python(Trace((block, loops))))
-    mm = sch.get_block(name='mm')
-    i, j = sch.get_loops(block=mm)
-    """
-    named = _python_names(trace)
-    return "\n".join(_python_line(step, named[k], named) for k, step in enumerate(trace.steps))
-
-
-def _python_names(trace: Trace) -> list[tuple[str, ...]]:
-    taken: set[str] = {"sch"}
-    return [tuple(_variable(name, taken) for name in step.names) for step in trace.steps]
-
-
-def _variable(name: str, taken: set[str]) -> str:
-    base = re.sub(r"\W", "_", name)
-    if not base.isidentifier() or keyword.iskeyword(base):
-        base = f"_{base}"
-    chosen, count = base, 1
-    while chosen in taken:
-        count += 1
-        chosen = f"{base}_{count}"
-    taken.add(chosen)
-    return chosen
-
-
-def _python_line(step: TraceStep, results: tuple[str, ...], named: list[tuple[str, ...]]) -> str:
-    shown = ", ".join(
-        f"{name}={_python_value(value, named)}"
-        for name, value in step.arguments
-        if value is not None
-    )
-    call = f"sch.{step.op}({shown})"
-    if not results:
-        return call
-    many = len(results) > 1 or returns_tuple(step.op)
-    targets = ", ".join(results) + ("," if many and len(results) == 1 else "")
-    return f"{targets} = {call}"
-
-
-def returns_tuple(op: str) -> bool:
-    """Return whether the method of a step returns a tuple, even of one result."""
-    return op in STEPS and returned_shape(STEPS[op]) == "many"
-
-
-def _python_value(value: Argument, named: list[tuple[str, ...]]) -> str:
-    match value:
-        case ResultOf(step=step, index=index):
-            if 0 <= step < len(named) and index < len(named[step]):
-                return named[step][index]
-            return f"result({step}, {index})"
-        case Written(kind=kind, text=text):
-            return text if kind == "map" else repr(text)
-        case tuple():
-            inner = ", ".join(_python_value(item, named) for item in value)
-            return f"({inner},)" if len(value) == 1 else f"({inner})"
-        case _:
-            return repr(value)
-
-
-def from_python(text: str) -> Trace:
-    """Parse Python text in the form of :func:`to_python`; nothing is executed.
-
-    Raises
-    ------
-    TraceError
-        If a line is not a call of a step; the message contains its number.
-
-    Examples
-    --------
-    >>> trace = from_python("mm = sch.get_block('mm')" + chr(10) + "i, j = sch.get_loops(mm)")
-    >>> print(to_python(trace))
-    mm = sch.get_block(name='mm')
-    i, j = sch.get_loops(block=mm)
-    """
-    try:
-        module = ast.parse(text)
-    except SyntaxError as error:
-        raise TraceError(f"line {error.lineno} is not valid Python: {error.msg}") from None
-    known: dict[str, ResultOf] = {}
-    steps: list[TraceStep] = []
-    for statement in module.body:
-        names, call = _assignment(statement)
-        steps.append(_read_call(call, names, known))
-        known.update({name: ResultOf(len(steps) - 1, k) for k, name in enumerate(names)})
-    return Trace(tuple(steps))
-
-
-def _assignment(statement: ast.stmt) -> tuple[tuple[str, ...], ast.Call]:
-    match statement:
-        case ast.Expr(value=ast.Call() as call):
-            return (), call
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
-            return (name,), call
-        case ast.Assign(
-            targets=[ast.Tuple(elts=elements) | ast.List(elts=elements)], value=ast.Call() as call
-        ):
-            if all(isinstance(e, ast.Name) for e in elements):
-                return tuple(e.id for e in elements if isinstance(e, ast.Name)), call
-        case _:
-            pass
-    raise _invalid(statement, "is not a step; write names = sch.step(...)")
-
-
-def _read_call(call: ast.Call, names: tuple[str, ...], known: dict[str, ResultOf]) -> TraceStep:
-    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
-        raise _invalid(call, "is not a call of a schedule's method")
-    op = RENAMED.get(call.func.attr, call.func.attr)
-    fields = [p.name for p in STEPS[op].parameters()] if op in STEPS else []
-    if len(call.args) > len(fields):
-        raise _invalid(
-            call, f"passes {len(call.args)} arguments to {op}, which has {len(fields)} parameters"
-        )
-    given = list(zip(fields, call.args, strict=False))
-    given += [(k.arg or "", k.value) for k in call.keywords]
-    arguments = tuple((name, _read_value(value, known)) for name, value in given)
-    return TraceStep(op, arguments, names)
-
-
-def _read_value(node: ast.expr, known: dict[str, ResultOf]) -> Argument:
-    match node:
-        case ast.Constant(value=None | bool() | int() | float() | str() as value):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
-        case ast.Name(id=name) if name in known:
-            return known[name]
-        case ast.Tuple(elts=elements) | ast.List(elts=elements):
-            return tuple(_read_value(e, known) for e in elements)
-        case ast.Lambda():
-            return Written("map", ast.unparse(node))
-        case _:
-            raise _invalid(node, "is neither a literal nor the result of an earlier step")
-
-
-def _invalid(node: ast.AST, reason: str) -> TraceError:
-    line = getattr(node, "lineno", 0)
-    return TraceError(f"line {line}: {ast.unparse(node)} {reason}", where=f"line {line}")

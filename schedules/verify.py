@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..display import Table
 from ..ir.analysis import tree_of
 from ..ir.graph.nodes import GraphFunc, TensorInfo
 from ..ir.interpreter import call_prim, run_graph
@@ -32,6 +33,7 @@ from ..ir.symbolic import (
     evaluate,
     free_vars,
 )
+from ..progress import ProgressOption, progress_of
 from .problem import ScheduleError
 
 Array = NDArray[np.generic]
@@ -72,14 +74,23 @@ class Comparison:
         """True if the results are equal bit for bit, or up to rounding."""
         return self.exact or self.difference <= ROUNDING
 
+    @property
+    def at(self) -> str:
+        """The sizes as text."""
+        return ", ".join(f"{k} = {v}" for k, v in self.sizes.items()) or "constant sizes"
+
+    @property
+    def result(self) -> str:
+        """The result of the comparison as text."""
+        how = "bit for bit" if self.exact else f"relative difference {self.difference:.1e}"
+        return how if self.ok else f"{how}, WRONG"
+
     def __str__(self) -> str:
         """Return the comparison as one line of text."""
-        at = ", ".join(f"{k} = {v}" for k, v in self.sizes.items()) or "constant sizes"
-        how = "bit for bit" if self.exact else f"relative difference {self.difference:.1e}"
-        return f"{self.function} at {at}: {how}{'' if self.ok else ', WRONG'}"
+        return f"{self.function} at {self.at}: {self.result}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verification:
     """The result of :meth:`~.schedule.Schedule.verify`.
 
@@ -98,6 +109,23 @@ class Verification:
     def ok(self) -> bool:
         """True if all comparisons agree."""
         return all(c.ok for c in self.compared)
+
+    def table(self) -> Table:
+        """Return the comparisons and the skipped functions as a table."""
+        rows = [(c.function, c.at, c.result) for c in self.compared]
+        rows += [(name, "", f"not run, {reason}") for name, reason in self.skipped]
+        return Table(("function", "sizes", "results"), tuple(rows))
+
+    def _repr_html_(self) -> str:
+        """Return the table as static HTML."""
+        return self.table().to_html()
+
+    def __repr__(self) -> str:
+        """Return the number of comparisons, and of those that disagree."""
+        wrong = sum(not c.ok for c in self.compared)
+        skipped = f", {len(self.skipped)} functions not run" if self.skipped else ""
+        agree = f"{len(self.compared) - wrong} of {len(self.compared)} comparisons agree"
+        return f"<Verification: {agree}{skipped}>"
 
     def __str__(self) -> str:
         """Return one line per comparison."""
@@ -120,7 +148,13 @@ class Verification:
 
 
 def verify(
-    before: Module, after: Module, *, runs: int = 3, seed: int = 0, limit: float = 3e6
+    before: Module,
+    after: Module,
+    *,
+    runs: int = 3,
+    seed: int = 0,
+    limit: float = 3e6,
+    progress: ProgressOption = None,
 ) -> Verification:
     """Return the comparison of every changed function that both modules contain.
 
@@ -138,28 +172,38 @@ def verify(
     limit : float
         The largest number of innermost iterations of one run; functions with more are reported as
         skipped.
+    progress : bool or callable, optional
+        Whether to show a progress bar, or a function of a fraction and a message, as in
+        :func:`~tilewright.codegen.compile`.
     """
     rng = np.random.default_rng(seed)
     compared: list[Comparison] = []
     skipped: list[tuple[str, str]] = []
-    for name, old in before.functions.items():
-        new = after.functions.get(name)
-        if new is None or (new is old and isinstance(old, PrimFunc)):
-            continue
-        if isinstance(old, GraphFunc) and before is after:
-            continue
-        tried: dict[tuple[int, ...], Comparison] = {}
-        for _ in range(runs):
-            sizes = _other_sizes(old, _facts_of(old, new), rng, tried)
-            work = _work(after if isinstance(new, GraphFunc) else new, sizes)
-            if work > limit:
-                skipped.append((name, f"{work:.0e} iterations exceed the limit of {limit:.0e}"))
-                break
-            found = _compare(before, after, name, sizes, rng)
-            key = tuple(sizes.values())
-            tried[key] = max(tried.get(key, found), found, key=_wrongness)
-        compared.extend(tried.values())
+    changed = [name for name in before.functions if _is_changed(before, after, name)]
+    with progress_of("verifying", progress) as report:
+        for k, name in enumerate(changed):
+            old, new = before.functions[name], after.functions[name]
+            tried: dict[tuple[int, ...], Comparison] = {}
+            for run in range(runs):
+                report((k + run / runs) / len(changed), name)
+                sizes = _other_sizes(old, _facts_of(old, new), rng, tried)
+                work = _work(after if isinstance(new, GraphFunc) else new, sizes)
+                if work > limit:
+                    skipped.append((name, f"{work:.0e} iterations exceed the limit of {limit:.0e}"))
+                    break
+                found = _compare(before, after, name, sizes, rng)
+                key = tuple(sizes.values())
+                tried[key] = max(tried.get(key, found), found, key=_wrongness)
+            compared.extend(tried.values())
     return Verification(tuple(compared), tuple(dict.fromkeys(skipped)))
+
+
+def _is_changed(before: Module, after: Module, name: str) -> bool:
+    """Return whether a function of both modules may have other results."""
+    old, new = before.functions[name], after.functions.get(name)
+    if isinstance(old, GraphFunc):
+        return new is not None and before is not after
+    return new is not None and new is not old
 
 
 def _wrongness(comparison: Comparison) -> tuple[bool, float]:

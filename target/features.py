@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..errors import TilewrightError
+from ..nearest import did_you_mean, listed
 
 
 class UnsupportedPlatformError(TilewrightError):
@@ -65,7 +66,11 @@ def check_known(arch: str, requested: tuple[str, ...], known: frozenset[str]) ->
     if unknown:
         sets = ", ".join(map(repr, FEATURE_SETS))
         kinds = f"feature sets are {sets}; " if arch == "x86_64" else ""
+        names = (*FEATURE_SETS, *sorted(known)) if arch == "x86_64" else sorted(known)
+        near = did_you_mean(unknown[0], names)
         raise UnsupportedPlatformError(
             f"{arch} has no feature {', '.join(map(repr, unknown))}",
-            hint=f"{kinds}features are {', '.join(sorted(known))}",
+            where=f"features {requested!r} of the target",
+            hint=f"{near + ' ' if near else ''}{kinds}features are "
+            f"{listed(unknown[0], sorted(known), limit=24)}",
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
+from ..calls import checked_calls
 from ..errors import TilewrightError
+from ..nearest import listed, nearest
 from .features import expanded
 
 Kind: TypeAlias = Literal["cpu", "cuda", "simt"]
@@ -26,6 +28,7 @@ class UnknownTargetError(TilewrightError):
     title = "Unknown target"
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class Target:
     """A machine to compile for.
@@ -65,28 +68,55 @@ class Target:
     def __post_init__(self) -> None:
         """Check the kind, the architecture, and the number of threads."""
         if self.kind not in KINDS:
-            raise UnknownTargetError(
-                f"unknown target {self.kind!r}", hint=f"targets are {', '.join(map(repr, KINDS))}"
-            )
+            raise _unknown_kind(self.kind)
         if self.is_gpu and not self.arch:
             object.__setattr__(self, "arch", DEFAULT_GPU_ARCH)
         known = GPU_ARCHS if self.is_gpu else ("", *CPU_ARCHS)
         if self.arch not in known:
+            names = [name for name in known if name]
             raise UnknownTargetError(
                 f"unknown architecture {self.arch!r} of target {self.kind!r}",
-                hint=f"architectures are {', '.join(repr(a) for a in known if a)}",
+                where="argument 'arch' of Target",
+                hint=f"architectures are {listed(str(self.arch), names, limit=len(names))}"
+                + ('; write Target("cuda", arch=...) for a GPU' if self.arch in GPU_ARCHS else ""),
             )
+        self._check_threads()
+        self._check_features()
+        object.__setattr__(self, "features", tuple(self.features))
+
+    def _check_threads(self) -> None:
         if type(self.threads) is not int:
             raise UnknownTargetError(
                 f"expected an integer number of threads, got threads={self.threads!r}",
+                where="argument 'threads' of Target",
                 hint="0 means one thread per core",
             )
         if self.threads < 0:
             raise UnknownTargetError(
                 f"expected a non-negative number of threads, got threads={self.threads}",
+                where="argument 'threads' of Target",
                 hint="0 means one thread per core",
             )
-        object.__setattr__(self, "features", tuple(self.features))
+
+    def _check_features(self) -> None:
+        features = cast("object", self.features)
+        items = cast("tuple[object, ...]", features) if isinstance(features, tuple | list) else ()
+        if not isinstance(features, tuple | list) or not all(isinstance(f, str) for f in items):
+            usage = (
+                f"features=({features!r},)" if isinstance(features, str) else 'features=("avx2",)'
+            )
+            raise UnknownTargetError(
+                f"expected a tuple of names of features, got {features!r}",
+                where="argument 'features' of Target",
+                hint=f"write {usage}",
+            )
+        if self.is_gpu and items:
+            raise UnknownTargetError(
+                f"target {self.kind!r} has no features, got {', '.join(map(repr, items))}",
+                where="argument 'features' of Target",
+                hint=f'omit it: Target("{self.kind}", arch="{self.arch}"); the features of a GPU '
+                "follow from its architecture",
+            )
 
     @property
     def is_gpu(self) -> bool:
@@ -150,4 +180,35 @@ def as_target(target: str | Target | None) -> Target:
     """Convert a target, the name of a target kind, or None (the host CPU) to a target."""
     if isinstance(target, Target):
         return target
-    return Target(target or "cpu")
+    return Target("cpu" if target is None else target)
+
+
+_OTHER_NAMES: Final = {
+    "arm": 'Target("cpu", arch="aarch64")',
+    "c": '"cpu"',
+    "gpu": '"cuda"',
+    "host": '"cpu"',
+    "llvm": '"cpu"',
+    "nvidia": '"cuda"',
+    "nvptx": '"cuda"',
+    "x86": '"cpu"',
+    "x86_64": 'Target("cpu", arch="x86_64")',
+}
+"""Names of targets in other compilers, and the targets here."""
+
+
+def _unknown_kind(kind: object) -> UnknownTargetError:
+    """Return the error about a target kind that does not exist."""
+    kinds = ", ".join(map(repr, KINDS))
+    hint = f"targets are {kinds}"
+    if isinstance(kind, str):
+        first = kind.split(maxsplit=1)[0] if kind.strip() else ""
+        same = _OTHER_NAMES.get(first) or (repr(first) if first in KINDS else "")
+        near = nearest(first, KINDS)
+        same = same or (repr(near[0]) if near else "")
+        hint = f"write {same}; targets are {kinds}" if same else hint
+        if first != kind.strip():
+            hint += '; options are arguments: Target("cpu", arch="x86_64", features=("avx2",))'
+    return UnknownTargetError(
+        f"unknown target {kind!r}", where="argument 'kind' of Target", hint=hint
+    )

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import strategies as st
+from hypothesis import note, strategies as st
 
 from tilewright.ir.dtype import DType, f32, i32, i64
 from tilewright.ir.identity import UidSource, fresh_name
@@ -270,7 +270,9 @@ def prim_funcs(
         out, nest = _block(d, position, last=position == count - 1)
         d.made.append(out)
         body.append(nest)
-    return _finished(d, body)
+    func = _finished(d, body)
+    note(str(func))  # the repr is one line; a failing test shows the program
+    return func
 
 
 def _finished(d: Drawing, body: list[Stmt]) -> PrimFunc:

@@ -43,9 +43,19 @@ def test_every_public_name_resolves(name: str) -> None:
     assert name in dir(tilewright)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'conpile'"):
-        _ = tilewright.conpile
+@pytest.mark.parametrize(
+    ("name", "similar"),
+    [("conpile", "compile"), ("Scheduel", "Schedule"), ("build", "compile"), ("jit", "compile")],
+)
+def test_an_unknown_name_is_an_attribute_error_with_a_similar_name(name: str, similar: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{similar}'"):
+        getattr(tilewright, name)
+    assert not hasattr(tilewright, "_unknown")
+
+
+def test_names_of_other_packages_have_existing_equivalents() -> None:
+    assert set(tilewright._EQUIVALENTS.values()) <= set(tilewright.__all__)
+    assert set(tilewright._EQUIVALENTS).isdisjoint(tilewright.__all__)
 
 
 def test_no_file_is_loaded_under_two_names(root: Path) -> None:

@@ -63,4 +63,4 @@ def test_links_exist(root: Path) -> None:
 
 
 def test_number_of_operators() -> None:
-    assert f"{len(OPERATORS)} graph operators" in README
+    assert f"more than {len(OPERATORS) // 10 * 10} graph operators" in README

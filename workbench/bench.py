@@ -21,7 +21,7 @@ from ..schedules.history import Node
 from ..target.target import Target
 from .inputs import sample_inputs, shapes_text
 from .jobs import JobCanceledError, Progress
-from .protocol import KernelTime, Measurement, TextKind, Verdict
+from .protocol import KernelTime, Measurement, Verdict
 from .render import Samples
 
 if TYPE_CHECKING:
@@ -227,25 +227,6 @@ class Bench:
             alone=measured.alone,
             machine=dict(measured.machine),
         )
-
-    def lower(self, node: Node, name: str, kind: TextKind, progress: Progress) -> str:
-        """Return the LLVM or assembly text of one kernel; for a GPU, NVPTX or PTX text."""
-        kernel = Module().with_functions(node.state.module.prim(name))
-        if self.target.is_gpu:
-            return self._lower_for_gpu(kernel, name, kind, progress)
-        executable = self._compile(kernel, progress)
-        return executable.llvm(name) if kind == "llvm" else executable.assembly(name)
-
-    def _lower_for_gpu(self, kernel: Module, name: str, kind: TextKind, progress: Progress) -> str:
-        """Return NVPTX or PTX text, which needs no driver; the emulator produces neither."""
-        from ..codegen.compiler import BuildOptions, compile_artifact
-        from ..codegen.nvidia import Image
-
-        options = BuildOptions(progress=progress.report, cancel=_cancel_token(progress))
-        artifact, _ = compile_artifact(kernel, Target("cuda", arch=self.target.arch), options)
-        if kind == "llvm":
-            return artifact.text(name)
-        return Image.from_bytes(artifact.images[name]).ptx
 
 
 def _kernels(times: Mapping[str, float], calls: Mapping[str, int]) -> list[KernelTime]:

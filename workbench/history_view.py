@@ -1,13 +1,15 @@
-"""View of the trace and the history."""
+"""View of the history, and of the trace of its head."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..schedules import STEPS, Query, Schedule, Trace, to_python
+from ..schedules import Schedule
 from ..schedules.history import Node
-from ..schedules.trace import TraceStep
-from .protocol import History, HistoryNode, TraceLine, TraceStatus
+from ..schedules.trace import Group, TraceStep
+from . import protocol
+from .protocol import History, HistoryNode
+from .trace_view import last_text, trace_view
 
 START = "start"
 
@@ -22,25 +24,10 @@ class HistoryView:
     revision: int = 0
     _details: dict[str, str] = field(default_factory=dict[str, str])
 
-    def trace(self, schedule: Schedule, pending: tuple[TraceStep, ...] = ()) -> list[TraceLine]:
-        """Return the steps from the root to the head, then the pending ones."""
+    def trace(self, schedule: Schedule, pending: tuple[TraceStep, ...] = ()) -> protocol.Trace:
+        """Return the steps from the root to the head, then the pending ones, and their groups."""
         head = schedule.head
-        times = self._times(schedule, head)
-        lines = to_python(Trace((*head.state.trace.steps, *pending))).splitlines()
-        done = len(head.state.trace)
-        return [
-            TraceLine(
-                index=index,
-                text=text,
-                step=step.op,
-                status=_status(step) if index < done else "pending",
-                decisions=", ".join(f"{name}: {value}" for name, value in step.decisions.items()),
-                milliseconds=times.get(index),
-            )
-            for index, (text, step) in enumerate(
-                zip(lines, (*head.state.trace.steps, *pending), strict=True)
-            )
-        ]
+        return trace_view(head.state.trace, pending, self._times(schedule, head))
 
     def _times(self, schedule: Schedule, head: Node) -> dict[int, float]:
         """Return the duration of each step by its index in the trace."""
@@ -68,6 +55,7 @@ class HistoryView:
             parent=node.parent or "",
             label=START if root else node.step.op,
             detail=title if root else self._detail(node),
+            steps=1 if root or not isinstance(node.step, Group) else len(node.step),
             microseconds=self.microseconds.get(node.id),
             verified=self.verified.get(node.id),
         )
@@ -75,8 +63,8 @@ class HistoryView:
     def _detail(self, node: Node) -> str:
         """Return the arguments of the last step as Python text."""
         if node.id not in self._details:
-            last = to_python(node.state.trace).splitlines()[-1]
-            self._details[node.id] = last[last.index("(", last.index("sch.")) :]
+            text = last_text(node.state.trace, node.step)
+            self._details[node.id] = text[text.index("(", text.index("sch.")) :]
         return self._details[node.id]
 
     def record_measurement(self, node: str, microseconds: float) -> None:
@@ -88,10 +76,3 @@ class HistoryView:
         """Record whether the compiled state agrees with the interpreter."""
         self.verified[node] = agrees
         self.revision += 1
-
-
-def _status(step: TraceStep) -> TraceStatus:
-    cls = STEPS.get(step.op)
-    if cls is None:
-        return "opaque"
-    return "query" if issubclass(cls, Query) else "done"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import TilewrightError
-from .protocol import Job
+from .protocol import Job, JobKind
 
 MAX_FINISHED = 4
 """The number of finished jobs that remain listed."""
@@ -79,6 +80,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._running: dict[str, Progress] = {}
         self._threads: dict[str, threading.Thread] = {}
+        self._started: dict[str, float] = {}
         self._numbers = itertools.count(1)
 
     def view(self) -> list[Job]:
@@ -88,16 +90,19 @@ class Jobs:
 
     @property
     def busy(self) -> bool:
-        """True while a job is running."""
-        return any(job.state in ("running", "canceling") for job in self.view())
+        """True while compiled code is built or run; lowering for display does not count."""
+        return any(
+            job.kind == "run" and job.state in ("running", "canceling") for job in self.view()
+        )
 
-    def start(self, title: str, work: Work) -> str:
+    def start(self, title: str, work: Work, kind: JobKind = "run") -> str:
         """Run ``work`` on a new thread and return the key of the job."""
         key = f"job{next(self._numbers)}"
         progress = Progress(lambda done, message: self._set(key, progress=done, message=message))
         with self._lock:
             self._remove_finished()
-            self._jobs[key] = Job(key, title, "running", -1.0, "")
+            self._jobs[key] = Job(key, kind, title, "running", -1.0, "", 0.0)
+            self._started[key] = time.monotonic()
             self._running[key] = progress
         thread = threading.Thread(
             target=self._run,
@@ -138,11 +143,12 @@ class Jobs:
 
     def _set(self, key: str, **changes: object) -> None:
         with self._lock:
-            self._jobs[key] = replace(self._jobs[key], **changes)  # pyright: ignore[reportArgumentType]
+            seconds = time.monotonic() - self._started[key]
+            self._jobs[key] = replace(self._jobs[key], seconds=seconds, **changes)  # pyright: ignore[reportArgumentType]
         self._changed()
 
     def _remove_finished(self) -> None:
         finished = [k for k, job in self._jobs.items() if job.state not in ("running", "canceling")]
         for key in finished[: max(0, len(finished) - MAX_FINISHED)]:
-            for table in (self._jobs, self._running, self._threads):
+            for table in (self._jobs, self._running, self._threads, self._started):
                 table.pop(key, None)

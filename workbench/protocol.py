@@ -1,4 +1,4 @@
-"""Messages between a session and the browser, version 2 of the protocol.
+"""Messages between a session and the browser, version 3 of the protocol.
 
 The browser sends a **request**. The session answers it with exactly one :class:`Update` whose
 ``reply`` is the ``id`` of the request. The session also sends updates without a request, when a
@@ -9,7 +9,8 @@ the entire module.
 The spans of a pane are sent in binary form: little-endian int32, :data:`SPAN_FIELDS` numbers per
 span.
 
-The TypeScript types are generated from these classes (:mod:`.typescript`).
+The requests are the classes of :mod:`.requests`. The TypeScript types are generated from the
+classes of both modules (:mod:`.typescript`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-VERSION = 2
+VERSION = 3
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""
@@ -30,8 +31,9 @@ Level: TypeAlias = Literal["graph", "loop"]
 HandleKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 JobState: TypeAlias = Literal["running", "canceling", "done", "failed", "canceled"]
+JobKind: TypeAlias = Literal["run", "lower"]
 FactStatus: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
-TextKind: TypeAlias = Literal["llvm", "assembly"]
+StageLevel: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly"]
 TraceFormat: TypeAlias = Literal["python", "json"]
 TraceStatus: TypeAlias = Literal["done", "query", "opaque", "pending"]
 MismatchKind: TypeAlias = Literal[
@@ -137,12 +139,39 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """An underlined part of a line. The columns count from 1; ``end`` is exclusive."""
+
+    line: int
+    column: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A line of code with its number, which counts from 1."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a function with marks. A gap between line numbers is an omission."""
+
+    function: str
+    lines: list[CodeLine]
+    marks: list[Mark]
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A violated requirement of a step, or an error listed in the Problems panel.
 
-    ``requirement`` is the number of the violated requirement, 0 for an error. ``where`` lists the
-    parts of the program at fault, ``location`` describes the location of an error. Errors have a
-    ``title`` and a ``traceback``, which is displayed on request.
+    ``requirement`` is the name of the violated requirement and ``requires`` its text; both are
+    empty for an error. ``where`` lists the parts of the program at fault, which the ``excerpts``
+    underline. ``location`` describes the location of an error. Errors have a ``title`` and a
+    ``traceback``, which is displayed on request.
     """
 
     key: str
@@ -151,10 +180,12 @@ class Problem:
     message: str
     location: str
     hint: str
-    requirement: int
+    requirement: str
+    requires: str
     numbers: dict[str, str]
     counterexample: dict[str, str]
     where: list[Handle]
+    excerpts: list[Excerpt]
     fixes: list[Fix]
     traceback: str
 
@@ -197,7 +228,8 @@ class Suggestion:
 
     ``applicable`` is true if the step was legal with the suggested parameters; edits in the form
     do not change it. ``more_problems`` counts the problems that were left out. A step that
-    replaces loops by an intrinsic has the ``match`` of the two.
+    replaces loops by an intrinsic has the ``match`` of the two. A composite step has the number of
+    ``steps`` that it would record, null if it was not computed; other steps have 1.
     """
 
     key: str
@@ -209,6 +241,8 @@ class Suggestion:
     fields: list[Field]
     problems: list[Problem]
     more_problems: int
+    composite: bool
+    steps: int | None
     match: MatchView | None = None
 
 
@@ -235,13 +269,44 @@ class TraceLine:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceGroup:
+    """The lines of one composite step: ``stop`` is exclusive. ``text`` is its folded form.
+
+    Groups are properly nested, outer ones before inner ones. ``index`` is the position in the list
+    of groups. ``fields`` are the parameters whose values can be changed.
+    """
+
+    index: int
+    first: int
+    stop: int
+    step: str
+    text: str
+    status: TraceStatus
+    milliseconds: float | None
+    fields: list[Field]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The steps from the root to the head, then the pending ones, and their groups."""
+
+    lines: list[TraceLine]
+    groups: list[TraceGroup]
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryNode:
-    """A state of the history. ``parent`` is the key of the previous state, empty at the root."""
+    """A state of the history. ``parent`` is the key of the previous state, empty at the root.
+
+    ``steps`` counts the recorded steps if the state is the result of a composite step, else it
+    is 1.
+    """
 
     key: str
     parent: str
     label: str
     detail: str
+    steps: int
     microseconds: float | None
     verified: bool | None
 
@@ -363,23 +428,44 @@ class MeasureOptions:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work on a background thread. ``progress`` is in 0..1, or -1 if it is unknown."""
+    """Work on a background thread. ``progress`` is in 0..1, or -1 if it is unknown.
+
+    ``seconds`` is the elapsed time at the last report. Jobs that ``lower`` only produce text.
+    """
 
     key: str
+    kind: JobKind
     title: str
     state: JobState
     progress: float
     message: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of lowering: the scheduled program, a pass, or a form of the generated code."""
+
+    name: str
+    level: StageLevel
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The text of a kernel below the loop level, and the state it was compiled from."""
+    """The text of a function after a stage of lowering, and the state it was lowered from.
+
+    ``previous`` is the text before the stage, empty if the stage translates to another form. If
+    lowering failed, ``problem`` is the error and ``text`` the last text of this stage, empty if
+    there is none.
+    """
 
     state: str
     function: str
-    kind: TextKind
+    stage: str
     text: str
+    previous: str
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +502,7 @@ class Update:
     panes: list[Pane] | None = None
     graph: GraphView | None = None
     menu: Menu | None = None
-    trace: list[TraceLine] | None = None
+    trace: Trace | None = None
     history: History | None = None
     symbols: Symbols | None = None
     measure_options: MeasureOptions | None = None
@@ -424,151 +510,7 @@ class Update:
     verdict: Verdict | None = None
     jobs: list[Job] | None = None
     problems: list[Problem] | None = None
+    stages: list[Stage] | None = None
     lowered: Lowered | None = None
     document: Document | None = None
     applied: Applied | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """The first request of a page; its answer contains all sections."""
-
-    type: Literal["hello"]
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A request to show a function."""
-
-    type: Literal["open"]
-    function: str
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """A request to select a part of the program, or nothing (``kind`` empty)."""
-
-    type: Literal["select"]
-    kind: HandleKind | Literal[""]
-    function: str
-    uid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A request to check a suggestion with the values of its form; the menu keeps them."""
-
-    type: Literal["check"]
-    key: str
-    values: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """A request to apply a suggestion or fix, rejected if the head is not ``head``."""
-
-    type: Literal["apply"]
-    key: str
-    values: dict[str, str]
-    head: str
-
-
-@dataclass(frozen=True, slots=True)
-class Navigate:
-    """A request to move the head of the history: undo, redo, or jump to ``node``."""
-
-    type: Literal["navigate"]
-    action: Literal["undo", "redo", "jump"]
-    node: str
-    head: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A request to set the sample value of a symbol."""
-
-    type: Literal["sample"]
-    symbol: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A request to start a job: compile and verify, or compile and measure.
-
-    ``function`` is a kernel to measure in isolation; empty means the entire program.
-    """
-
-    type: Literal["run"]
-    action: Literal["compile", "measure"]
-    function: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetMeasureOptions:
-    """A request to set the options of the next measurement."""
-
-    type: Literal["set_measure_options"]
-    caches: Literal["hot", "cold"]
-    threads: int
-    pin: bool
-    budget: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """A request to cancel a job."""
-
-    type: Literal["cancel"]
-    job: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lower:
-    """A request for the LLVM or assembly text of the open function."""
-
-    type: Literal["lower"]
-    kind: TextKind
-
-
-@dataclass(frozen=True, slots=True)
-class SaveTrace:
-    """A request for the trace as a document."""
-
-    type: Literal["save"]
-    format: TraceFormat
-
-
-@dataclass(frozen=True, slots=True)
-class LoadTrace:
-    """A request to replay a JSON trace on the initial module of the session."""
-
-    type: Literal["load"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Dismiss:
-    """A request to remove an entry of the Problems panel."""
-
-    type: Literal["dismiss"]
-    key: str
-
-
-Request: TypeAlias = (
-    Hello
-    | Open
-    | Select
-    | Check
-    | Apply
-    | Navigate
-    | Sample
-    | Run
-    | SetMeasureOptions
-    | Cancel
-    | Lower
-    | SaveTrace
-    | LoadTrace
-    | Dismiss
-)

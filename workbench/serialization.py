@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, g
 
 from ..errors import Json, TilewrightError
 from . import protocol
-from .protocol import Request, Update
+from .protocol import Update
+from .requests import Request
 
 Plain: TypeAlias = "dict[str, Json]"
 
@@ -131,5 +132,5 @@ def _hints(cls: type) -> dict[str, Any]:
 
 @cache
 def _request_types() -> dict[str, Any]:
-    classes: tuple[Any, ...] = get_args(protocol.Request)
+    classes: tuple[Any, ...] = get_args(Request)
     return {get_args(_hints(cls)["type"])[0]: cls for cls in classes}

@@ -10,24 +10,25 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..codegen.measure.measure_options import MeasureOptions
 from ..errors import TilewrightError
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
 from ..ir.module import Function, Module
 from ..schedules import (
+    Applied as Outcome,
     BindingRef,
     FunctionRef,
     Handle,
     LoopRef,
-    Primitive,
+    Query,
     Schedule,
     StaleEditError,
     State,
     Step,
-    StepError,
+    Trace,
     from_json,
     to_json,
     to_python,
@@ -36,39 +37,42 @@ from . import protocol
 from .bench import Bench
 from .history_view import HistoryView
 from .jobs import Jobs, Progress
+from .lowered_texts import LoweredTexts
+from .problem_view import error_view
 from .protocol import (
     VERSION,
     Applied,
+    Document,
+    Measurement,
+    Menu,
+    Tone,
+    Update,
+)
+from .render import Samples
+from .requests import (
     Apply,
     Cancel,
     Check,
     Dismiss,
-    Document,
+    EditGroup,
     Hello,
     LoadTrace,
     Lower,
-    Lowered,
-    Measurement,
-    Menu,
     Navigate,
     Open,
-    Problem,
     Request,
     Run,
     Sample,
     SaveTrace,
     Select,
     SetMeasureOptions,
-    TextKind,
-    Tone,
-    Update,
 )
-from .render import Samples
 from .selection import enclosing, exists, properties_of, to_handle, to_view
 from .serialization import ProtocolError, decode
 from .shown import Shown
-from .step_menu import StepMenu
+from .step_menu import StepMenu, takes_long
 from .symbols import checked_sample, samples_of
+from .trace_view import group_values
 from .view_diff import ViewDiff
 
 Publish = Callable[[Update, list[bytes]], None]
@@ -110,11 +114,13 @@ class Session:
         self.shown = Shown(open=_default_function(schedule.module))
         self._bench = bench
         self._title = title or schedule.module.attributes.get("name", "")
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._diff = ViewDiff()
         self._keys = itertools.count(1)
         self._seen = schedule.head.id
         self.jobs = Jobs(self.refresh, self._job_failed)
+        self._lowered_texts = LoweredTexts(bench.target)
+        self._lower_job = ""
         self._busy = False
         self._timer: threading.Timer | None = None
         schedule.subscribe(self._head_moved)
@@ -125,7 +131,7 @@ class Session:
         """Execute a request and publish the answer; errors become problems."""
         started = time.perf_counter()
         number = message.get("id")
-        with self._lock:
+        with self.lock:
             self._busy = True
             try:
                 self._execute(decode(message))
@@ -139,7 +145,7 @@ class Session:
 
     def refresh(self) -> None:
         """Publish the sections that changed without a request, after work on another thread."""
-        with self._lock:
+        with self.lock:
             if self.schedule.head.id != self._seen:
                 self._sync_selection()
             self._send(0, time.perf_counter())
@@ -190,8 +196,10 @@ class Session:
                 self.measure_options = MeasureOptions(caches, threads, pin, float(budget))
             case Cancel(job=job):
                 self.jobs.cancel(job)
-            case Lower(kind=kind):
-                self._lower(kind)
+            case Lower(stage=stage):
+                self._lower(stage)
+            case EditGroup():
+                self._edit_group(request)
             case SaveTrace(format=kind):
                 self._save(kind)
             case LoadTrace(text=text):
@@ -306,29 +314,48 @@ class Session:
 
     def _apply(self, request: Apply) -> None:
         step = self.shown.steps.step(request.key, request.values, self.state)
-        self.apply(step, expected=request.head)
+        if takes_long(step):
+            self._apply_in_background(step, request.head)
+        else:
+            self.apply(step, expected=request.head)
+
+    def _apply_in_background(self, step: Step, expected: str) -> None:
+        """Start a job that applies a step to a branch, and moves the head there at the end."""
+        self._check_head(expected)
+        self._check_idle()
+        branch, started = self.schedule.branch(), time.perf_counter()
+
+        def work(progress: Progress) -> None:
+            progress(-1.0, "applying the steps")
+            outcome = branch.apply(step, expected=expected)
+            with self.lock:
+                progress(1.0, "applied")
+                self._check_head(expected)
+                before = self.state.module
+                self.schedule.goto(branch.head.id)
+                self._applied(step, outcome, before, started)
+
+        self.jobs.start(step.verb(), work)
 
     def apply(self, step: Step, *, expected: str | None = None) -> None:
         """Apply a step if the head is as expected, select its result and announce it."""
         before, started = self.state.module, time.perf_counter()
         outcome = self.schedule.apply(step, expected=expected)
+        self._applied(step, outcome, before, started)
+
+    def _applied(self, step: Step, outcome: Outcome, before: Module, started: float) -> None:
+        """Record the duration of an applied step, select its result and announce it."""
         self.history_view.milliseconds[self.schedule.head.id] = (
             time.perf_counter() - started
         ) * 1e3
         self.shown.pending = ()
         self._select_result(outcome.results)
         decisions = ", ".join(f"{k}: {v}" for k, v in outcome.rewrite.decisions.items())
-        title = step.title() if isinstance(step, Primitive) else step.verb()
+        title = step.verb() if isinstance(step, Query) else step.title()
         self._announce(f"{title} applied{f' ({decisions})' if decisions else ''}", "good", before)
 
     def _navigate(self, request: Navigate) -> None:
-        head = self.schedule.head.id
-        if request.head != head:
-            raise StaleEditError(
-                f"the head is {head[:12]}; the request expected {request.head[:12]}",
-                hint="check the new head and try again",
-                details={"expected": request.head, "head": head},
-            )
+        self._check_head(request.head)
         before = self.state.module
         match request.action:
             case "undo":
@@ -341,6 +368,16 @@ class Session:
         self._sync_selection()
         action = request.action.capitalize()
         self._announce(f"{action}: the head is {self._head_text()}", "info", before)
+
+    def _check_head(self, expected: str) -> None:
+        """Reject an edit of another head than the current one."""
+        head = self.schedule.head.id
+        if expected != head:
+            raise StaleEditError(
+                f"the head is {head[:12]}; the request expected {expected[:12]}",
+                hint="check the new head and try again",
+                details={"expected": expected, "head": head},
+            )
 
     def _head_text(self) -> str:
         head = self.schedule.head
@@ -385,7 +422,22 @@ class Session:
             self.shown.document = Document(f"{stem}.py", "python", to_python(trace) + "\n")
 
     def _load(self, text: str) -> None:
-        trace = from_json(text)
+        self._replay(from_json(text))
+
+    def _edit_group(self, request: EditGroup) -> None:
+        """Replace a composite step of the trace, and replay the trace from the initial state."""
+        self._check_head(request.head)
+        trace = self.schedule.trace
+        if not 0 <= request.index < len(trace.groups):
+            raise ProtocolError(f"no composite step {request.index} in the trace")
+        if request.action == "ungroup":
+            self._replay(trace.ungrouped(request.index))
+        else:
+            values = group_values(trace.groups[request.index], request.values)
+            self._replay(trace.changed_group(request.index, **values))
+
+    def _replay(self, trace: Trace) -> None:
+        """Replay a trace on the initial state, and keep the steps that do not apply as pending."""
         before = self.state.module
         root = next(node for node in self.schedule.history if node.parent is None)
         self.schedule.goto(root.id)
@@ -454,43 +506,36 @@ class Session:
         """Return the function to run: the graph, else the open loop-level function."""
         return self.graph or self.function
 
-    def _lower(self, kind: TextKind) -> None:
-        head, name = self.schedule.head, self.shown.open
+    def stages(self) -> list[protocol.Stage]:
+        """Return the stages of lowering of the open function."""
+        return self._lowered_texts.stages(self.function)
+
+    def _lower(self, stage: str) -> None:
+        """Show the text of the open function after a stage, from the cache or by a job."""
+        texts, head, name = self._lowered_texts, self.schedule.head, self.shown.open
+        texts.check(stage)
+        self.jobs.cancel(self._lower_job)
+        cached = texts.cached(head, name, stage)
+        if cached is not None:
+            self.shown.lowered = replace(cached)  # a new object is sent again
+            return
 
         def work(progress: Progress) -> None:
-            text = self._bench.lower(head, name, kind, progress)
-            self.shown.lowered = Lowered(head.id, name, kind, text)
+            lowered = texts.lower(head, name, stage, progress)
+            if not progress.canceled:
+                self.shown.lowered = lowered
 
-        self.jobs.start(f"Lower {name}", work)
+        self._lower_job = self.jobs.start(f"Lower {name}", work, "lower")
 
     def _job_failed(self, title: str, error: Exception) -> None:
-        with self._lock:
+        with self.lock:
             self._add_problem(error, title)
 
     def _add_problem(self, error: Exception, job: str = "") -> None:
-        expected = error if isinstance(error, TilewrightError) else None
-        tone: Tone = "warn" if isinstance(error, StepError | StaleEditError) else "bad"
-        problem = Problem(
-            key=f"p{next(self._keys)}",
-            tone=tone,
-            title=_title(expected) if expected else f"Internal error: {type(error).__name__}",
-            message=expected.message if expected else str(error),
-            location=(expected.where if expected else "") or job,
-            hint=expected.hint if expected else "",
-            requirement=0,
-            numbers={},
-            counterexample={},
-            where=[],
-            fixes=[],
-            traceback="".join(traceback.format_exception(error)),
-        )
+        problem = error_view(error, f"p{next(self._keys)}", job=job, state=self.state)
         self.shown.problems = (problem, *self.shown.problems)[:_MAX_PROBLEMS]
-        self._announce(f"{problem.title}: {problem.message.splitlines()[0]}", tone)
-
-
-def _title(error: TilewrightError) -> str:
-    """Return the title of an error; an error of another process keeps its original title."""
-    return str(error.details.get("title") or error.title)
+        first, _, _ = problem.message.partition("\n")
+        self._announce(f"{problem.title}: {first}", problem.tone)
 
 
 def _default_function(module: Module) -> str:

@@ -27,7 +27,7 @@ def snapshot_text(session: Session) -> str:
 
 def snapshot_html(session: Session) -> str:
     """Return HTML without scripts: summary, trace and the open function."""
-    trace = session.history_view.trace(session.schedule, session.shown.pending)
+    trace = session.history_view.trace(session.schedule, session.shown.pending).lines
     parts = [f'<div style="{_BAR}"><strong>Tilewright</strong> {escape(_headline(session))}</div>']
     if trace:
         inner = escape("\n".join(map(_line, trace)))
@@ -41,7 +41,8 @@ def snapshot_html(session: Session) -> str:
 
 def _headline(session: Session) -> str:
     state, shown = session.state, session.shown
-    words = [f"{len(state.module.functions)} functions", f"{len(state.trace)} steps"]
+    counts = (("function", len(state.module.functions)), ("step", len(state.trace)))
+    words = [f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts]
     if shown.selection is not None:
         handle = to_view(state, shown.selection)
         words.append(f"{handle.kind} {handle.name} selected")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from ..errors import TilewrightError
 from ..schedules import (
@@ -18,18 +18,23 @@ from ..schedules import (
     explain_match,
     suggest,
 )
-from ..schedules.apply import check, prepared
+from ..schedules.apply import Composite, check, prepared
 from ..schedules.coerce import type_text
-from ..schedules.handles import Handle
+from ..schedules.handles import FunctionRef, Handle
 from ..schedules.intrinsics.registry import has_intrinsic, intrinsics_for
 from ..schedules.primitives.tensorize.tensorize import Tensorize
+from ..schedules.record import located
 from ..schedules.step import Parameter
 from ..schedules.values import Value, value_text
 from ..target.target import Target
 from . import protocol
-from .selection import find_by_name, to_view
+from .problem_view import invalid_value_view, requirement_view
+from .selection import find_by_name
 
 _KEYS = itertools.count(1)
+
+Suggestable: TypeAlias = Primitive | Composite
+"""A step that a menu suggests."""
 
 
 class FormError(TilewrightError):
@@ -40,12 +45,18 @@ class FormError(TilewrightError):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggested step, and the step with the values of its form."""
+    """A suggested step, and the step with the values of its form.
 
-    suggested: Primitive
+    ``invalid`` is the error of a value that is not valid. ``count`` is the number of steps that a
+    composite step records, None if it was not computed.
+    """
+
+    suggested: Suggestable
     applicable: bool
-    step: Primitive
+    step: Suggestable
     problems: tuple[Problem, ...]
+    invalid: TilewrightError | None = None
+    count: int | None = None
 
 
 @dataclass(slots=True)
@@ -61,9 +72,12 @@ class StepMenu:
 
     @classmethod
     def of(cls, state: State, selection: Handle) -> StepMenu:
-        """Return the menu of a selection, with the suggestions of all primitives."""
+        """Return the menu of a selection, with the suggestions of all steps.
+
+        Steps that may take long are not checked, so that a selection is answered at once.
+        """
         menu = cls(selection)
-        for found in suggest(state, selection):
+        for found in suggest(state, selection, checked=lambda step: not takes_long(step)):
             menu.suggestions[f"c{next(_KEYS)}"] = Suggestion(
                 found.step, found.applicable, found.step, found.problems
             )
@@ -90,10 +104,16 @@ class StepMenu:
         try:
             step = filled(suggestion.suggested, values, state)
         except (FormError, ScheduleError) as error:
-            message = "; ".join(filter(None, (error.message, error.hint)))
-            self.suggestions[key] = replace(suggestion, problems=(Problem(0, message),))
+            self.suggestions[key] = replace(suggestion, problems=(), invalid=error)
             return
-        self.suggestions[key] = replace(suggestion, step=step, problems=check(state, step))
+        problems = () if takes_long(step) else check(state, step)
+        self.suggestions[key] = replace(
+            suggestion,
+            step=step,
+            problems=problems,
+            invalid=None,
+            count=None if problems else _count(step, state),
+        )
 
     def _suggestion(self, key: str) -> Suggestion:
         if key not in self.suggestions:
@@ -115,12 +135,14 @@ class StepMenu:
             label=self._label(step),
             summary=step.summary(),
             fields=[_field(p, step, state) for p in step.parameters()],
-            problems=[self._problem(p, state) for p in suggestion.problems[:_MAX_PROBLEMS]],
+            problems=list(self._problems(suggestion, state)),
             more_problems=max(0, len(suggestion.problems) - _MAX_PROBLEMS),
+            composite=isinstance(step, Composite),
+            steps=suggestion.count if isinstance(step, Composite) else 1,
             match=_match(step, state),
         )
 
-    def _label(self, step: Primitive) -> str:
+    def _label(self, step: Suggestable) -> str:
         """Return the values that are neither the selection nor a default."""
         pairs = step.values()
         defaults = {p.name: p.default for p in step.parameters() if not p.required}
@@ -131,21 +153,11 @@ class StepMenu:
         ]
         return ", ".join(f"{name}={value_text(value)}" for name, value in distinctive or pairs)
 
-    def _problem(self, problem: Problem, state: State) -> protocol.Problem:
-        return protocol.Problem(
-            key="",
-            tone="warn",
-            title="",
-            message=problem.message,
-            location="",
-            hint="",
-            requirement=problem.requirement,
-            numbers={name: str(value) for name, value in problem.numbers.items()},
-            counterexample={k: str(v) for k, v in (problem.counterexample or {}).items()},
-            where=[to_view(state, handle) for handle in problem.where],
-            fixes=[self._fix(fix) for fix in problem.fixes],
-            traceback="",
-        )
+    def _problems(self, suggestion: Suggestion, state: State) -> Iterator[protocol.Problem]:
+        if suggestion.invalid is not None:
+            yield invalid_value_view(suggestion.invalid)
+        for problem in suggestion.problems[:_MAX_PROBLEMS]:
+            yield requirement_view(problem, state, [self._fix(fix) for fix in problem.fixes])
 
     def _fix(self, fix: Step) -> protocol.Fix:
         key = f"f{next(_KEYS)}"
@@ -153,7 +165,21 @@ class StepMenu:
         return protocol.Fix(key, fix.title())
 
 
-def _match(step: Primitive, state: State) -> protocol.MatchView | None:
+def takes_long(step: Step) -> bool:
+    """Return whether a step may take seconds: a composite step on entire functions."""
+    return isinstance(step, Composite) and all(isinstance(h, FunctionRef) for h in step.handles())
+
+
+def _count(step: Suggestable, state: State) -> int | None:
+    """Return the number of steps of a legal composite step; None if it may take long to run."""
+    if not isinstance(step, Composite) or takes_long(step):
+        return None
+    before = located(state, step)
+    after, _ = step.compose(before)
+    return len(after.trace) - len(before.trace)
+
+
+def _match(step: Suggestable, state: State) -> protocol.MatchView | None:
     """Return the match of the program with the intrinsic of a tensorize step, if any."""
     if not isinstance(step, Tensorize) or not has_intrinsic(step.intrinsic):
         return None
@@ -168,7 +194,7 @@ def _match(step: Primitive, state: State) -> protocol.MatchView | None:
     )
 
 
-def _field(parameter: Parameter, step: Primitive, state: State) -> protocol.Field:
+def _field(parameter: Parameter, step: Suggestable, state: State) -> protocol.Field:
     value: Value = getattr(step, parameter.name)
     intrinsic = isinstance(step, Tensorize) and parameter.name == "intrinsic"
     return protocol.Field(
@@ -176,7 +202,7 @@ def _field(parameter: Parameter, step: Primitive, state: State) -> protocol.Fiel
         type=type_text(parameter.type),
         doc=parameter.doc,
         value=value_text(value),
-        choices=_intrinsics(state) if intrinsic else _choices(value),
+        choices=_intrinsics(state) if intrinsic else _choices(value, parameter.type),
         required=parameter.required,
     )
 
@@ -186,8 +212,10 @@ def _intrinsics(state: State) -> list[str]:
     return [repr(i.name) for i in intrinsics_for(state.target or Target())]
 
 
-def _choices(value: Value) -> list[str]:
-    """Return alternative texts for a value: other tile sizes instead of an integer."""
+def _choices(value: Value, kind: Any) -> list[str]:
+    """Return alternative texts for a value: the values of an enumeration, or other tile sizes."""
+    if get_origin(kind) is Literal:
+        return [repr(choice) for choice in get_args(kind)]
     match value:
         case int() if not isinstance(value, bool) and value > 1:
             return [str(n) for n in _SIZES]
@@ -208,7 +236,7 @@ _MAX_VALUE_LENGTH = 500
 _SIZES = (4, 6, 8, 16, 32, 64)
 
 
-def filled(step: Primitive, values: Mapping[str, str], state: State) -> Primitive:
+def filled(step: Suggestable, values: Mapping[str, str], state: State) -> Suggestable:
     """Return a step with the values of its form.
 
     Raises
@@ -224,7 +252,7 @@ def filled(step: Primitive, values: Mapping[str, str], state: State) -> Primitiv
     return prepared(state, replace(cast("Any", step), **changed)) if changed else step
 
 
-def _names(step: Primitive) -> dict[str, Handle]:
+def _names(step: Suggestable) -> dict[str, Handle]:
     return {value_text(handle): handle for handle in step.handles()}
 
 

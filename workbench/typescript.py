@@ -11,33 +11,35 @@ import types
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from . import protocol
+from . import protocol, requests
 
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 _HEAD = """\
-// Generated from workbench/protocol.py by `python -m tilewright.workbench.typescript`.
+// Generated from workbench/protocol.py and requests.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 """
 
 
 def typescript() -> str:
     """Return the entire file: constants, one interface per class, and the union of the requests."""
-    classes = [item for item in vars(protocol).values() if _is_local_dataclass(item)]
-    requests = " | ".join(item.__name__ for item in get_args(protocol.Request))
+    items = (*vars(protocol).values(), *vars(requests).values())
+    classes = [item for item in items if _is_local_dataclass(item)]
+    union = " | ".join(item.__name__ for item in get_args(requests.Request))
     parts = [
         _HEAD,
         f"export const VERSION = {protocol.VERSION};",
         f"export const SPAN_FIELDS = {protocol.SPAN_FIELDS};",
         f"export const SPAN_KINDS = [{_quoted(protocol.SPAN_KINDS)}] as const;",
         *(_interface(item) for item in classes),
-        f"export type Request = {requests};",
+        f"export type Request = {union};",
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
 def _is_local_dataclass(item: object) -> bool:
-    return isinstance(item, type) and is_dataclass(item) and item.__module__ == protocol.__name__
+    modules = (protocol.__name__, requests.__name__)
+    return isinstance(item, type) and is_dataclass(item) and item.__module__ in modules
 
 
 def _quoted(names: tuple[str, ...]) -> str:

@@ -6,72 +6,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
-from ..codegen.measure import MeasureOptions
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
 from ..ir.module import Function, Module
-from ..schedules import Schedule, State
-from . import protocol
-from .graph_view import graph_view
-from .history_view import HistoryView
-from .jobs import Jobs
 from .protocol import VERSION, FunctionItem, Pane, Update
 from .render import Rendered, Samples, render
-from .shown import Shown
-from .symbols import symbols_view
+from .sections import SECTIONS, DisplayedSession
 
 _T = TypeVar("_T")
 
 MAX_PANES = 32
 """The number of sent panes assumed to be cached by the browser, which caches twice as many."""
-
-
-class DisplayedSession(Protocol):
-    """The part of a session that the view displays."""
-
-    schedule: Schedule
-    history_view: HistoryView
-    shown: Shown
-    jobs: Jobs
-
-    @property
-    def state(self) -> State:
-        """The state at the head."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """The name of the program."""
-        ...
-
-    @property
-    def target(self) -> str:
-        """The target as text."""
-        ...
-
-    @property
-    def function(self) -> Function:
-        """The open function."""
-        ...
-
-    @property
-    def graph(self) -> GraphFunc | None:
-        """The graph-level function of the diagram."""
-        ...
-
-    @property
-    def measure_options(self) -> MeasureOptions:
-        """The options of the next measurement."""
-        ...
-
-    def measure_options_view(self) -> protocol.MeasureOptions:
-        """Return the options for the browser."""
-        ...
-
-    def samples(self, function: Function) -> Samples:
-        """Return the sample values of a function's symbols."""
-        ...
 
 
 class ViewDiff:
@@ -94,52 +41,28 @@ class ViewDiff:
         self, session: DisplayedSession, reply: int, started: float
     ) -> tuple[Update, list[bytes]]:
         """Return the sections that changed, with the binary spans of new panes."""
-        shown, head, view = session.shown, session.schedule.head, session.history_view
         if not session.state.module.functions:
             return Update(VERSION, reply, 0.0), []
-        function, graph = session.function, session.graph
-        samples = session.samples(function)
         panes = self._panes(session)
         fresh = [p for p in panes if self._mark_sent(p.pane.hash)]
         module = session.state.module
-        new = self._if_changed
+        hashes = {p.pane.function: p.pane.hash for p in panes}
+        functions = self._if_changed(
+            "functions", (module, *hashes.values()), lambda: _functions(module, hashes)
+        )
+        sections = {
+            section.name: self._if_changed(
+                section.name, section.key(session), partial(section.view, session)
+            )
+            for section in SECTIONS
+        }
         update = Update(
             version=VERSION,
             reply=reply,
             server_ms=(time.perf_counter() - started) * 1e3,
-            target=new("target", session.target, lambda: session.target),
-            open=new("open", shown.open, lambda: shown.open),
-            functions=new(
-                "functions",
-                (module, tuple(p.pane.hash for p in panes)),
-                lambda: _functions(module, {p.pane.function: p.pane.hash for p in panes}),
-            ),
+            functions=functions,
             panes=[_numbered(p.pane, k) for k, p in enumerate(fresh)] or None,
-            graph=new("graph", graph, lambda: None if graph is None else graph_view(graph)),
-            menu=new("menu", (shown.menu,), lambda: shown.menu),
-            trace=new(
-                "trace",
-                (head.id, shown.pending),
-                lambda: view.trace(session.schedule, shown.pending),
-            ),
-            history=new(
-                "history",
-                (head.id, len(session.schedule.history), view.revision),
-                lambda: view.history(session.schedule, session.title),
-            ),
-            symbols=new(
-                "symbols", (function, dict(samples)), lambda: symbols_view(function, samples)
-            ),
-            measure_options=new(
-                "measure_options", session.measure_options, session.measure_options_view
-            ),
-            measurement=new("measurement", shown.measurement, lambda: shown.measurement),
-            verdict=new("verdict", shown.verdict, lambda: shown.verdict),
-            jobs=new("jobs", (jobs := session.jobs.view()), lambda: jobs),
-            problems=new("problems", shown.problems, lambda: list(shown.problems)),
-            lowered=new("lowered", shown.lowered, lambda: shown.lowered),
-            document=new("document", id(shown.document), lambda: shown.document),
-            applied=new("applied", (shown.applied,), lambda: shown.applied),
+            **cast("Any", sections),
         )
         return update, [p.spans for p in fresh]
 

@@ -9,6 +9,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ..calls import checked_call
 from ..errors import TilewrightError
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
@@ -62,6 +63,7 @@ class Workbench(anywidget.AnyWidget):
     _css = traitlets.Unicode().tag(sync=True)
     _height = traitlets.Int(HEIGHT).tag(sync=True)
 
+    @checked_call
     def __init__(
         self,
         program: Module | PrimFunc | Schedule,

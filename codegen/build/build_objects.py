@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ...target.target import Target
+from ..build_log import BuildLog
 from ..llvm.processor import resolve
 from ..nvidia import assembler_version
 from .object_cache import DiskCache, default_cache
@@ -97,12 +98,13 @@ def build_jobs(
     timeout: float = DEFAULT_TIMEOUT,
     cancel: CancelToken | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    log: BuildLog | None = None,
 ) -> BuildResult:
     """Run every job; jobs with equal cache keys are run once.
 
     The cache key of a job is a digest of its LLVM text, its target, its optimization level, and the
     versions of Tilewright and LLVM. ``progress(name, ready, total)`` is called on this thread after
-    every job that was not in the cache.
+    every job that was not in the cache; the log contains its time.
     """
     cache = store or default_cache()
     keys = [cache.key(_job_settings(job), job.text.encode()) for job in jobs]
@@ -111,9 +113,11 @@ def build_jobs(
     uncached = [jobs[keys.index(key)] for key in missing]
     ready = len(found) - len(missing)
 
-    def done(position: int) -> None:
+    def done(position: int, seconds: float) -> None:
         nonlocal ready
         ready += 1
+        if log is not None:
+            log.kernel("code generation of", uncached[position].name, seconds)
         if progress is not None:
             progress(uncached[position].name, ready, len(found))
 

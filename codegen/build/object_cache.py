@@ -10,11 +10,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import reprlib
 import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from ...errors import TilewrightError
 
 _MAGIC = b"tilewright-cache-1\n"
 _DIGEST = 32
@@ -178,12 +181,32 @@ class DiskCache:
         )
 
 
+class CacheLimitError(TilewrightError):
+    """A size limit of the cache that is not a number of bytes."""
+
+    title = "Invalid limit of the cache"
+
+
+_MAX_DIGITS = 18
 _CACHES: dict[Path, DiskCache] = {}
+
+
+def _limit(text: str) -> int:
+    """Return the size limit of the cache in bytes; without a text, the default."""
+    if not text.strip():
+        return DEFAULT_LIMIT
+    if not text.strip().isdecimal() or len(text) > _MAX_DIGITS:
+        raise CacheLimitError(
+            f"expected a number of bytes, got {reprlib.repr(text)}",
+            where="environment variable TILEWRIGHT_CACHE_LIMIT",
+            hint="set it to an integer, such as 1000000000 for 1 GB",
+        )
+    return int(text)
 
 
 def default_cache() -> DiskCache:
     """Return the cache that the environment variables select now."""
-    limit = int(os.environ.get("TILEWRIGHT_CACHE_LIMIT", DEFAULT_LIMIT))
+    limit = _limit(os.environ.get("TILEWRIGHT_CACHE_LIMIT", ""))
     cache = _CACHES.setdefault(default_folder(), DiskCache(default_folder(), limit=limit))
     cache.limit = limit
     return cache

@@ -256,19 +256,19 @@ class WorkerPool:
         *,
         timeout: float = DEFAULT_TIMEOUT,
         cancel: CancelToken | None = None,
-        done: Callable[[int], None] | None = None,
+        done: Callable[[int, float], None] | None = None,
     ) -> list[bytes]:
         """Run jobs on all workers and return their outputs; the first error stops the others.
 
-        ``done`` is called on the calling thread with the position of each finished job. If it
-        raises, the other jobs are stopped and the error is raised here.
+        ``done`` is called on the calling thread with the position of each finished job and the
+        seconds that it took. If it raises, the other jobs are stopped and the error is raised here.
         """
         batch = _Batch(self, jobs, timeout, cancel or CancelToken())
         batch.start()
         try:
             for position in batch.ready():
                 if done is not None:
-                    done(position)
+                    done(position, batch.seconds[position])
         finally:
             batch.finish()
         return [batch.outputs[k] for k in range(len(jobs))]
@@ -286,6 +286,7 @@ class _Batch:
         self, pool: WorkerPool, jobs: Sequence[CompileJob], timeout: float, cancel: CancelToken
     ) -> None:
         self.outputs: dict[int, bytes] = {}
+        self.seconds: dict[int, float] = {}
         self._pool, self._jobs, self._timeout = pool, jobs, timeout
         self._stop = CancelToken()
         self._outer = cancel
@@ -319,6 +320,7 @@ class _Batch:
                 position = next(self._waiting, None)
             if position is None:
                 return
+            started = time.perf_counter()
             try:
                 self.outputs[position] = self._pool.run(
                     self._jobs[position], timeout=self._timeout, cancel=self._outer, also=self._stop
@@ -326,6 +328,7 @@ class _Batch:
             except BaseException as error:  # noqa: BLE001  # raised again by ready()
                 self._events.put(error)
                 return
+            self.seconds[position] = time.perf_counter() - started
             self._events.put(position)
 
 

@@ -28,7 +28,8 @@ IN_C: Final = (
 )  # fmt: skip
 """The messages that libraries write themselves."""
 IN_PYTHON: Final = (
-    Message.ARGUMENT_COUNT, Message.ARGUMENT_TYPE, Message.INTEGER_RANGE, Message.DTYPE,
+    Message.ARGUMENT_COUNT, Message.UNKNOWN_ARGUMENT, Message.DUPLICATE_ARGUMENT,
+    Message.MISSING_ARGUMENT, Message.ARGUMENT_TYPE, Message.INTEGER_RANGE, Message.DTYPE,
     Message.READ_ONLY, Message.LIBRARY_VERSION, Message.THREADS,
 )  # fmt: skip
 """The messages that the Python loader raises before it calls the library."""

@@ -12,14 +12,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ...calls import checked_call
 from ...errors import Json
 from ...ir.module import Constant, Module
+from ...progress import ProgressOption, Report, part_of, progress_of
 from ...schedules import Schedule, State
 from ...target.host import with_level
 from ...target.target import Target, as_target
 from ..artifact import Artifact
 from ..build.rtlib_object import rtlib_object_code
-from ..compiler import BuildOptions, Progress, compile_artifact, module_of, own_target
+from ..compiler import BuildOptions, compile_artifact, module_of, own_target
 from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec, to_json
 from ..rtlib import layout
@@ -61,6 +63,7 @@ class Exported:
         return "\n".join((str(self.directory), *lines))
 
 
+@checked_call
 def export(
     program: Module | Schedule | State,
     directory: str | os.PathLike[str],
@@ -68,7 +71,7 @@ def export(
     target: str | Target | None = None,
     kind: str = "shared",
     name: str = "model",
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
 
@@ -87,8 +90,9 @@ def export(
         GPU kernels, and a manifest with their launch parameters.
     name : str
         The prefix of all files and C functions.
-    progress : callable, optional
-        A callback that receives the fraction that is done, from 0 to 1, and a message.
+    progress : bool or callable, optional
+        Whether to show a progress bar, or a function of a fraction and a message, as in
+        :func:`~tilewright.codegen.compile`.
 
     Returns
     -------
@@ -111,7 +115,8 @@ def export(
     write = _write_kernels if kind in GPU_KINDS else _write
     try:
         folder.mkdir()
-        write(module, folder, resolved, (kind, name), progress)
+        with progress_of("exporting", progress) as report:
+            write(module, folder, resolved, (kind, name), report)
         _sync(folder)
         folder.replace(made)
     except OSError as error:
@@ -185,10 +190,10 @@ def _write(
     folder: Path,
     target: Target,
     form: tuple[str, str],
-    progress: Progress | None,
+    report: Report,
 ) -> None:
     (kind, name), ready = form, with_level(target)
-    artifact, _ = compile_artifact(module, ready, BuildOptions(progress=_scaled(progress)))
+    artifact, _ = compile_artifact(module, ready, BuildOptions(progress=part_of(report, 0.0, 0.9)))
     functions = _functions(artifact)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
@@ -200,8 +205,7 @@ def _write(
         (folder / f"{name}.py").write_text(_python(name), encoding="utf-8")
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
-    if progress is not None:
-        progress(0.9, "linking")
+    report(0.9, "linking")
     shim = compile_shim(
         model_source(model, wasm=kind == "wasm", pool=kind == "shared"), folder, ready
     )
@@ -209,13 +213,7 @@ def _write(
     shim.unlink()
     _link(parts, library, ready, (kind, model))
     _write_manifest(folder, model, ready, kind)
-    if progress is not None:
-        progress(1.0, "written")
-
-
-def _scaled(progress: Progress | None) -> Progress | None:
-    """Return a callback that maps progress to the first 90 %; linking takes the rest."""
-    return progress and (lambda fraction, message: progress(0.9 * fraction, message))
+    report(1.0, "written")
 
 
 def _link(
@@ -248,10 +246,10 @@ def _write_kernels(
     folder: Path,
     target: Target,
     form: tuple[str, str],
-    progress: Progress | None,
+    report: Report,
 ) -> None:
     kind, name = form
-    artifact, _ = compile_artifact(module, target, BuildOptions(progress=progress))
+    artifact, _ = compile_artifact(module, target, BuildOptions(progress=report))
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
     write_manifest(folder, name, {**facts, "kernels": kernels})

@@ -13,7 +13,7 @@ from ...ir.thread.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp
 from ...ir.thread.types import VectorType
 from . import fused
 from .casts import convert
-from .emitter import Emitter
+from .emitter import REPORT, Emitter
 from .types import constant, mangled, splat, type_name, vector
 
 
@@ -25,7 +25,9 @@ class UnsupportedOperationError(TilewrightError):
 
 def _undefined(em: Emitter, op: str, of: VectorType) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"operation {op!r} is not defined for type {of}", where=f"function {em.function.name!r}"
+        f"operation {op!r} is not defined for type {of}",
+        where=f"function {em.function.name!r}",
+        hint=REPORT,
     )
 
 

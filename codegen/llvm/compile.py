@@ -14,6 +14,7 @@ from ...target.cpus import Cpu
 from ...target.gpus import TRIPLE, resolve_gpu
 from ...target.target import Target
 from ..nvidia import Image, assemble, assembler
+from .emitter import REPORT
 from .processor import resolve
 
 
@@ -56,7 +57,7 @@ def _parse(text: str) -> binding.ModuleRef:
     except RuntimeError as error:
         raise CodeGenerationError(
             str(error).strip(),
-            hint="this is a bug in the code generator; report it with the program",
+            hint=REPORT,
         ) from error
     return module
 

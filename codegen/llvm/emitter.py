@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
 
 from ...errors import TilewrightError
 from ...ir.symbolic import Bool, Expr, Var
@@ -11,6 +12,9 @@ from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import Data, Reg, Source, Value
 from .locations import Locations
 from .types import type_name
+
+REPORT: Final = "this is a bug in the code generator; report it with the program"
+"""The hint for errors that no program can cause."""
 
 
 class UnboundVariableError(TilewrightError):

@@ -31,7 +31,7 @@ from ...ir.symbolic import (
     const_value,
 )
 from ...ir.symbolic.terms import Term
-from .emitter import Emitter, UnboundVariableError
+from .emitter import REPORT, Emitter, UnboundVariableError
 from .types import iota, splat, vector
 
 
@@ -48,7 +48,9 @@ class Lane:
 
 def _missing(em: Emitter, term: Term) -> UnboundVariableError:
     return UnboundVariableError(
-        f"symbol {term!r} is used but not bound", where=f"function {em.function.name!r}"
+        f"symbol {term!r} is used but not bound",
+        where=f"function {em.function.name!r}",
+        hint=REPORT,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...errors import TilewrightError
 from ...ir.symbolic import Const, Expr, const_value
 from ...ir.thread.types import PointerType, Space, Type, VectorType
-from .emitter import Emitter
+from .emitter import REPORT, Emitter
 from .indices import integer, spread
 from .types import (
     iota,
@@ -34,6 +34,7 @@ def space_of(em: Emitter, of: Type) -> Space:
     raise AddressExpectedError(
         f"expected an address, got a value of type {of}",
         where=f"function {em.function.name!r}",
+        hint=REPORT,
     )
 
 

@@ -34,7 +34,7 @@ from ...ir.thread.nodes import (
 from ...ir.thread.types import PointerType, Type, VectorType
 from . import arithmetic, memory_access
 from .casts import convert
-from .emitter import Emitter, UnboundVariableError
+from .emitter import REPORT, Emitter, UnboundVariableError
 from .indices import Lane, condition, conditions, integer, integers, spread
 from .memory_access import Pointer
 from .types import constant, element_type, type_name, vector
@@ -53,6 +53,7 @@ def numeric(em: Emitter, of: Type) -> VectorType:
     raise TypeMismatchError(
         f"expected a number, got an address of type {of}",
         where=f"function {em.function.name!r}",
+        hint=REPORT,
     )
 
 
@@ -108,6 +109,7 @@ def _register(em: Emitter, reg: Reg) -> str:
         raise UnboundVariableError(
             f"register {reg.name!r} is read but never assigned",
             where=f"function {em.function.name!r}",
+            hint=REPORT,
         )
     return em.op(f"load {type_name(reg.type)}, ptr {em.slots[reg]}")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ...ir.identity import Uid
-from ...ir.loop.nodes import PrimFunc
+from ...ir.loop.nodes import Block, PrimFunc
+from ...ir.loop.visit import walk
 
 ACROSS: Final = "across"
 """Block annotation of a cross-thread reduction: the operation, the partial buffer, the axes."""
@@ -26,3 +28,14 @@ def disjoint_blocks(func: PrimFunc) -> frozenset[Uid]:
     return (
         frozenset(u for u in uids if isinstance(u, int)) if isinstance(uids, tuple) else frozenset()
     )
+
+
+def with_block_names(func: PrimFunc) -> PrimFunc:
+    """Return a function for printing, whose attributes name blocks instead of their uids."""
+    uids = disjoint_blocks(func)
+    if not uids:
+        return func
+    found = (s for s in walk(func.body) if isinstance(s, Block) and s.uid in uids)
+    names = tuple(dict.fromkeys(block.name for block in found))
+    kept = {key: names if key == DISJOINT else value for key, value in func.attributes}
+    return replace(func, attributes=tuple(kept.items()))

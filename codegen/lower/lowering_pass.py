@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from ...ir.loop.nodes import PrimFunc
 from ...ir.thread.function import ThreadFunc
@@ -28,12 +28,10 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-class Pass(ABC):
-    """A transformation of a scheduled function that keeps its results.
+class _Pass:
+    """The name and the targets of a pass."""
 
-    One pass is one class in one file of ``passes/``; the file, the name of the pass, and its test
-    are the class name in snake case.
-    """
+    __slots__ = ()
 
     targets: ClassVar[tuple[Machine, ...]] = ANY
     """The kinds of machines that the pass runs for."""
@@ -43,27 +41,41 @@ class Pass(ABC):
         """The class name in snake case."""
         return snake_case(type(self).__name__)
 
+    @classmethod
+    def applies_to(cls, target: Target) -> bool:
+        """Return whether the pass runs for a target."""
+        return ("gpu" if target.is_gpu else "cpu") in cls.targets
+
+
+class Pass(_Pass, ABC):
+    """A transformation of a scheduled function that keeps its results.
+
+    One pass is one class in one file of ``passes/``; the file, the name of the pass, and its test
+    are the class name in snake case. The first line of the docstring is the summary of the pass in
+    ``tilewright show --passes``.
+    """
+
     @abstractmethod
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
         """Return the transformed function."""
 
-    def applies_to(self, target: Target) -> bool:
-        """Return whether the pass runs for a target."""
-        return ("gpu" if target.is_gpu else "cpu") in self.targets
 
-
-class ThreadPass(ABC):
-    """A check or transformation of a GPU kernel in thread IR that keeps its results.
+class ThreadPass(_Pass, ABC):
+    """A check or transformation of a kernel in thread IR that keeps its results.
 
     As for :class:`Pass`, one pass is one class in one file, of ``thread_passes/``.
     """
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        """The class name in snake case."""
-        return snake_case(type(self).__name__)
+    @classmethod
+    def for_function(cls, func: PrimFunc) -> Self:
+        """Return the pass for the kernel of a function, which is in the form after all passes.
+
+        A pass whose fields are results of loop-level passes overrides this method.
+        """
+        del func
+        return cls()
 
     @abstractmethod
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...ir.dtype import i32
@@ -13,8 +14,8 @@ from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import Const, Reg, Return
 from ...ir.thread.types import POINTER, VectorType
 from ...target.target import Target
+from ..errors import shown_in
 from ..llvm.processor import resolve
-from .annotations import disjoint_blocks
 from .lowering_pass import Pass, ThreadPass
 from .passes.check_instructions import CheckInstructions
 from .passes.check_interblock_memory import CheckInterblockMemory
@@ -65,15 +66,11 @@ PASSES: Final[tuple[Pass, ...]] = (
 """Passes from loop IR to loop IR, in order; each keeps the results of the program."""
 
 
-def thread_passes(func: PrimFunc) -> tuple[ThreadPass, ...]:
-    """Return the passes on the thread IR of the kernel of a GPU, in order.
-
-    Parameters
-    ----------
-    func : PrimFunc
-        The function after :data:`PASSES`.
-    """
-    return (CheckLaunch(), InsertBarriers(disjoint_blocks(func)))
+THREAD_PASSES: Final[tuple[type[ThreadPass], ...]] = (
+    CheckLaunch,
+    InsertBarriers,
+)
+"""Passes on the thread IR of kernels, in order."""
 
 
 DEBUG_PASSES: Final = (
@@ -84,6 +81,10 @@ DEBUG_PASSES: Final = (
     "compact_buffers",
 )
 """The passes that debug mode runs on a CPU: those that lowering requires."""
+
+
+TO_THREAD: Final = "to_thread"
+"""The name of the translation of loop IR to thread IR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +154,43 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Lowe
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
+    results = [made for _, made in after_each_pass(func, target, debug=debug)]
+    return next(made for made in reversed(results) if isinstance(made, LoweredKernel))
+
+
+def after_each_pass(
+    func: PrimFunc, target: Target, *, debug: bool = False
+) -> Iterator[tuple[str, PrimFunc | LoweredKernel]]:
+    """Yield the name and the result of each pass, in order.
+
+    ``to_thread`` is the name of the translation of loop IR to thread IR.
+
+    Examples
+    --------
+    >>> from ...ir.dtype import f32
+    >>> from ...ir.loop.builder import Builder
+    >>> b = Builder("copy")
+    >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
+    >>> b.compute(y, lambda i: b.load(x, i))
+    >>> [name for name, _ in after_each_pass(b.finish(), Target("cpu"), debug=True)][-2:]
+    ['compact_buffers', 'to_thread']
+    """
+    source = func
     for one in PASSES:
         if one.applies_to(target) and (not debug or target.is_gpu or one.name in DEBUG_PASSES):
-            func = one.run(func, target)
-    return _gpu_kernel(func, target) if target.is_gpu else _cpu_kernel(func, target, debug=debug)
+            with shown_in(source):
+                func = one.run(func, target)
+            yield one.name, func
+    with shown_in(source):
+        kernel = _gpu_kernel(func) if target.is_gpu else _cpu_kernel(func, target, debug=debug)
+    yield TO_THREAD, kernel
+    for kind in THREAD_PASSES:
+        if kind.applies_to(target):
+            thread_pass = kind.for_function(func)
+            with shown_in(source):
+                function = thread_pass.run(kernel.function, target)
+            kernel = replace(kernel, function=function)
+            yield thread_pass.name, kernel
 
 
 def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel:
@@ -186,11 +220,9 @@ def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel
     )
 
 
-def _gpu_kernel(func: PrimFunc, target: Target) -> LoweredKernel:
+def _gpu_kernel(func: PrimFunc) -> LoweredKernel:
     symbols = kernel_symbols(func)
     kernel, scratch = lower_threads(func, symbols)
-    for one in thread_passes(func):
-        kernel = one.run(kernel, target)
     return LoweredKernel(
         func.name,
         kernel,

@@ -7,10 +7,13 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from ...calls import checked_call
 from ...errors import TilewrightError
 from ...ir.interpreter.oracle import Exact
 from ...ir.module import Module, UnknownFunctionError
-from ...schedules import Schedule, State, to_python
+from ...progress import ProgressOption, Report, part_of, progress_of
+from ...schedules import Schedule, State
+from ...schedules.python_text import step_lines
 from ...target.target import Target
 from ..build.worker_pool import CancelToken
 from ..runtime.executable import Executable
@@ -30,6 +33,7 @@ class MeasureError(TilewrightError):
     title = "Invalid measurement"
 
 
+@checked_call
 def measure(
     program: ProgramLike,
     *arguments: Any,
@@ -42,6 +46,7 @@ def measure(
     against: Sequence[ProgramLike] | Mapping[str, ProgramLike] = (),
     check: bool = True,
     cancel: CancelToken | None = None,
+    progress: ProgressOption = None,
 ) -> Measurement:
     """Measure a function in a sandbox, and compare its results with those of the interpreter.
 
@@ -73,6 +78,9 @@ def measure(
         that it was not checked.
     cancel : CancelToken, optional
         A token that stops the measurement from another thread.
+    progress : bool or callable, optional
+        Whether to show a progress bar, or a function of a fraction and a message, as in
+        :func:`~tilewright.codegen.compile`.
 
     Returns
     -------
@@ -106,25 +114,51 @@ def measure(
     True
     """
     options = MeasureOptions(caches, threads, pin, budget)
+    if not isinstance(cast("object", against), Mapping | list | tuple):
+        raise MeasureError(
+            f"expected programs to compare with, got {type(against).__name__}",
+            where="option 'against' of measure",
+            hint='pass a list, or a dictionary of names: against={"manual": sch}',
+        )
     others = dict(against) if isinstance(against, Mapping) else _numbered(against)
     programs = [program, *others.values()]
-    executables = [_compiled(p, target, cancel) for p in programs]
-    name = function or _function_of(executables[0])
-    for key, executable in zip(others, executables[1:], strict=True):
+    with progress_of("measuring", progress) as report:
+        parts = [_part(report, k, len(programs)) for k in range(len(programs))]
+        executables = [
+            _compiled(p, target, cancel, part) for p, part in zip(programs, parts, strict=True)
+        ]
+        name = function or _function_of(executables[0])
+        _check_functions(name, dict(zip(others, executables[1:], strict=True)))
+        inputs = [_argument(a) for a in arguments]
+        report(_COMPILED, "interpreting")
+        exact = _exact(programs, name, inputs, cancel) if check else None
+        runner = Runner(*executables, steps=[_steps(p) for p in programs])
+        try:
+            return measure_calls(
+                runner, name, inputs, options, others=tuple(others), exact=exact, cancel=cancel,
+                report=part_of(report, _COMPILED, 1.0),
+            )  # fmt: skip
+        finally:
+            runner.close()
+
+
+_COMPILED = 0.5
+"""The progress of a measurement after the compilation of all programs."""
+
+
+def _part(report: Report, position: int, count: int) -> Report:
+    """Return the function that reports the progress of the compilation of one program."""
+    return part_of(report, _COMPILED * position / count, _COMPILED * (position + 1) / count)
+
+
+def _check_functions(name: str, others: Mapping[str, Executable]) -> None:
+    """Raise an error if a program to compare with lacks the measured function."""
+    for key, executable in others.items():
         if name not in executable.names:
             raise MeasureError(
                 f"{key} does not contain function {name!r}",
                 hint=f"its functions are {', '.join(executable.names)}",
             )
-    inputs = [_argument(a) for a in arguments]
-    exact = _exact(programs, name, inputs, cancel) if check else None
-    runner = Runner(*executables, steps=[_steps(p) for p in programs])
-    try:
-        return measure_calls(
-            runner, name, inputs, options, others=tuple(others), exact=exact, cancel=cancel
-        )
-    finally:
-        runner.close()
 
 
 def _numbered(programs: Sequence[ProgramLike]) -> dict[str, ProgramLike]:
@@ -132,7 +166,7 @@ def _numbered(programs: Sequence[ProgramLike]) -> dict[str, ProgramLike]:
 
 
 def _compiled(
-    program: object, target: str | Target | None, cancel: CancelToken | None
+    program: object, target: str | Target | None, cancel: CancelToken | None, report: Report
 ) -> Executable:
     from ..compiler import compile
 
@@ -144,9 +178,10 @@ def _compiled(
             )
         return program
     if isinstance(program, Module | Schedule | State):
-        return compile(program, target, cancel=cancel)
+        return compile(program, target, cancel=cancel, progress=report)
     raise MeasureError(
         f"expected a program, got {type(program).__name__}",
+        where="argument 'program' of measure",
         hint="pass an Executable, Module, Schedule or State",
     )
 
@@ -170,9 +205,15 @@ def _argument(value: object) -> Array | int:
             return np.from_dlpack(cast("Any", value))
         except (BufferError, RuntimeError, TypeError) as error:
             raise MeasureError(
-                f"NumPy cannot convert {type(value).__name__} to an array: {error}"
+                f"NumPy cannot convert {type(value).__name__} to an array: {error}",
+                where="arguments of measure",
+                hint="pass NumPy arrays, or tensors that support DLPack",
             ) from error
-    raise MeasureError(f"expected an array or an integer, got {type(value).__name__}")
+    raise MeasureError(
+        f"expected an array or an integer, got {type(value).__name__}",
+        where="arguments of measure",
+        hint="pass the arguments one by one: measure(program, x, y)",
+    )
 
 
 def _exact(
@@ -212,7 +253,7 @@ def _steps(program: ProgramLike) -> Mapping[str, str]:
 def last_steps(state: State) -> dict[str, str]:
     """Return, for each function, the last step that was applied to it."""
     last: dict[str, str] = {}
-    lines = to_python(state.trace).splitlines()
+    lines = step_lines(state.trace)
     for position, (step, line) in enumerate(zip(state.trace.steps, lines, strict=True)):
         if not step.op.startswith("get_"):
             for operand in step.operands():

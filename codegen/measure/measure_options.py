@@ -66,16 +66,25 @@ class MeasureOptions:
     def __post_init__(self) -> None:
         """Check each value."""
         if self.caches not in get_args(Caches):
-            raise MeasureOptionsError(f"caches must be 'hot' or 'cold', got {self.caches!r}")
+            raise MeasureOptionsError(
+                f"caches must be 'hot' or 'cold', got {self.caches!r}",
+                where="option 'caches' of measure",
+                hint="'cold' flushes the caches before each call",
+            )
+        _check_number("threads", self.threads, int, "an integer")
+        _check_number("budget", self.budget, (int, float), "a number of seconds")
         if self.threads < 0:
             raise MeasureOptionsError(
                 f"the number of threads must not be negative, got {self.threads}",
+                where="option 'threads' of measure",
                 hint="0 means as many as the program was compiled for",
             )
         if not (math.isfinite(self.budget) and 0 < self.budget <= MAX_BUDGET):
             raise MeasureOptionsError(
                 f"the budget must be greater than 0 and at most {MAX_BUDGET:g} s, "
-                f"got {self.budget:g} s"
+                f"got {self.budget:g} s",
+                where="option 'budget' of measure",
+                hint="pass the maximum sampling time in seconds, such as budget=1.5",
             )
 
     def plan(self, compiled_for: int, target: Target) -> Plan:
@@ -131,3 +140,13 @@ class MeasureOptions:
             words.append("1 thread" if count == 1 else f"{count} threads")
         words.append("pinned to separate cores" if self.pin else "not pinned")
         return ", ".join([*words, f"{WARM_UP_CALLS} warm-up calls", f"at most {self.budget:g} s"])
+
+
+def _check_number(name: str, value: object, types: type | tuple[type, ...], expected: str) -> None:
+    """Raise an error unless an option is a number."""
+    if isinstance(value, bool) or not isinstance(value, types):
+        raise MeasureOptionsError(
+            f"{name} must be {expected}, got {value!r}",
+            where=f"option {name!r} of measure",
+            hint=f"write {name}={'2' if name == 'threads' else '1.5'}",
+        )

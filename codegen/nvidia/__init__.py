@@ -10,6 +10,7 @@ from .ptxas import (
     assembler,
     assembler_version,
     disassemble,
+    disassembler,
     resource_table,
 )
 from .shared_memory import SharedLayout, dynamic_bytes, shared_layout
@@ -25,6 +26,7 @@ __all__ = [
     "assembler",
     "assembler_version",
     "disassemble",
+    "disassembler",
     "dynamic_bytes",
     "resource_table",
     "shared_layout",

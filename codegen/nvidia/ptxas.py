@@ -80,7 +80,8 @@ def assembler() -> Path | None:
 
 
 @cache
-def _disassembler() -> Path | None:
+def disassembler() -> Path | None:
+    """Return the path of ``nvdisasm``, or None if the package is not installed."""
     return _find(*DISASSEMBLER)
 
 
@@ -206,7 +207,7 @@ def disassemble(cubin: bytes) -> str:
     AssemblerMissingError
         If the package with ``nvdisasm`` is not installed.
     """
-    program = _disassembler()
+    program = disassembler()
     if program is None:
         raise _missing(*DISASSEMBLER)
     with tempfile.TemporaryDirectory() as folder:

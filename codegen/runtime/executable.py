@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from ...ir.module import Array, Constant, MissingConstantError, UnknownFunctionError
+from ...calls import checked_calls
+from ...errors import UnpicklableError
+from ...ir.module import (
+    Array,
+    Constant,
+    MissingConstantError,
+    UnknownFunctionError,
+    unknown_function,
+)
+from ...nearest import listed, missing_attribute
 from ...target.target import Target
 from ..artifact import Artifact
 from ..build.build_objects import host_target
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_object_code
 from ..build.worker_pool import CompileJob, default_pool
-from ..errors import CompileError
+from ..errors import ArgumentNameError, CompileError
 from ..libraries import library_address
 from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
+from .arguments import bound_arguments, signature_of
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
+from .explanation import Explanation, explanation
 from .function import ExternalAddresses, NativeFunction
-from .profile import MemoryPlan, Profile, make_profile, memory_plan
+from .memory_plan import MemoryPlan, memory_plan
+from .profile import Profile, check_repeats, make_profile
 from .remote import RemoteFunction
+from .summary import summary
 from .table import ProviderError, RuntimeTable, default_table
 
 
+@checked_calls
 class Executable:
     """Compiled functions, which are safe to call from several threads at once.
 
-    ``exe(x)`` calls ``main``; ``exe["name"]`` returns another function. Arguments are NumPy arrays
-    or tensors that support DLPack; results are NumPy arrays that own native memory.
+    ``exe(x)`` calls ``main``, or the only function; ``exe["name"]`` returns another function.
+    Arguments are NumPy arrays or tensors that support DLPack, passed by position or by the names of
+    the parameters; results are NumPy arrays that own native memory. Several results are a tuple,
+    whose fields have the names of the results: ``exe(tokens=x).logits``. ``help(exe["name"])`` and
+    ``inspect.signature(exe["name"])`` show parameters and results.
 
     Parameters
     ----------
@@ -64,6 +82,10 @@ class Executable:
     <Executable for Target('cpu'): halve(x: Tensor((n,), f32)) -> f32; 1 kernel>
     >>> exe(np.array([2, 4], np.float32))
     array([1., 2.], dtype=float32)
+    >>> exe(x=np.array([6], np.float32))
+    array([3.], dtype=float32)
+    >>> print(exe.signature("halve"))
+    (x: 'Tensor((n,), f32)') -> 'y : Tensor((n,), f32)'
     >>> y = np.empty(2, np.float32)
     >>> exe["halve"].into(np.array([8, 6], np.float32), y)
     >>> y
@@ -89,11 +111,19 @@ class Executable:
         self._functions: dict[str, NativeFunction] = {}
         self._preparing: dict[str, NativeFunction] = {}
         self._main: NativeFunction | None = None
+        if table is not None and not isinstance(cast("object", table), RuntimeTable):
+            raise ProviderError(
+                f"expected a RuntimeTable, got {type(table).__name__}",
+                where="argument 'table'",
+                hint="omit the argument 'table', or pass a RuntimeTable",
+            )
         if table is not None and artifact.target.is_gpu:
             raise ProviderError(
                 f"{artifact.target} uses the runtime table of its device, got another table",
                 hint="omit the argument 'table'",
             )
+        if "main" in self.names or len(self.names) == 1:
+            self.__signature__ = signature_of(self.spec())  # for inspect.signature and completion
         # Programs for CUDA can be compiled on machines without a GPU, so they are loaded later.
         if artifact.target.kind != "cuda":
             self._load()
@@ -144,10 +174,19 @@ class Executable:
             f"{count} kernel{'' if count == 1 else 's'}>"
         )
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call ``main``, or the only function."""
+    def __str__(self) -> str:
+        """Return the functions, the kernels with their versions, and sizes, as tables."""
+        return "\n\n".join(str(table) for table in summary(self.artifact, self._constants))
+
+    def _repr_html_(self) -> str:
+        """Return the tables as static HTML."""
+        tables = summary(self.artifact, self._constants)
+        return "".join(table.to_html() for table in tables)
+
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
+        """Call ``main``, or the only function; arguments as for :class:`NativeFunction`."""
         function = self._main or self._only()
-        return function(*arguments)
+        return function(*arguments, **named) if named else function.invoke(arguments)
 
     def _only(self) -> NativeFunction:
         self._load()
@@ -169,12 +208,56 @@ class Executable:
         UnknownFunctionError
             If no function has this name; the hint lists the names.
         """
+        if not isinstance(cast("object", name), str):
+            raise unknown_function(name, self.names)
         self._load()
         known = (self._functions.get(name + ending) for ending in ("", CALL, INTO))
         found = next((f for f in known if f is not None), None)
         if found is None:
-            raise UnknownFunctionError(
-                f"no function {name!r}", hint=f"functions are {', '.join(map(repr, self.names))}"
+            raise unknown_function(name, self.names)
+        return found
+
+    def __reduce__(self) -> NoReturn:
+        """Report that an executable cannot be pickled, and the alternatives."""
+        raise UnpicklableError(
+            "an Executable cannot be pickled or copied: its machine code belongs to this process",
+            where="Executable",
+            hint="pickle the module and compile it again, which uses the cache, or use export",
+        )
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether a function has this name."""
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the functions, as ``names`` lists them."""
+        return iter(self.names)
+
+    if not TYPE_CHECKING:  # a type checker reports unknown attributes itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Report an unknown attribute, with a similar name."""
+            known = self.names if "artifact" in self.__dict__ and not name.startswith("_") else ()
+            missing_attribute(self, name, ("artifact", "compiled"), hint=_hint(name, known))
+
+    def signature(self, function: str = "main") -> inspect.Signature:
+        """Return the parameters and results of a function with their types, as text.
+
+        Raises
+        ------
+        UnknownFunctionError
+            If no function has this name.
+        ArgumentNameError
+            If a name of a parameter is not valid in Python, so that it has no signature.
+        """
+        spec = self.spec(function)
+        found = signature_of(spec)
+        if found is None:
+            names = ", ".join(repr(p.name) for p in spec.params)
+            raise ArgumentNameError(
+                f"no signature in Python: the parameters are {names}",
+                where=f"function {function!r}",
+                hint="pass arguments by position, or by name with **{...}",
             )
         return found
 
@@ -235,7 +318,9 @@ class Executable:
         results = cast("tuple[Array, ...]", value if isinstance(value, tuple) else (value,))
         self._arrays.update(zip(names, results, strict=True))
 
-    def profile(self, *arguments: Any, function: str = "main", repeats: int = 5) -> Profile:
+    def profile(
+        self, /, *arguments: Any, function: str = "main", repeats: int = 5, **named: Any
+    ) -> Profile:
         """Call a function several times and measure every launch.
 
         Parameters
@@ -247,21 +332,87 @@ class Executable:
             Name of the function.
         repeats : int
             Number of measured calls, after one warm-up call.
+        **named
+            Arguments by the names of the parameters.
 
         Returns
         -------
         Profile
-            Median times in µs.
+            Median times in µs; ``print`` shows a table.
+
+        Raises
+        ------
+        ProfileOptionsError
+            If ``repeats`` is not an integer of at least 1.
         """
+        check_repeats(repeats)
         chosen = self._function(function)
+        if named:
+            arguments = bound_arguments(chosen.spec, arguments, named)
         chosen.timed(arguments)
-        return make_profile(chosen.spec, [chosen.timed(arguments) for _ in range(repeats)])
+        runs = [chosen.timed(arguments) for _ in range(repeats)]
+        return make_profile(chosen.spec, runs)
 
     def memory(
         self, shapes: Mapping[str, int] | None = None, *, function: str = "main"
     ) -> MemoryPlan:
-        """Plan the arena for values of the symbols: size, peak, and the offset of each storage."""
-        return memory_plan(self.spec(function), shapes or {})
+        """Plan the memory of temporary tensors for values of the symbols.
+
+        Parameters
+        ----------
+        shapes : Mapping of str to int, optional
+            The value of each symbol of the function, by name.
+        function : str
+            Name of the function.
+
+        Returns
+        -------
+        MemoryPlan
+            The size of the arena, the peak, and the offset of each storage in bytes; ``print``
+            shows a table.
+
+        Raises
+        ------
+        UnboundSymbolError
+            If a symbol has no value.
+        SymbolValueError
+            If a value is not a size, or a name is not a symbol of the function.
+        """
+        return memory_plan(self.spec(function), {} if shapes is None else shapes)
+
+    def explain(
+        self, kernel: str | None = None, shapes: Mapping[str, int] | None = None
+    ) -> Explanation:
+        """Explain the kernels: their operations, schedules, versions and checks.
+
+        Parameters
+        ----------
+        kernel : str, optional
+            Name of the kernel to explain in detail; by default a table of all kernels.
+        shapes : Mapping of str to int, optional
+            The value of each symbol, for the counts of operations and bytes; by default the
+            counts are terms.
+
+        Returns
+        -------
+        Explanation
+            The facts that the compiler recorded; ``print`` shows tables.
+
+        Raises
+        ------
+        UnknownFunctionError
+            If no kernel has this name.
+        SymbolValueError, UnboundSymbolError
+            If ``shapes`` has another symbol or an illegal size, or lacks a symbol.
+        """
+        known = {k.kernel for k in self.artifact.facts}
+        if kernel is not None and cast("object", kernel) not in list(known):
+            usage = "explain(shapes={...}) has the sizes as its second parameter"
+            raise UnknownFunctionError(
+                f"no kernel {kernel!r}; kernels are {listed(str(kernel), sorted(known))}",
+                hint=usage if isinstance(kernel, Mapping) else "",
+            )
+        return explanation(self.artifact, kernel, shapes)
 
     def constants(self) -> dict[str, Array]:
         """Load the constants that the functions use, except results of ``prepare``, by name."""
@@ -315,6 +466,11 @@ class Executable:
         name = kernel or ""
         if name not in self.artifact.texts:
             known = ", ".join(repr(n) for n in sorted(self.artifact.texts) if n)
+            if name in self.artifact.programs:
+                raise UnknownFunctionError(
+                    f"no LLVM IR of kernel {name!r}",
+                    hint="the emulator runs thread IR: tilewright.lower(program) returns it",
+                )
             raise UnknownFunctionError(
                 f"no kernel {name!r}", hint=f"kernels are {known}" if known else "no kernels"
             )
@@ -355,6 +511,22 @@ class Executable:
         """Free the arenas that no call is using."""
         for function in self._functions.values():
             function.trim()
+
+
+def _hint(name: str, functions: Sequence[str]) -> str:
+    """Return the hint for an attribute that is a function, or a name of another library."""
+    if name in functions:
+        return f"exe[{name!r}] is the function of this name"
+    return {
+        "run": "call the executable: exe(x)",
+        "source": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are the texts of a kernel",
+        "asm": "`exe.assembly(kernel)` is the text of a kernel",
+        "get_source": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are the texts of a kernel",
+        "inspect_source": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are the texts of a kernel",
+        "imported_modules": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are texts of kernels",
+        "time": "`tilewright.measure(exe, x)` measures calls, `exe.profile(x)` kernels",
+        "time_evaluator": "`tilewright.measure(exe, x)` measures calls, `exe.profile(x)` kernels",
+    }.get(name, "")
 
 
 def _load_compact(constant: Constant) -> Array:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from ...errors import Json, TilewrightError
+from ...errors import Excerpt, Json, Mark, TilewrightError
 from ...ir.dtype import dtype as dtype_named
 from ...ir.thread import runtime_table
 from ..errors import (
@@ -47,11 +47,30 @@ DEVICE_ALIGNMENT = 16
 """The alignment in bytes of tensors on a device."""
 
 
+_KERNEL_HINTS: Final = {
+    runtime_table.CODE_BOUNDS: "change the index, or the extents of the loops around it",
+    runtime_table.CODE_RANGE: "change the values of the argument, or read them with clamped(...)",
+}
+"""The hints for errors that a kernel reports, by error code."""
+
+
 def parameter_location(function: str, param: ParamSpec) -> str:
     """Return the location of an error about a parameter."""
     return IN_PARAMETER.format(
         function=public_name(function), parameter=param.name, annotation=param.annotation
     )
+
+
+def signature_excerpt(spec: FunctionSpec, param: ParamSpec | None = None) -> tuple[Excerpt, ...]:
+    """Return the signature of a function, with a parameter or else the name underlined."""
+    text = f"{public_name(spec.name)}("
+    start, end = 1, len(text)
+    for k, other in enumerate(spec.params):
+        text += ", " if k else ""
+        if other is param:
+            start, end = len(text) + 1, len(text) + 1 + len(other.name)
+        text += f"{other.name}: {other.annotation}"
+    return (Excerpt(public_name(spec.name), ((1, f"{text})"),), (Mark(1, start, end),)),)
 
 
 def _in_function(spec: FunctionSpec) -> str:
@@ -106,6 +125,7 @@ def _kernel(spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int) 
     return KernelError(
         message,
         where=where,
+        hint=_KERNEL_HINTS.get(code, ""),
         details={"code": code, "numbers": [a, b], "kernel": launch.kernel if launch else None},
     )
 
@@ -122,7 +142,7 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
     dims: Sequence[int] = tuple(getattr(argument, "shape", ()))
     actual_dtype = dtype_text(getattr(argument, "dtype", "?"))
     shape = shape_text(dims)
-    where = parameter_location(spec.name, param)
+    where, excerpts = parameter_location(spec.name, param), signature_excerpt(spec, param)
     details: dict[str, Json] = {
         "function": spec.name, "parameter": param.name, "annotation": param.annotation,
         "dtype": str(getattr(argument, "dtype", "?")), "shape": shape,
@@ -132,18 +152,21 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
             return DTypeError(
                 Message.DTYPE.format(dtype=param.dtype, actual_dtype=actual_dtype),
                 where=where, details=details, hint=f"convert the argument to {param.dtype}",
+                excerpts=excerpts,
             )  # fmt: skip
         case layout.PROBLEM_RANK:
             return RankError(
                 Message.RANK.format(expected=param.rank, actual=len(dims), shape=shape),
                 where=where, details={**details, "expected": param.rank, "actual": len(dims)},
+                hint=f"pass a tensor of rank {param.rank}; x.reshape(...) changes the rank",
+                excerpts=excerpts,
             )  # fmt: skip
         case layout.PROBLEM_DEVICE:
             device = str(getattr(argument, "device", "another device"))
             return DeviceError(
                 Message.DEVICE.format(device=spec.device, actual_device=device),
                 where=where, details={**details, "expected": spec.device, "actual": device},
-                hint="copy the argument to the host first",
+                hint="copy the argument to the host first", excerpts=excerpts,
             )  # fmt: skip
         case layout.PROBLEM_STRIDES:
             strides = _strides_text(argument)
@@ -151,6 +174,7 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
                 Message.STRIDES.format(shape=shape, strides=strides),
                 where=where, details={**details, "strides": strides},
                 hint="np.ascontiguousarray(x) or x.contiguous() returns a compact copy",
+                excerpts=excerpts,
             )  # fmt: skip
         case layout.PROBLEM_ALIGNMENT:
             own = dtype_named(param.dtype).bytes
@@ -158,14 +182,18 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
             return AlignmentError(
                 Message.ALIGNMENT.format(bytes=multiple),
                 where=where, details=details, hint="pass a copy, which is aligned",
+                excerpts=excerpts,
             )  # fmt: skip
         case layout.PROBLEM_READ_ONLY:
             return ReadOnlyError(
                 Message.READ_ONLY.format(access=param.access),
-                where=where, details=details, hint="pass a writable array",
+                where=where, details=details, hint="pass a writable array", excerpts=excerpts,
             )  # fmt: skip
         case _:
-            return CallError(Message.UNSUPPORTED.format(), where=where, details=details)
+            return CallError(
+                Message.UNSUPPORTED.format(), where=where, details=details,
+                hint="pass a NumPy array or a DLPack tensor", excerpts=excerpts,
+            )  # fmt: skip
 
 
 def _dimension(
@@ -191,6 +219,8 @@ def _dimension(
             "function": spec.name, "parameter": param.name, "annotation": param.annotation,
             "dimension": site.dim, "expected": expected, "actual": actual, "symbols": {**values},
         },
+        hint="equal symbols are equal dimensions; pass arguments whose shapes agree",
+        excerpts=signature_excerpt(spec, param),
     )  # fmt: skip
 
 
@@ -204,6 +234,8 @@ def _stride(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> Tile
             "function": spec.name, "parameter": param.name, "annotation": param.annotation,
             "dimension": site.dim, "expected": numbers[0], "actual": numbers[1],
         },
+        hint="pass a tensor with the declared strides",
+        excerpts=signature_excerpt(spec, param),
     )  # fmt: skip
 
 
@@ -218,6 +250,7 @@ def alias_error(spec: FunctionSpec, site: CheckSite) -> TilewrightError:
         where=parameter_location(spec.name, written),
         details={"function": spec.name, "parameter": written.name, "other": other.name},
         hint="pass a copy of one of the two arguments",
+        excerpts=signature_excerpt(spec, written),
     )  # fmt: skip
 
 
@@ -228,20 +261,28 @@ def _program(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> Til
     match site.kind:
         case "bound":
             error, message = FactError, Message.BOUND.format(condition=text, values=values)
+            hint = (
+                "pass shapes within the declared range, or change the range: symbols(..., lower=0)"
+            )
         case "fact":
             error, message = FactError, Message.FACT.format(condition=text, values=values)
             hint = f"origin of the assumption: {site.origin}"
         case "check":
             error, message = CheckError, Message.CHECK.format(condition=text, values=values)
+            hint = "pass arguments whose shapes satisfy the condition"
         case "divisor":
             error, message = SizeError, Message.DIVISOR.format(divisor=text, values=values)
+            hint = "pass shapes for which the divisor is not 0"
         case "negative":
             error, message = SizeError, Message.NEGATIVE_SIZE.format(size=text, actual=first)
+            hint = "pass shapes for which the size is not negative"
         case "overflow":
             error, message = SizeError, Message.OVERFLOW.format(size=text)
+            hint = "pass smaller shapes"
         case "memory":
             storage = text or "the arena"
             error, message = OutOfMemoryError, Message.MEMORY.format(bytes=first, storage=storage)
+            hint = "pass smaller shapes; exe.memory(shapes) shows the required memory"
         case "device":
             failed = Message.DEVICE_OPERATION.format(operation=text, values=values)
             error, message = LaunchError, failed

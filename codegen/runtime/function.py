@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 from ...errors import TilewrightError
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
-from ..errors import ArgumentCountError
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.function import entry_symbol
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
-from ..messages import IN_FUNCTION, Message
 from ..rtlib import layout, workspaces
+from .arguments import (
+    bound_arguments,
+    count_error,
+    documentation,
+    results_maker,
+    signature_of,
+)
 from .device import Device, ReportingDevice
 from .explain import explain, failed_launch
 from .table import RuntimeTable
@@ -84,6 +89,9 @@ class NativeFunction:
         self._writers = tuple(self.argument_writer(p) for p in spec.params)
         self._converters = tuple(self.result_converter(r) for r in spec.results)
         self._result_params = tuple(r.param for r in spec.results)
+        self.make_results = results_maker(spec.results)
+        self.__signature__ = signature_of(spec)  # for inspect.signature and completion
+        self.__doc__ = documentation(spec)  # for help and `function?`
         self._results = _FIRST + 2 * len(spec.params)
         self._words = ctypes.c_int64 * (self._results + len(spec.results))
         size = layout.INSTANCE_SLOTS + layout.SLOT_COUNT * spec.slot
@@ -119,14 +127,22 @@ class NativeFunction:
         """Return an argument that was written in place as a result."""
         return as_result(argument)
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call with arrays and integers; return the result, or a tuple of several results.
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
+        """Call with arrays and integers, by position or by the names of the parameters.
+
+        Returns
+        -------
+        object
+            The result, or a tuple of several results; its fields have the names of the results if
+            these are valid in Python.
 
         Raises
         ------
         CallError
             If an argument does not match its parameter; the subclass names the problem.
         """
+        if named:
+            arguments = bound_arguments(self.spec, arguments, named)
         return self.invoke(arguments, 0)
 
     def resident(self) -> Any:
@@ -138,7 +154,7 @@ class NativeFunction:
         if not self._ready:
             self._prepare()
         if len(arguments) != len(self._writers):
-            raise self._count_error(arguments)
+            raise count_error(self.spec, len(arguments))
         words = self._words()
         words[0] = self._table.address
         words[_SINK] = sink
@@ -168,7 +184,7 @@ class NativeFunction:
         )
         if len(results) == 1:
             return results[0]
-        return results or None
+        return self.make_results(results) if results else None
 
     def _error(self, code: int, record: Sequence[int], arguments: Sequence[Any]) -> TilewrightError:
         """Return the device's error of a failed launch, or else the error of the call record."""
@@ -177,12 +193,12 @@ class NativeFunction:
             return self.device.failure(*failed) or explain(self.spec, code, record, arguments)
         return explain(self.spec, code, record, arguments)
 
-    def into(self, *arguments: Any) -> None:
+    def into(self, /, *arguments: Any, **named: Any) -> None:
         """Call with all buffers as arguments, including outputs (destination-passing style).
 
         A graph function has no separate form: it is called as usual.
         """
-        (self.in_place or self).invoke(arguments, 0)
+        (self.in_place or self)(*arguments, **named)
 
     def timed(self, arguments: Sequence[Any]) -> list[int]:
         """Call once and return the time of every launch, in nanoseconds."""
@@ -203,18 +219,6 @@ class NativeFunction:
                 self._pointers[k] = address
             self._owners = constants
             self._ready = True
-
-    def _count_error(self, arguments: Sequence[Any]) -> ArgumentCountError:
-        params = self.spec.params
-        name = public_name(self.spec.name)
-        signature = ", ".join(f"{p.name}: {p.annotation}" for p in params)
-        return ArgumentCountError(
-            Message.ARGUMENT_COUNT.format(
-                expected=len(params), actual=len(arguments), signature=f"{name}({signature})"
-            ),
-            where=IN_FUNCTION.format(function=name),
-            details={"expected": len(params), "actual": len(arguments)},
-        )
 
 
 def _argument_writer(form: str, dtype: str) -> ArgumentWriter:

@@ -1,19 +1,26 @@
-"""Profiles of calls: time by launch, and memory by storage."""
+"""Profiles of calls: the time of every launch."""
 
 from __future__ import annotations
 
-import ctypes
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...errors import Json
-from ...ir.symbolic import UnboundSymbolError, Var, evaluate, parse_expr, var
-from ..build.rtlib_object import rtlib_address
+from ...display import Table
+from ...errors import Json, TilewrightError
+from ..lower.host.entry_wrappers import public_name
 from ..manifest import FunctionSpec
-from ..rtlib import layout, planner
 
-_PACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *([ctypes.c_void_p] * 4))
+
+class ProfileOptionsError(TilewrightError):
+    """An option of a profile that is not valid."""
+
+    title = "Invalid option of a profile"
+
+
+MAX_NAMES = 2
+"""The number of operations of a kernel that the table lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +33,18 @@ class LaunchTime:
     microseconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Profile:
     """Times of the launches of a function, in program order, without launches that did not run.
 
     ``total`` is the median over the repeats of the sum of all launches, in µs. It does not include
-    the host flow.
+    the host flow. ``print`` shows the time of each kernel, slowest first.
     """
 
     launches: tuple[LaunchTime, ...]
     total: float
     repeats: int
+    function: str
 
     def __iter__(self) -> Iterator[LaunchTime]:
         """Yield the launches."""
@@ -66,92 +74,68 @@ class Profile:
         ]
         return {"launches": launches, "total_us": self.total, "repeats": self.repeats}
 
+    def table(self) -> Table:
+        """Return the time of each kernel as a table, slowest first."""
+        total = sum(t.microseconds for t in self.launches) or 1.0
+        counts = Counter(t.kernel for t in self.launches)
+        rows = tuple(
+            (kernel, counts[kernel], time, f"{time / total:.1%}", self._computes(kernel))
+            for kernel, time in self.by_kernel().items()
+        )
+        title = (
+            f"profile of {self.function!r}: {self.total:.1f} µs in {len(self.launches)} "
+            f"launch{'' if len(self.launches) == 1 else 'es'}"
+        )
+        times = f"median of {self.repeats} calls" if self.repeats > 1 else "time of one call"
+        notes = (f"{times}; the time between launches is not included",)
+        return Table(("kernel", "launches", "time (µs)", "share", "computes"), rows, title, notes)
+
+    def _computes(self, kernel: str) -> str:
+        """Return the bindings that a kernel computes, or the imported operations if known."""
+        launches = [t for t in self.launches if t.kernel == kernel]
+        names = dict.fromkeys(n for t in launches for n in t.origins or (t.binding,))
+        shown = ", ".join(list(names)[:MAX_NAMES])
+        return shown if len(names) <= MAX_NAMES else f"{shown}, {len(names) - MAX_NAMES} more"
+
     def __str__(self) -> str:
         """Return a table of kernels, slowest first."""
-        total = sum(t.microseconds for t in self.launches) or 1.0
-        lines = [f"{'kernel':<40} {'µs':>10} {'share':>7}"]
-        lines += [f"{k:<40} {t:>10.1f} {t / total:>6.1%}" for k, t in self.by_kernel().items()]
-        return "\n".join([*lines, f"{'all launches':<40} {self.total:>10.1f}"])
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        """Return the table as static HTML."""
+        return self.table().to_html()
+
+    def __repr__(self) -> str:
+        """Return one line with the total."""
+        return f"<Profile of {self.function}: {self.total:.1f} µs, {len(self.launches)} launches>"
+
+
+def check_repeats(repeats: object) -> int:
+    """Return a number of measured calls.
+
+    Raises
+    ------
+    ProfileOptionsError
+        If it is not an integer of at least 1.
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise ProfileOptionsError(
+            f"repeats must be an integer of at least 1, got {repeats!r}",
+            where="argument 'repeats' of profile",
+            hint="pass a number of calls, such as repeats=5",
+        )
+    return repeats
 
 
 def make_profile(spec: FunctionSpec, runs: Sequence[Sequence[int]]) -> Profile:
-    """Return the profile of several runs, from the nanoseconds of their launches."""
+    """Return the profile of several runs, from the nanoseconds of their launches.
+
+    A launch without imported operations is known by the values that it computes.
+    """
     launches = [
-        LaunchTime(launch.kernel, launch.binding, launch.origins, median / 1000)
+        LaunchTime(launch.kernel, launch.binding, launch.origins or launch.results, median / 1000)
         for k, launch in enumerate(spec.launches)
         if (median := statistics.median(run[k] for run in runs)) > 0
     ]
     total = statistics.median(sum(run) for run in runs) / 1000
-    return Profile(tuple(launches), total, len(runs))
-
-
-@dataclass(frozen=True, slots=True)
-class StorageAllocation:
-    """A storage in the arena for given shapes, with its live range from ``first`` to ``last``.
-
-    Offset and size are in bytes; the live range is in positions of the program.
-    """
-
-    name: str
-    offset: int
-    bytes: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPlan:
-    """The arena for given shapes.
-
-    ``arena`` is its size in bytes. ``peak`` is the maximum of live bytes at any position of the
-    program, a lower bound of every plan. ``unshared`` is the sum of all storages.
-    """
-
-    arena: int
-    peak: int
-    unshared: int
-    storages: tuple[StorageAllocation, ...]
-
-
-def memory_plan(spec: FunctionSpec, shapes: Mapping[str, int]) -> MemoryPlan:
-    """Plan the arena for values of the symbols, with the same planner as calls.
-
-    Raises
-    ------
-    UnboundSymbolError
-        If ``shapes`` lacks a symbol; the hint lists the symbols of the function.
-    """
-    missing = [name for name in spec.symbols if name not in shapes]
-    if missing:
-        raise UnboundSymbolError(
-            f"no value for symbol {', '.join(map(repr, missing))}",
-            hint=f"symbols of {spec.name!r} are {', '.join(map(repr, spec.symbols))}",
-        )
-    symbols: dict[str, Var] = {name: var(name) for name in spec.symbols}
-    values = {symbols[name]: int(shapes[name]) for name in spec.symbols}
-    sizes = [_bytes(s.size, symbols, values) for s in spec.storages]
-    total, offsets = _pack(spec, sizes)
-    storages = tuple(
-        StorageAllocation(s.name, offset, size, s.first, s.last)
-        for s, offset, size in zip(spec.storages, offsets, sizes, strict=True)
-    )
-    moments = {m for s in spec.storages for m in (s.first, s.last)}
-    live = (sum(s.bytes for s in storages if s.first <= m <= s.last) for m in moments)
-    return MemoryPlan(total, max(live, default=0), sum(sizes), storages)
-
-
-def _bytes(text: str, symbols: Mapping[str, Var], values: Mapping[Var, int]) -> int:
-    size = evaluate(parse_expr(text, symbols), values)
-    return (int(size) + layout.ALIGNMENT - 1) // layout.ALIGNMENT * layout.ALIGNMENT
-
-
-def _pack(spec: FunctionSpec, sizes: Sequence[int]) -> tuple[int, list[int]]:
-    count = len(sizes)
-    words = ctypes.c_int64 * max(count, 1)
-    live_ranges = (ctypes.c_int64 * max(2 * count, 1))(
-        *(m for s in spec.storages for m in (s.first, s.last))
-    )
-    offsets, scratch = words(), (ctypes.c_int64 * max(2 * count, 1))()
-    pack = _PACK(rtlib_address(planner.pack))
-    total = pack(count, words(*sizes), live_ranges, offsets, scratch)
-    return total, list(offsets)[:count]
+    return Profile(tuple(launches), total, len(runs), public_name(spec.name))

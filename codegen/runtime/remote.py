@@ -133,7 +133,7 @@ class RemoteFunction(NativeFunction):
         arrays = {id(a.passed): a.array for a in ready if a.array is not None}
         if isinstance(results, tuple):
             several = cast("tuple[Any, ...]", results)
-            return tuple(self._array_of(r, arrays) for r in several)
+            return self.make_results(self._array_of(r, arrays) for r in several)
         return self._array_of(results, arrays)
 
     def _array_of(self, result: Any, arrays: dict[int, Array]) -> Array:

@@ -18,7 +18,7 @@ from ..errors import ArgumentTypeError
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..messages import Message
 from ..rtlib import layout
-from .explain import parameter_location
+from .explain import parameter_location, signature_excerpt
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
@@ -102,8 +102,11 @@ def argument_type_error(
             reason="" if param.form == "integer" else f" ({cause})",
         ),
         where=parameter_location(spec.name, param),
-        hint="np.asarray(x) converts to an array" if param.form == "tensor" else "",
+        hint="np.asarray(x) converts to an array"
+        if param.form == "tensor"
+        else "int(x) converts to an integer",
         details={"function": spec.name, "parameter": param.name},
+        excerpts=signature_excerpt(spec, param),
     )
 
 

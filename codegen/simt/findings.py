@@ -17,7 +17,6 @@ FindingKind: TypeAlias = Literal[
     "uninitialized read",
     "out of bounds",
     "misaligned",
-    "illegal operand",
 ]
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -74,12 +73,6 @@ class MisalignedAccessError(SimtError):
     title = "Misaligned access"
 
 
-class IllegalOperandError(SimtError):
-    """An operation with an invalid operand."""
-
-    title = "Illegal operand"
-
-
 ERRORS: Final[dict[FindingKind, type[SimtError]]] = {
     "race": DataRaceError,
     "divergent barrier": SimtDivergentBarrierError,
@@ -87,7 +80,6 @@ ERRORS: Final[dict[FindingKind, type[SimtError]]] = {
     "uninitialized read": UninitializedReadError,
     "out of bounds": OutOfBoundsAccessError,
     "misaligned": MisalignedAccessError,
-    "illegal operand": IllegalOperandError,
 }
 
 

@@ -17,8 +17,8 @@ from ...ir.identity import STEP_STRIDE
 from ...ir.loop.nodes import PrimFunc
 from ...ir.script import parse, to_text
 from ...schedules.handles import FunctionRef
+from ...schedules.python_text import step_lines
 from ...schedules.state import State
-from ...schedules.text import to_python
 from ...target.target import Target
 from ..lower.pipeline import LoweredKernel, lower_kernel
 
@@ -76,7 +76,7 @@ def step_texts(states: Iterable[State]) -> Mapping[int, str]:
     """
     texts: dict[int, str] = {}
     for state in states:
-        lines = to_python(state.trace).splitlines()
+        lines = step_lines(state.trace)
         for position, (step, line) in enumerate(zip(state.trace.steps, lines, strict=True)):
             if step.op.startswith("get_"):
                 continue

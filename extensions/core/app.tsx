@@ -1,15 +1,12 @@
 import { render, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useWatch } from "./observable";
-import { HistoryPanel } from "./panels/history";
+import { Dock } from "./panels/dock";
 import { Inspector } from "./panels/inspector";
-import { MeasurementPanel } from "./panels/measurement";
 import { FunctionPane, GraphPane } from "./panels/panes";
-import { ProblemsPanel } from "./panels/problems";
+import { useRevealed } from "./panels/revealed";
 import { StatusBar } from "./panels/status";
-import { SymbolsPanel } from "./panels/symbols";
 import { Toolbar } from "./panels/toolbar";
-import { TracePanel } from "./panels/trace";
 import type { Store } from "./store";
 import { Boundary } from "./ui/boundary";
 import { Split } from "./ui/split";
@@ -94,6 +91,7 @@ function Wide({ store, idBase }: PartProps): JSX.Element {
 function Narrow({ store, idBase }: PartProps): JSX.Element {
   const [chosen, setTab] = useState("function");
   const hasGraph = useWatch(store.state, (state) => state.graph !== null);
+  useRevealed(store, () => setTab("function"));
   const tab = chosen === "graph" && !hasGraph ? "function" : chosen;
   const tabs = [
     ...(hasGraph ? [{ key: "graph", label: "Graph" }] : []),
@@ -111,37 +109,6 @@ function Narrow({ store, idBase }: PartProps): JSX.Element {
         {tab === "dock" ? <Dock store={store} idBase={`${idBase}-dock`} /> : null}
       </div>
     </div>
-  );
-}
-
-function Dock({ store, idBase }: PartProps): JSX.Element {
-  const [tab, setTab] = useState("trace");
-  const steps = useWatch(store.state, (state) => state.trace.length);
-  const problems = useWatch(store.state, (state) => state.problems.length);
-  const measurement = useWatch(store.state, (state) => state.measurement);
-  useEffect(() => {
-    if (measurement) setTab("kernels");
-  }, [measurement]);
-  const tabs = [
-    { key: "trace", label: "Trace", count: steps },
-    { key: "history", label: "History" },
-    { key: "symbols", label: "Symbols" },
-    { key: "kernels", label: "Kernels" },
-    { key: "problems", label: "Problems", count: problems, tone: "bad" as const },
-  ];
-  return (
-    <section class="tw-pane tw-dock" aria-label="Dock">
-      <Tabs label="Dock" tabs={tabs} current={tab} onChange={setTab} idBase={idBase} />
-      <div key={tab} class="tw-pane-body tw-scroll" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${tab}`} tabIndex={0}>
-        <Boundary name="dock">
-        {tab === "trace" ? <TracePanel store={store} /> : null}
-        {tab === "history" ? <HistoryPanel store={store} /> : null}
-        {tab === "symbols" ? <SymbolsPanel store={store} /> : null}
-        {tab === "kernels" ? <MeasurementPanel store={store} /> : null}
-        {tab === "problems" ? <ProblemsPanel store={store} /> : null}
-        </Boundary>
-      </div>
-    </section>
   );
 }
 

@@ -1,7 +1,7 @@
-// Generated from workbench/protocol.py by `python -m tilewright.workbench.typescript`.
+// Generated from workbench/protocol.py and requests.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 2;
+export const VERSION = 3;
 
 export const SPAN_FIELDS = 7;
 
@@ -103,11 +103,38 @@ export interface Fix {
 }
 
 /**
+ * An underlined part of a line. The columns count from 1; `end` is exclusive.
+ */
+export interface Mark {
+  readonly line: number;
+  readonly column: number;
+  readonly end: number;
+}
+
+/**
+ * A line of code with its number, which counts from 1.
+ */
+export interface CodeLine {
+  readonly number: number;
+  readonly text: string;
+}
+
+/**
+ * Lines of a function with marks. A gap between line numbers is an omission.
+ */
+export interface Excerpt {
+  readonly function: string;
+  readonly lines: readonly CodeLine[];
+  readonly marks: readonly Mark[];
+}
+
+/**
  * A violated requirement of a step, or an error listed in the Problems panel.
  *
- * `requirement` is the number of the violated requirement, 0 for an error. `where` lists the
- * parts of the program at fault, `location` describes the location of an error. Errors have a
- * `title` and a `traceback`, which is displayed on request.
+ * `requirement` is the name of the violated requirement and `requires` its text; both are
+ * empty for an error. `where` lists the parts of the program at fault, which the `excerpts`
+ * underline. `location` describes the location of an error. Errors have a `title` and a
+ * `traceback`, which is displayed on request.
  */
 export interface Problem {
   readonly key: string;
@@ -116,10 +143,12 @@ export interface Problem {
   readonly message: string;
   readonly location: string;
   readonly hint: string;
-  readonly requirement: number;
+  readonly requirement: string;
+  readonly requires: string;
   readonly numbers: Readonly<Record<string, string>>;
   readonly counterexample: Readonly<Record<string, string>>;
   readonly where: readonly Handle[];
+  readonly excerpts: readonly Excerpt[];
   readonly fixes: readonly Fix[];
   readonly traceback: string;
 }
@@ -160,7 +189,8 @@ export interface MatchView {
  *
  * `applicable` is true if the step was legal with the suggested parameters; edits in the form
  * do not change it. `more_problems` counts the problems that were left out. A step that
- * replaces loops by an intrinsic has the `match` of the two.
+ * replaces loops by an intrinsic has the `match` of the two. A composite step has the number of
+ * `steps` that it would record, null if it was not computed; other steps have 1.
  */
 export interface Suggestion {
   readonly key: string;
@@ -172,6 +202,8 @@ export interface Suggestion {
   readonly fields: readonly Field[];
   readonly problems: readonly Problem[];
   readonly more_problems: number;
+  readonly composite: boolean;
+  readonly steps: number | null;
   readonly match?: MatchView;
 }
 
@@ -198,13 +230,42 @@ export interface TraceLine {
 }
 
 /**
+ * The lines of one composite step: `stop` is exclusive. `text` is its folded form.
+ *
+ * Groups are properly nested, outer ones before inner ones. `index` is the position in the list
+ * of groups. `fields` are the parameters whose values can be changed.
+ */
+export interface TraceGroup {
+  readonly index: number;
+  readonly first: number;
+  readonly stop: number;
+  readonly step: string;
+  readonly text: string;
+  readonly status: "done" | "query" | "opaque" | "pending";
+  readonly milliseconds: number | null;
+  readonly fields: readonly Field[];
+}
+
+/**
+ * The steps from the root to the head, then the pending ones, and their groups.
+ */
+export interface Trace {
+  readonly lines: readonly TraceLine[];
+  readonly groups: readonly TraceGroup[];
+}
+
+/**
  * A state of the history. `parent` is the key of the previous state, empty at the root.
+ *
+ * `steps` counts the recorded steps if the state is the result of a composite step, else it
+ * is 1.
  */
 export interface HistoryNode {
   readonly key: string;
   readonly parent: string;
   readonly label: string;
   readonly detail: string;
+  readonly steps: number;
   readonly microseconds: number | null;
   readonly verified: boolean | null;
 }
@@ -323,23 +384,42 @@ export interface MeasureOptions {
 
 /**
  * Work on a background thread. `progress` is in 0..1, or -1 if it is unknown.
+ *
+ * `seconds` is the elapsed time at the last report. Jobs that `lower` only produce text.
  */
 export interface Job {
   readonly key: string;
+  readonly kind: "run" | "lower";
   readonly title: string;
   readonly state: "running" | "canceling" | "done" | "failed" | "canceled";
   readonly progress: number;
   readonly message: string;
+  readonly seconds: number;
 }
 
 /**
- * The text of a kernel below the loop level, and the state it was compiled from.
+ * A stage of lowering: the scheduled program, a pass, or a form of the generated code.
+ */
+export interface Stage {
+  readonly name: string;
+  readonly level: "loop" | "thread" | "host" | "llvm" | "assembly";
+  readonly summary: string;
+}
+
+/**
+ * The text of a function after a stage of lowering, and the state it was lowered from.
+ *
+ * `previous` is the text before the stage, empty if the stage translates to another form. If
+ * lowering failed, `problem` is the error and `text` the last text of this stage, empty if
+ * there is none.
  */
 export interface Lowered {
   readonly state: string;
   readonly function: string;
-  readonly kind: "llvm" | "assembly";
+  readonly stage: string;
   readonly text: string;
+  readonly previous: string;
+  readonly problem?: Problem;
 }
 
 /**
@@ -375,7 +455,7 @@ export interface Update {
   readonly panes?: readonly Pane[];
   readonly graph?: GraphView;
   readonly menu?: Menu;
-  readonly trace?: readonly TraceLine[];
+  readonly trace?: Trace;
   readonly history?: History;
   readonly symbols?: Symbols;
   readonly measure_options?: MeasureOptions;
@@ -383,6 +463,7 @@ export interface Update {
   readonly verdict?: Verdict;
   readonly jobs?: readonly Job[];
   readonly problems?: readonly Problem[];
+  readonly stages?: readonly Stage[];
   readonly lowered?: Lowered;
   readonly document?: Document;
   readonly applied?: Applied;
@@ -483,11 +564,27 @@ export interface Cancel {
 }
 
 /**
- * A request for the LLVM or assembly text of the open function.
+ * A request for the text of the open function after a stage of lowering.
+ *
+ * A newer request cancels the older one.
  */
 export interface Lower {
   readonly type: "lower";
-  readonly kind: "llvm" | "assembly";
+  readonly stage: string;
+}
+
+/**
+ * A request to replace a composite step of the trace, rejected if the head is not `head`.
+ *
+ * `ungroup` keeps its steps as individual ones. `change` runs it again with other `values`,
+ * and replays the steps after it; the ones that do not apply are kept as pending.
+ */
+export interface EditGroup {
+  readonly type: "edit_group";
+  readonly action: "ungroup" | "change";
+  readonly index: number;
+  readonly values: Readonly<Record<string, string>>;
+  readonly head: string;
 }
 
 /**
@@ -514,4 +611,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | EditGroup | SaveTrace | LoadTrace | Dismiss;

@@ -10,14 +10,16 @@ import {
   type History,
   type Job,
   type Lowered,
+  type Mark,
   type MeasureOptions,
   type Measurement,
   type Menu,
   type Pane,
   type Problem,
   type Request,
+  type Stage,
   type Symbols,
-  type TraceLine,
+  type Trace,
   type Update,
   type Verdict,
 } from "./protocol";
@@ -28,8 +30,11 @@ export interface Transport {
   receive(listener: (update: Update, buffers: readonly DataView[]) => void): void;
 }
 
-/** The browser's copy of all sections of a session. */
-export interface State {
+/** The sections of an update that the state stores; an update contains the ones that changed. */
+export type Sections = Omit<Update, "version" | "reply" | "server_ms" | "panes">;
+
+/** The state of the connection, and the sections that have an initial value. */
+interface Known {
   readonly connected: boolean;
   readonly mismatch: boolean;
   readonly waiting: number;
@@ -40,7 +45,7 @@ export interface State {
   readonly panes: ReadonlyMap<string, PaneModel>;
   readonly graph: GraphView | null;
   readonly menu: Menu;
-  readonly trace: readonly TraceLine[];
+  readonly trace: Trace;
   readonly history: History;
   readonly symbols: Symbols;
   readonly measure_options: MeasureOptions | null;
@@ -48,9 +53,27 @@ export interface State {
   readonly verdict: Verdict | null;
   readonly jobs: readonly Job[];
   readonly problems: readonly Problem[];
+  readonly stages: readonly Stage[];
   readonly lowered: Lowered | null;
+  readonly texts: ReadonlyMap<string, Lowered>;
   readonly document: Document | null;
   readonly applied: Applied | null;
+}
+
+/**
+ * The browser's copy of all sections of a session. A section without an initial value in `EMPTY` is
+ * undefined until it is received.
+ */
+export type State = Known & { readonly [Name in Exclude<keyof Sections, keyof Known>]?: Sections[Name] };
+
+/**
+ * Parts of a function that its text underlines. `reveal` is 0 while a problem is pointed at; else it
+ * is a number that increases each time that parts are to be scrolled to.
+ */
+export interface Marked {
+  readonly function: string;
+  readonly marks: readonly Mark[];
+  readonly reveal: number;
 }
 
 /** The part under the pointer or the keyboard focus, and the operations it originates from. */
@@ -71,7 +94,7 @@ const EMPTY: State = {
   panes: new Map(),
   graph: null,
   menu: { selection: null, path: [], properties: {}, suggestions: [] },
-  trace: [],
+  trace: { lines: [], groups: [] },
   history: { head: "", nodes: [], can_undo: false, can_redo: false },
   symbols: { rows: [], facts: [], derived: [] },
   measure_options: null,
@@ -79,19 +102,25 @@ const EMPTY: State = {
   verdict: null,
   jobs: [],
   problems: [],
+  stages: [],
   lowered: null,
+  texts: new Map(),
   document: null,
   applied: null,
 };
 
 const MAX_PANES = 64;
+const MAX_TEXTS = 24;
 
 /** The client of a session, which sends requests and merges updates into the state. */
 export class Store {
   readonly state = new Observable<State>(EMPTY);
   readonly hover = new Observable<Pointer | null>(null);
+  readonly marked = new Observable<Marked | null>(null);
   private nextId = 1;
   private applying = 0;
+  private reveals = 0;
+  private revealing = 0;
   private readonly sentAt = new Map<number, number>();
 
   constructor(private readonly transport: Transport) {
@@ -123,6 +152,19 @@ export class Store {
     this.applying = this.send({ type: "apply", key, values, head: this.state.value.history.head });
   }
 
+  /** Underline parts of a function while a problem is pointed at; null ends that. */
+  mark(name: string, marks: readonly Mark[] | null): void {
+    if (marks) this.marked.set({ function: name, marks, reveal: 0 });
+    else if (this.marked.value?.reveal === 0) this.marked.set(null);
+  }
+
+  /** Open a function, underline parts of it until the selection changes, and scroll to the first one. */
+  reveal(name: string, marks: readonly Mark[]): void {
+    this.reveals += 1;
+    this.marked.set({ function: name, marks, reveal: this.reveals });
+    this.revealing = this.state.value.open === name ? 0 : this.send({ type: "open", function: name });
+  }
+
   navigate(action: "undo" | "redo" | "jump", node = ""): void {
     this.send({ type: "navigate", action, node, head: this.state.value.history.head });
   }
@@ -133,6 +175,7 @@ export class Store {
       return;
     }
     this.state.update((state) => merge(this.timed(state, update.reply), update, buffers));
+    if ((update.menu || update.panes) && update.reply !== this.revealing) this.marked.set(null);
     if (update.reply) afterPaint(() => measureReply(update.reply));
   }
 
@@ -142,6 +185,17 @@ export class Store {
     this.sentAt.delete(reply);
     return { ...state, waiting: state.waiting - 1, roundTrip: performance.now() - sent };
   }
+}
+
+/** Return the running job, first one that runs compiled code; null if none is running. */
+export function runningJob(state: State): Job | null {
+  return runningJobs(state)[0] ?? null;
+}
+
+/** Return the running jobs, those that run compiled code before those that only produce text. */
+export function runningJobs(state: State): Job[] {
+  const running = state.jobs.filter((job) => job.state === "running" || job.state === "canceling");
+  return [...running.filter((job) => job.kind === "run"), ...running.filter((job) => job.kind !== "run")];
 }
 
 /** Return the pane of a function, null if its text was not received yet. */
@@ -154,7 +208,24 @@ export function paneOf(state: State, name: string): PaneModel | null {
 export function merge(state: State, update: Update, buffers: readonly DataView[]): State {
   const { panes, ...sections } = update;
   const cached = panes ? addPanes(state.panes, panes, buffers) : state.panes;
-  return { ...state, ...sections, panes: cached, connected: true };
+  const texts = update.lowered ? addText(state.texts, update.lowered) : state.texts;
+  return { ...state, ...sections, panes: cached, texts, connected: true };
+}
+
+/** Return the text of a function after a stage at a state, undefined if it was not received. */
+export function textAt(state: State, head: string, name: string, stage: string): Lowered | undefined {
+  return state.texts.get(textKey(head, name, stage));
+}
+
+function textKey(head: string, name: string, stage: string): string {
+  return `${head} ${stage} ${name}`;
+}
+
+function addText(texts: ReadonlyMap<string, Lowered>, lowered: Lowered): ReadonlyMap<string, Lowered> {
+  if (lowered.problem) return texts;
+  const key = textKey(lowered.state, lowered.function, lowered.stage);
+  const kept = [...texts].filter(([other]) => other !== key).slice(1 - MAX_TEXTS);
+  return new Map([...kept, [key, lowered]]);
 }
 
 function addPanes(

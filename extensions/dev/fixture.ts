@@ -1,144 +1,6 @@
 // Example data of a session for the development page and the tests.
-import type { GraphNode, Handle, Header, Menu, Pane, Problem, Suggestion, Update } from "../core/protocol";
-import { SPAN_KINDS } from "../core/protocol";
-
-export const LOOPS = `\
-s, b = symbols("s b", lower=1)
-
-@prim_func(target=Target("cpu"))
-def fused_matmul_add_gelu(
-    x: Buffer[(b, s, 384), f32],
-    w: Buffer[(384, 1536), f32],
-    bias: Buffer[(1536,), f32],
-    y: Out[(b, s, 1536), f32],
-):
-    fact(b * s <= 16384, "range of the exported program", by="entry_check")
-    acc = alloc((b * s, 1536), f32)
-    for i_0 in parallel(ceildiv(b * s, 6)):
-        for j_0 in range(48):
-            for k_0 in range(96):
-                for k_1 in unrolled(4):
-                    for i_1 in unrolled(6):
-                        for j_1 in vectorized(32):
-                            with block("matmul"):
-                                i, j, k = spatial(b * s, i_0 * 6 + i_1), spatial(1536, j_0 * 32 + j_1), reduce(384, k_0 * 4 + k_1)
-                                guard(i_0 * 6 + i_1 < b * s)
-                                with init(): acc[i, j] = 0.0
-                                acc[i, j] = acc[i, j] + x[i // s, i % s, k] * w[k, j]
-            for i_1 in range(6):
-                for j_1 in vectorized(32):
-                    with block("add_gelu"):
-                        i, j = spatial(b * s, i_0 * 6 + i_1), spatial(1536, j_0 * 32 + j_1)
-                        guard(i_0 * 6 + i_1 < b * s)
-                        y[i // s, i % s, j] = (acc[i, j] + bias[j]) * 0.5 * (1.0 + erf((acc[i, j] + bias[j]) * 0.70710678))
-`;
-
-const GRAPH_TEXT = `\
-b, s = symbols("b s", lower=1)
-
-@graph_func(stage="dataflow")
-def main(ids: Tensor[(b, s), i64], mask: Tensor[(b, s), i64]):
-    h0 = call_tir(embed_norm, (ids,), Tensor[(b, s, 384), f32])
-    q = call_tir(fused_matmul_add, (h0,), Tensor[(b, s, 384), f32])
-    k = call_tir(fused_matmul_add, (h0,), Tensor[(b, s, 384), f32])
-    v = call_tir(fused_matmul_add, (h0,), Tensor[(b, s, 384), f32])
-    scores = call_tir(fused_qk_mask, (q, k, mask), Tensor[(b, 12, s, s), f32])
-    probs = call_tir(softmax, (scores,), Tensor[(b, 12, s, s), f32])
-    ctx = call_tir(matmul_pv, (probs, v), Tensor[(b, s, 384), f32])
-    attn = call_tir(fused_matmul_add_norm, (ctx, h0), Tensor[(b, s, 384), f32])
-    mid = call_tir(fused_matmul_add_gelu, (attn,), Tensor[(b, s, 1536), f32])
-    out = call_tir(fused_matmul_add_norm_1, (mid, attn), Tensor[(b, s, 384), f32])
-    pooled = call_tir(mean_pool, (out, mask), Tensor[(b, 384), f32])
-    return pooled
-`;
-
-interface PaneData {
-  readonly pane: Pane;
-  readonly buffer: DataView;
-}
-
-/** Return a pane for a text; loops, blocks and bindings are found by regular expressions. */
-export function makePane(name: string, text: string, level: Pane["level"], buffer: number): PaneData {
-  const lines = text.replace(/\n$/, "").split("\n");
-  const spans: number[] = [];
-  const headers: Header[] = [];
-  const origins: Record<string, number[]> = {};
-  lines.forEach((line, index) => {
-    const uid = index + 1;
-    const indent = line.length - line.trimStart().length;
-    const loop = /^ *for (\w+) in (\w+)\((.*)\):$/.exec(line);
-    const block = /^ *with block\("(\w+)"/.exec(line);
-    const binding = level === "graph" ? /^ {4}(\w+) = call_tir\((\w+)/.exec(line) : null;
-    const span = (kind: (typeof SPAN_KINDS)[number], last: number): void => {
-      spans.push(SPAN_KINDS.indexOf(kind), uid, 1, index, indent, last, lines[last]?.length ?? 0);
-    };
-    if (loop) {
-      span("loop", suiteEnd(lines, index, indent));
-      const kind = loop[2] === "range" ? "serial" : (loop[2] ?? "serial");
-      const extent = loop[3] ?? "";
-      const value = /^\d+$/.test(extent) ? Number(extent) : 22;
-      headers.push({ uid, kind, name: loop[1] ?? "", extent, value, label: /^\d+$/.test(extent) ? "" : "22 at b = 1, s = 128" });
-    } else if (block) {
-      span("block", suiteEnd(lines, index, indent));
-      headers.push({ uid, kind: "block", name: block[1] ?? "", extent: "", value: null, label: "" });
-      origins[String(uid)] = block[1] === "matmul" ? [0] : [1];
-    } else if (binding) {
-      span("binding", index);
-      origins[String(uid)] = binding[1] === "mid" ? [0, 1] : [2];
-    }
-  });
-  const data = new DataView(Int32Array.from(spans).buffer);
-  const origin_names = ["encoder.layer.0.intermediate.dense", "encoder.layer.0.intermediate.act", "elsewhere"];
-  return { pane: { hash: `hash-${name}-${String(text.length)}`, function: name, level, text, buffer, origin_names, origins, headers }, buffer: data };
-}
-
-function suiteEnd(lines: readonly string[], start: number, indent: number): number {
-  let end = start;
-  for (let index = start + 1; index < lines.length; index++) {
-    const line = lines[index] ?? "";
-    if (line.length - line.trimStart().length <= indent) break;
-    end = index;
-  }
-  return end;
-}
-
-function graphNodes(): GraphNode[] {
-  const lines = GRAPH_TEXT.split("\n");
-  const uids = new Map<string, number>([
-    ["ids", 1001],
-    ["mask", 1002],
-  ]);
-  const nodes: GraphNode[] = [...uids].map(([name, uid]) => ({
-    uid,
-    name,
-    op: "param",
-    kind: "param",
-    detail: "(b, s) i64",
-    callee: "",
-    path: [],
-    inputs: [],
-    origins: [],
-  }));
-  lines.forEach((line, index) => {
-    const found = /^ {4}(\w+) = call_tir\((\w+), \(([^)]*)\), Tensor\[(\(.*\)), (\w+)\]\)/.exec(line);
-    if (!found) return;
-    const [, name = "", callee = "", inputs = "", shape = "", dtype = ""] = found;
-    uids.set(name, index + 1);
-    nodes.push({
-      uid: index + 1,
-      name,
-      op: "call_tir",
-      kind: "kernel",
-      detail: `${shape} ${dtype}`,
-      callee,
-      path: ["h0", "pooled"].includes(name) ? [] : ["encoder.layer.0", ["mid", "out"].includes(name) ? "mlp" : "attention"],
-      inputs: inputs.split(",").map((input) => uids.get(input.trim()) ?? -1).filter((uid) => uid > 0),
-      origins: name === "mid" ? ["encoder.layer.0.intermediate.dense", "encoder.layer.0.intermediate.act"] : ["elsewhere"],
-    });
-  });
-  nodes.push({ uid: 2000, name: "pooled", op: "result", kind: "result", detail: "", callee: "", path: [], inputs: [uids.get("pooled") ?? 0], origins: [] });
-  return nodes;
-}
+import type { Excerpt, Handle, Menu, Problem, Stage, Suggestion, TraceGroup, Update } from "../core/protocol";
+import { GRAPH_TEXT, graphNodes, LOOPS, makePane } from "./program";
 
 function suggestion(step: string, label: string, extra: Partial<Suggestion> = {}): Suggestion {
   return {
@@ -151,6 +13,8 @@ function suggestion(step: string, label: string, extra: Partial<Suggestion> = {}
     fields: [],
     problems: [],
     more_problems: 0,
+    composite: false,
+    steps: 1,
     ...extra,
   };
 }
@@ -158,7 +22,20 @@ function suggestion(step: string, label: string, extra: Partial<Suggestion> = {}
 /** Return a violated requirement. */
 export function makeProblem(extra: Partial<Problem>): Problem {
   const text = { key: "", tone: "warn", title: "", message: "", location: "", hint: "", traceback: "" } as const;
-  return { ...text, requirement: 0, numbers: {}, counterexample: {}, where: [], fixes: [], ...extra };
+  const requirement = { requirement: "", requires: "" };
+  return { ...text, ...requirement, numbers: {}, counterexample: {}, where: [], excerpts: [], fixes: [], ...extra };
+}
+
+/** Return the lines of the loops that contain a text, with the text marked. */
+export function makeExcerpt(wanted: string): Excerpt {
+  const lines = LOOPS.split("\n").map((text, index) => ({ number: index + 1, text }));
+  const found = lines.filter((line) => line.text.includes(wanted));
+  const near = lines.filter((line) => line.number === 4 || found.some((other) => Math.abs(other.number - line.number) <= 1));
+  const marks = found.map(({ number, text }) => {
+    const column = text.indexOf(wanted) + 1;
+    return { line: number, column, end: column + wanted.length };
+  });
+  return { function: "fused_matmul_add_gelu", lines: near, marks };
 }
 
 const SUMMARIES: Readonly<Record<string, string>> = {
@@ -194,13 +71,16 @@ export function makeMenu(selection: Handle): Menu {
     suggestions: [
       ...splits,
       suggestion("reorder", "loops=(k_0, j_0)"),
+      suggestion("vectorize_inner", "loop=k_0, lanes=8", { family: "library", composite: true, steps: null }),
       suggestion("unroll", "loop=k_0"),
       suggestion("fuse", "loops=(k_0, k_1)", {
         problems: [
           makeProblem({
-            requirement: 2,
+            requirement: "serial",
+            requires: "the loops are serial",
             message: "loop 'k_1' is unrolled; expected a serial loop",
             counterexample: {},
+            excerpts: [makeExcerpt("k_1 in unrolled")],
             where: [{ kind: "loop", function: "fused_matmul_add_gelu", uid: 15, name: "k_1" }],
             fixes: [],
           }),
@@ -209,7 +89,9 @@ export function makeMenu(selection: Handle): Menu {
       suggestion("vectorize", "loop=k_0", {
         problems: [
           makeProblem({
-            requirement: 3,
+            requirement: "parallel_iterations",
+            requires: "the iterations of the loop write different elements",
+            excerpts: [makeExcerpt("k_0 in range(96)")],
             message: "loop 'k_0' is bound to reduction variable 'k' of block 'matmul': lanes would write the same element",
             counterexample: { "k_0": "0", "k_0'": "1" },
             where: [{ kind: "block", function: "fused_matmul_add_gelu", uid: 18, name: "matmul" }],
@@ -220,7 +102,8 @@ export function makeMenu(selection: Handle): Menu {
       suggestion("parallel", "loop=k_0", {
         problems: [
           makeProblem({
-            requirement: 2,
+            requirement: "not_nested",
+            requires: "no enclosing loop is parallel",
             message: "the enclosing loop 'i_0' is already parallel",
             counterexample: {},
             where: [],
@@ -231,6 +114,22 @@ export function makeMenu(selection: Handle): Menu {
     ],
   };
 }
+
+/** Return a composite step of the trace. */
+export function makeGroup(step: string, index: number, first: number, stop: number): TraceGroup {
+  const field = { name: "sizes", type: "tuple of int", doc: "The sizes of the tile.", value: "(6, 32)", choices: [], required: false };
+  return { index, first, stop, step, text: `i_0, j_0, i_1, j_1 = sch.${step}(i=i, j=j, sizes=(6, 32))`, status: "done", milliseconds: 4.5, fields: [field] };
+}
+
+const STAGES: readonly Stage[] = [
+  { name: "scheduled", level: "loop", summary: "Apply the default schedules to all unscheduled functions." },
+  { name: "strip_mine", level: "loop", summary: "Split vectorized loops into vectors of the width of the target." },
+  { name: "lift_tail_guards", level: "loop", summary: "Separate full tiles from partial ones." },
+  { name: "to_thread", level: "thread", summary: "Translate loop IR to the statements of one thread." },
+  { name: "llvm", level: "llvm", summary: "Generate LLVM IR." },
+  { name: "llvm_optimized", level: "llvm", summary: "Run the optimization passes of LLVM." },
+  { name: "assembly", level: "assembly", summary: "Generate assembly: PTX for an NVIDIA GPU." },
+];
 
 /** Return the answer to `hello`, which contains all sections. */
 export function makeUpdate(): { update: Update; buffers: DataView[] } {
@@ -259,11 +158,12 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     parent: index === 0 ? "" : `${"0a1b2c3d4e5f"[index === 6 ? 2 : index - 1] ?? "f"}f31c9d${String(index === 6 ? 2 : index - 1)}`,
     label: index === 0 ? "start" : (/sch\.(\w+)/.exec(text)?.[1] ?? "parallel"),
     detail: index === 0 ? "MiniLM-L6" : text.replace(/.*sch\.\w+/, ""),
+    steps: index === 1 ? 26 : 1,
     microseconds: index === 0 ? 61200 : index === 4 ? 6120 : null,
     verified: index === 4 ? true : null,
   }));
   const update: Update = {
-    version: 2,
+    version: 3,
     reply: 1,
     server_ms: 3,
     target: "cpu · avx512 · 2 threads",
@@ -281,14 +181,18 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     panes: [main.pane, loops.pane],
     graph: { hash: "g", function: "main", nodes: graphNodes() },
     menu: makeMenu({ kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" }),
-    trace: trace.map((text, index) => ({
-      index,
-      text,
-      step: /sch\.(\w+)/.exec(text)?.[1] ?? "",
-      status: index < 2 ? "query" : "done",
-      decisions: index === 2 ? "guard: predicate" : index === 3 ? "guard: none" : "",
-      milliseconds: index < 2 ? null : 1.2 + index * 0.3,
-    })),
+    trace: {
+      lines: trace.map((text, index) => ({
+        index,
+        text,
+        step: /sch\.(\w+)/.exec(text)?.[1] ?? "",
+        status: index < 2 ? "query" : "done",
+        decisions: index === 2 ? "guard: predicate" : index === 3 ? "guard: none" : "",
+        milliseconds: index < 2 ? null : 1.2 + index * 0.3,
+      })),
+      groups: [makeGroup("register_tile", 0, 2, 7), makeGroup("tile", 1, 2, 6)],
+    },
+    stages: STAGES,
     history: { head: history[5]?.key ?? "", nodes: history, can_undo: true, can_redo: false },
     symbols: {
       rows: [

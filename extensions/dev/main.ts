@@ -1,7 +1,7 @@
 // The development page: the interface with recorded data, without a kernel.
 import "../core/style/index.css";
 import { mount } from "../core/app";
-import type { Update } from "../core/protocol";
+import { VERSION, type Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
 import { makeMenu, makeUpdate } from "./fixture";
 
@@ -13,7 +13,7 @@ const transport: Transport & { listener: (update: Update, buffers: readonly Data
     this.listener = listener;
   },
   send(message): void {
-    const reply = { version: 1, reply: message.id, server_ms: 0 };
+    const reply = { version: VERSION, reply: message.id, server_ms: 0 };
     const select = message.type === "select" && message.kind !== "";
     const answer: Update = select
       ? { ...reply, menu: makeMenu({ kind: message.kind, function: message.function, uid: message.uid, name: "k_0" }) }

@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { afterEach, beforeEach, expect, inject, test, vi } from "vitest";
 import { mount } from "../core/app";
 import type { Request, Update } from "../core/protocol";
+import { PANELS } from "../core/panels/registry";
 import { Store, type Transport } from "../core/store";
 
 declare module "vitest" {
@@ -41,7 +42,7 @@ function bytes(text: string): DataView {
   return new DataView(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
-const DOCK = ["trace", "history", "symbols", "kernels", "problems"];
+const DOCK = PANELS.map((panel) => panel.key);
 const warnings: unknown[][] = [];
 
 beforeEach(() => {
@@ -69,6 +70,8 @@ test.each(inject("names"))("%s: renders every form and every panel", async (name
     await flush();
     if (item.update.menu) forms += await openForms(page, item.update);
     for (const tab of DOCK) await click(page, `[data-tab="${tab}"]`);
+    if (item.update.trace) await unfoldTrace(page, item.update);
+    if (item.update.lowered) await openStage(page, item.update);
     expectComplete(page);
   }
   expect(forms).toBeGreaterThan(3);
@@ -92,6 +95,30 @@ async function openForms(page: Element, update: Update): Promise<number> {
     expect(step.querySelector(".tw-match") !== null).toBe(suggestion?.match !== undefined);
   }
   return open.length;
+}
+
+/** Unfold the composite steps and check that each step has a row. */
+async function unfoldTrace(page: Element, update: Update): Promise<void> {
+  await click(page, '[data-tab="trace"]');
+  await click(page, ".tw-panel-bar .tw-button");
+  const { lines, groups } = update.trace ?? { lines: [], groups: [] };
+  if (groups.length === 0) return;
+  expect(page.querySelectorAll(".tw-trace [role=treeitem]")).toHaveLength(lines.length + groups.length);
+}
+
+/** Open the tab of a stage and check that its text is displayed. */
+async function openStage(page: Element, update: Update): Promise<void> {
+  const { lowered } = update;
+  if (!lowered || lowered.problem) return;
+  await click(page, '[data-tab="passes"]');
+  const picker = page.querySelector<HTMLSelectElement>("[aria-label=Stage]");
+  if (!picker) throw new Error("no list of stages");
+  picker.value = lowered.stage;
+  picker.dispatchEvent(new Event("change", { bubbles: true }));
+  await flush();
+  const first = lowered.text.split("\n")[0]?.replaceAll("\t", "    ") ?? "";
+  expect(page.querySelector(".tw-lowered .tw-code-text")?.textContent).toContain(first);
+  await click(page, '[data-tab="ir"]');
 }
 
 /** Enter a value into one form, then use the controls of the page. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { mount } from "../core/app";
 import { distinctiveParts } from "../core/panels/step";
-import { shortened } from "../core/panels/trace";
+import { shortened } from "../core/trace/step";
 import type { Store } from "../core/store";
 import { connected, flush, makeMenu, makeProblem, useFakeTimers, type FakeKernel } from "./helpers";
 
@@ -45,9 +45,9 @@ test("displays the code of the open function with its selection", () => {
 
 test("lists legal steps first, and illegal steps with their problems", () => {
   const steps = [...page.querySelectorAll<HTMLElement>(".tw-step")].map((step) => step.dataset.step);
-  expect(steps).toEqual(["split", "reorder", "unroll", "fuse", "vectorize", "parallel"]);
+  expect(steps).toEqual(["split", "reorder", "vectorize_inner", "unroll", "fuse", "vectorize", "parallel"]);
   const problem = byText(".tw-step.is-illegal", "vectorize").textContent;
-  expect(problem).toContain("Requirement 3");
+  expect(problem).toContain("Requires the iterations of the loop write different elements parallel_iterations");
   expect(problem).toContain("lanes would write the same element");
 });
 
@@ -96,7 +96,7 @@ test("displays a problem with an entered value in the form, and keeps the value 
   kernel.answer({ menu: { ...menu, suggestions } });
   await flush();
   const steps = [...page.querySelectorAll<HTMLElement>(".tw-step")].map((step) => step.dataset.step);
-  expect(steps).toEqual(["split", "reorder", "unroll", "fuse", "vectorize", "parallel"]);
+  expect(steps).toEqual(["split", "reorder", "vectorize_inner", "unroll", "fuse", "vectorize", "parallel"]);
   expect((find(".tw-form .tw-input") as HTMLInputElement).value).toBe("nonsense");
   expect(find(".tw-form-status").textContent).toBe("Illegal");
   expect(byText(".tw-step", "split").querySelector(".tw-apply")).toBeNull();
@@ -173,20 +173,6 @@ test("undoes with the keyboard, except in text fields", () => {
   expect(kernel.last()).toMatchObject({ type: "navigate", action: "undo" });
 });
 
-test("reports a failed compilation of lower text and requests it again when a function is opened", async () => {
-  find("[data-tab=assembly]").click();
-  await flush();
-  expect(kernel.last()).toMatchObject({ type: "lower", kind: "assembly" });
-  expect(find("[aria-label=Function]").textContent).toContain("Compiling…");
-  kernel.answer({ jobs: [{ key: "job1", title: `Lower ${store.state.value.open}`, state: "failed", progress: -1, message: "no" }] });
-  await flush();
-  expect(find("[aria-label=Function]").textContent).toContain("did not finish");
-  const count = kernel.sent.length;
-  kernel.answer({ open: "softmax" });
-  await flush();
-  expect(kernel.sent.slice(count)).toEqual([expect.objectContaining({ type: "lower", kind: "assembly" })]);
-});
-
 test("opens the Kernels panel after a measurement and marks the slowest kernel", async () => {
   expect(find("[data-tab=kernels]").getAttribute("aria-selected")).toBe("true");
   const first = find(".tw-kernels tbody tr");
@@ -198,7 +184,7 @@ test("opens the Kernels panel after a measurement and marks the slowest kernel",
 });
 
 test("displays and cancels jobs", async () => {
-  kernel.answer({ jobs: [{ key: "job1", title: "Compile", state: "running", progress: 0.4, message: "compiled f" }] });
+  kernel.answer({ jobs: [{ key: "job1", kind: "run", title: "Compile", state: "running", progress: 0.4, message: "compiled f", seconds: 2 }] });
   await flush();
   expect(find("[role=progressbar]").getAttribute("aria-valuenow")).toBe("40");
   byText(".tw-job .tw-button", "Cancel").click();

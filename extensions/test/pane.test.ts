@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { definitionOf, enclosing, readPane, spanAt } from "../core/pane";
-import { LOOPS, makePane } from "../dev/fixture";
+import { LOOPS, makePane } from "../dev/program";
 
 const { pane, buffer } = makePane("f", LOOPS, "loop", 0);
 const model = readPane(pane, buffer);

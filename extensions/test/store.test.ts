@@ -6,7 +6,7 @@ import { Store } from "../core/store";
 test("sends hello first", () => {
   const kernel = new FakeKernel();
   const store = new Store(kernel);
-  expect(kernel.sent).toEqual([{ type: "hello", version: 2, id: 1 }]);
+  expect(kernel.sent).toEqual([{ type: "hello", version: 3, id: 1 }]);
   expect(store.state.value.connected).toBe(false);
 });
 
@@ -43,7 +43,7 @@ test("sends an edit with the displayed head", () => {
 test("rejects updates of another protocol version", () => {
   const { kernel, store } = connected();
   const before = store.state.value.trace;
-  kernel.answer({ version: 1, trace: [] });
+  kernel.answer({ version: 2, trace: { lines: [], groups: [] } });
   expect(store.state.value.mismatch).toBe(true);
   expect(store.state.value.trace).toBe(before);
 });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .accesses import Access, accesses, bindings_of, is_plain, reads, writes
-from .cost import flops, footprint, live_ranges, peak_bytes, size_in_bytes
+from .cost import all_in_blocks, flops, footprint, live_ranges, peak_bytes, size_in_bytes
 from .dataflow import consumers, producers, read_buffers, written_buffers
 from .dependences import (
     OWN,
@@ -39,6 +39,7 @@ __all__ = [
     "Tree",
     "access_intervals",
     "accesses",
+    "all_in_blocks",
     "assuming",
     "bindings_of",
     "block_stores",

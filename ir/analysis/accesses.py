@@ -40,6 +40,11 @@ class Access:
         bindings = bindings_of(self.block)
         return tuple(substitute(i, bindings) for i in self.indices)
 
+    def bound_inner(self) -> dict[Var, Expr]:
+        """Return the extents of ``inner`` over the variables of the loops around the block."""
+        bindings = bindings_of(self.block)
+        return {v: substitute(extent, bindings) for v, extent in self.inner.items()}
+
 
 def bindings_of(block: Block) -> dict[Var, Expr]:
     """Return the bindings of a block's iteration variables."""

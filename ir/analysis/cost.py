@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..loop.nodes import (
     Binary,
     Block,
@@ -24,6 +26,20 @@ from .iter_map import injective_in
 from .tree import Tree, tree_of
 
 _ZERO = as_expr(0)
+
+
+def all_in_blocks(function: PrimFunc) -> bool:
+    r"""Return whether blocks contain all stores; other stores are not part of the costs.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> text = "@prim_func\ndef zero(y: Out[(), f32]):\n    y[()] = 0.0"
+    >>> all_in_blocks(parse(text).prim("zero"))
+    False
+    """
+    tree = tree_of(function)
+    return all(tree.block_around(s) is not None for s in tree.order if isinstance(s, Store))
 
 
 def flops(function: PrimFunc) -> Expr:
@@ -81,8 +97,15 @@ def size_in_bytes(buffer: Buffer) -> Expr:
     return ceildiv(product(buffer.shape) * buffer.dtype.bits, 8)
 
 
-def footprint(function: PrimFunc) -> Expr:
+def footprint(function: PrimFunc, omitted: Collection[Buffer] = ()) -> Expr:
     """Return the size in bytes of all accessed parameters, a lower bound of the memory traffic.
+
+    Parameters
+    ----------
+    function : PrimFunc
+        The function.
+    omitted : Collection of Buffer
+        Parameters to omit, such as those that are the same tensor as another parameter.
 
     Examples
     --------
@@ -96,7 +119,7 @@ def footprint(function: PrimFunc) -> Expr:
     """
     accessed = {a.buffer for b in tree_of(function).outermost_blocks() for a in accesses(b)}
     buffers = (p.buffer for p in function.params if isinstance(p, BufferParam))
-    return total(tuple(size_in_bytes(b) for b in buffers if b in accessed))
+    return total(tuple(size_in_bytes(b) for b in buffers if b in accessed and b not in omitted))
 
 
 def live_ranges(function: PrimFunc) -> dict[Buffer, tuple[int, int]]:

@@ -113,7 +113,7 @@ def access_intervals(
     access: Access, inner: tuple[For, ...], facts: Facts
 ) -> tuple[Interval | None, ...]:
     """Return the interval of each index of an access over some loops around its block."""
-    ranges = {loop.var: loop.extent for loop in inner} | dict(access.inner)
+    ranges = {loop.var: loop.extent for loop in inner} | access.bound_inner()
     known = within_loops(facts, inner)
     return tuple(interval_of(index, ranges, known) for index in access.bound())
 

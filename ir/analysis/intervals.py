@@ -64,7 +64,8 @@ def interval_of(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> Interva
     index : Expr
         A term of inner and outer variables.
     inner : Mapping[Var, Expr]
-        The inner variables with their extents; a variable takes the values ``[0, extent)``.
+        The inner variables with their extents; a variable takes the values ``[0, extent)``. An
+        extent may contain other inner variables.
     facts : Facts
         The facts in scope.
 
@@ -97,7 +98,7 @@ def _width(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> _Width | Non
         return index, ZERO, True
     match index:
         case Var():
-            return ZERO, inner[index] - 1, True
+            return _values(index, inner, facts)
         case Add():
             return _sum(index, inner, facts)
         case Mul(factors=factors):
@@ -112,6 +113,18 @@ def _width(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> _Width | Non
             return _constant_bounds(index)
         case _:
             return _constant_bounds(index)
+
+
+def _values(index: Var, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+    """Return the values of an inner variable over all iterations of the others."""
+    extent = inner[index]
+    if free_vars(extent).isdisjoint(inner):
+        return ZERO, extent - 1, True
+    part = _width(extent, inner, facts)
+    if part is None:
+        return _constant_bounds(index)
+    low, width, _ = part
+    return ZERO, low + width - 1, False
 
 
 def _constant_bounds(index: Expr) -> _Width | None:

@@ -66,7 +66,8 @@ class _Reader:
             digit = None if varying is None else self._digit(varying)
             if digit is None:
                 return None
-            found.append((factor * abs(scale), digit))
+            if const_value(digit.extent) != 1:  # a digit of extent 1 is always 0
+                found.append((factor * abs(scale), digit))
         return found
 
     def _factored(self, term: Expr) -> tuple[Expr, Expr | None]:

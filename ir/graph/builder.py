@@ -189,11 +189,21 @@ class GraphBuilder:
         Raises
         ------
         OperandError
-            If the value is not a tuple.
+            If the value is not a tuple, or has no field with this index.
         """
         if not isinstance(tuple_.info, TupleInfo):
             found = type(tuple_.info).__name__.removesuffix("Info")
-            raise OperandError(f"expected a tuple, got {found}", where=f"value {tuple_.name!r}")
+            raise OperandError(
+                f"expected a tuple of values, got {found}",
+                where=f"value {tuple_.name!r}",
+                hint="pass the result of a call with several results, or of make_tuple",
+            )
+        if not 0 <= index < len(tuple_.info.fields):
+            raise OperandError(
+                f"no field {index}: the tuple has {len(tuple_.info.fields)} fields",
+                where=f"value {tuple_.name!r}",
+                hint=f"indices are 0 to {len(tuple_.info.fields) - 1}",
+            )
         info = tuple_.info.fields[index]
         return self.bind(name or f"{tuple_.name}_{index}", info, TupleItem(tuple_, index))
 

@@ -13,24 +13,25 @@ from typing import Literal, TypeAlias
 from ..dtype import DType
 from ..identity import NO_ORIGIN, Origins, Uid
 from ..loop.nodes import AccessMode, Attributes
+from ..printable import Printable, PrintableFunction
 from ..symbolic import Bool, Expr, Facts
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class ObjectInfo(Printable):
     """The annotation of a value of any type."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrimInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class PrimInfo(Printable):
     """The annotation of a scalar; ``value`` is its symbolic value, or None if unknown."""
 
     dtype: DType
     value: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class ShapeInfo(Printable):
     """The annotation of a shape; ``dims`` or ``rank`` are None if unknown."""
 
     dims: tuple[Expr, ...] | None
@@ -42,8 +43,8 @@ class ShapeInfo:
             object.__setattr__(self, "rank", len(self.dims))
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class TensorInfo(Printable):
     """The annotation of a tensor.
 
     ``shape`` or ``rank`` are None if unknown; a ``match_cast`` makes them known. ``elements`` are
@@ -62,15 +63,15 @@ class TensorInfo:
             object.__setattr__(self, "rank", len(self.shape))
 
 
-@dataclass(frozen=True, slots=True)
-class TupleInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class TupleInfo(Printable):
     """The annotation of a tuple."""
 
     fields: tuple[Info, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallableInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class CallableInfo(Printable):
     """The annotation of a function."""
 
     params: tuple[Info, ...]
@@ -80,8 +81,8 @@ class CallableInfo:
 Info: TypeAlias = "ObjectInfo | PrimInfo | ShapeInfo | TensorInfo | TupleInfo | CallableInfo"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Value:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class Value(Printable):
     """A named value: a parameter or the value of a binding."""
 
     uid: Uid
@@ -89,24 +90,24 @@ class Value:
     info: Info
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantRef:
+@dataclass(frozen=True, slots=True, repr=False)
+class ConstantRef(Printable):
     """A reference to the constant of the module with this key."""
 
     key: str
     info: TensorInfo
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarLiteral:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScalarLiteral(Printable):
     """A scalar literal; as an operand it takes the dtype of the tensor operands."""
 
     value: float | int | bool
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Dims:
+@dataclass(frozen=True, slots=True, repr=False)
+class Dims(Printable):
     """A tuple of symbolic integers as an operand: a shape, indices or sizes."""
 
     dims: tuple[Expr, ...]
@@ -115,8 +116,8 @@ class Dims:
 Operand: TypeAlias = "Value | ConstantRef | ScalarLiteral | Dims"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Call(Printable):
     """A call of a registered operator by name: ``matmul(a, b)``, ``softmax(x, axis=-1)``."""
 
     op: str
@@ -124,8 +125,8 @@ class Call:
     attributes: Attributes = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CallTIR:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CallTIR(Printable):
     """A call of a loop-level function of the module, which writes the new tensors ``outputs``.
 
     ``args`` are the arguments of its in, inout and state parameters, in order; ``scalars`` are its
@@ -140,8 +141,8 @@ class CallTIR:
     versions: tuple[KernelVersion, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KernelVersion:
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelVersion(Printable):
     """A version of a kernel: ``function`` with ``scalars`` runs if ``guard`` is true."""
 
     guard: Bool
@@ -149,8 +150,8 @@ class KernelVersion:
     scalars: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CallDPSLibrary:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CallDPSLibrary(Printable):
     """A call of a library function by registered name, in destination-passing style."""
 
     symbol: str
@@ -159,47 +160,47 @@ class CallDPSLibrary:
     attributes: Attributes = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CallGraph:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CallGraph(Printable):
     """A call of another graph-level function of the module."""
 
     function: str
     args: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchCast:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class MatchCast(Printable):
     """A refinement of an annotation, checked at run time; it may define symbols."""
 
     value: Operand
     info: Info
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MakeTuple:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class MakeTuple(Printable):
     """A tuple of operands."""
 
     fields: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TupleItem:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class TupleItem(Printable):
     """One field of a tuple."""
 
     tuple_: Value
     index: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Branch(Printable):
     """One branch of an :class:`IfElse`; its bindings may use all values of enclosing scopes."""
 
     bindings: tuple[Binding, ...]
     results: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IfElse:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class IfElse(Printable):
     """A branch on a bool tensor of shape ``()``; both branches have the same result annotations."""
 
     condition: Operand
@@ -215,8 +216,8 @@ Pure: TypeAlias = (
 # it, launches kernels that write these tensors, and frees the storage; sizes are in bytes.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AllocStorage:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class AllocStorage(Printable):
     """An allocation of ``size`` bytes of storage, which tensors are views of."""
 
     size: Expr
@@ -224,8 +225,8 @@ class AllocStorage:
     alignment: int = 64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ViewTensor:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ViewTensor(Printable):
     """A tensor at byte ``offset`` of a storage, or of another tensor (a reshape)."""
 
     storage: Value
@@ -233,8 +234,8 @@ class ViewTensor:
     info: TensorInfo
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LaunchKernel:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class LaunchKernel(Printable):
     """A launch of a loop-level function on allocated tensors; out parameters are written in place.
 
     ``args`` are the arguments of all buffer parameters, in order; ``versions`` are guarded
@@ -247,8 +248,8 @@ class LaunchKernel:
     versions: tuple[KernelVersion, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LaunchLibrary:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class LaunchLibrary(Printable):
     """A launch of a library function on allocated tensors."""
 
     symbol: str
@@ -256,31 +257,31 @@ class LaunchLibrary:
     outputs: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kill:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Kill(Printable):
     """The end of the live range of a storage or tensor."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Check:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Check(Printable):
     """A run-time check: raise an error unless the predicate is true."""
 
     predicate: Bool
     message: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VersionCase:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class VersionCase(Printable):
     """One case of a :class:`VersionSwitch`."""
 
     guard: Bool
     bindings: tuple[Binding, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VersionSwitch:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class VersionSwitch(Printable):
     """A switch that runs the first case whose guard is true; the last guard is constant True."""
 
     cases: tuple[VersionCase, ...]
@@ -293,8 +294,8 @@ MemoryOp: TypeAlias = (
 Rhs: TypeAlias = "Pure | MemoryOp"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Binding:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class Binding(Printable):
     """A binding ``value = right-hand side``; its uid is the uid of the value."""
 
     value: Value
@@ -303,8 +304,8 @@ class Binding:
     attributes: Attributes = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphParam:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class GraphParam(Printable):
     """A parameter and its access mode; a ``state`` parameter persists across calls."""
 
     value: Value
@@ -314,8 +315,8 @@ class GraphParam:
 Stage: TypeAlias = Literal["dataflow", "memory"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class GraphFunc:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class GraphFunc(PrintableFunction):
     """A graph-level function; a call returns a tuple if there is more than one result.
 
     Symbols are defined by the annotations of parameters and by ``match_cast``. ``facts`` are

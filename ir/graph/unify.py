@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ..symbolic import Expr, Facts, Refuted, SymInt, Var, eq, prove, substitute, to_text
-from .nodes import Info, PrimInfo, ShapeInfo, TensorInfo, TupleInfo
+from .nodes import (
+    ConstantRef,
+    Dims,
+    Info,
+    Operand,
+    PrimInfo,
+    ScalarLiteral,
+    ShapeInfo,
+    TensorInfo,
+    TupleInfo,
+    Value,
+)
+
+_DIFFERENT: Final = "different for"
+
+
+def depends_on_values(problem: str) -> bool:
+    """Return whether a disagreement is one of dimensions that some values make equal.
+
+    Examples
+    --------
+    >>> depends_on_values("axis 0: expected n, got m (different for n = 0, m = 1)")
+    True
+    """
+    return _DIFFERENT in problem
 
 
 def dims_differ(left: Expr, right: Expr, facts: Facts) -> str:
@@ -18,7 +43,7 @@ def dims_differ(left: Expr, right: Expr, facts: Facts) -> str:
     answer = prove(eq(left, right), facts)
     if not isinstance(answer, Refuted):
         return ""
-    where = f" (different for {answer})" if answer.counterexample else ""
+    where = f" ({_DIFFERENT} {answer})" if answer.counterexample else ""
     return f"expected {to_text(right)}, got {to_text(left)}{where}"
 
 
@@ -34,6 +59,31 @@ def _shapes_differ(
         if problem:
             return f"axis {axis}: {problem}"
     return ""
+
+
+def operands_text(operands: Iterable[Operand]) -> str:
+    """Return operands with their annotations, for messages.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..symbolic import as_expr
+    >>> operands_text([Value(1, "x", TensorInfo((as_expr(4),), f32))])
+    'x: Tensor[(4,), f32]'
+    """
+    return ", ".join(map(_operand_text, operands)) or "none"
+
+
+def _operand_text(operand: Operand) -> str:
+    match operand:
+        case Value(name=name, info=info):
+            return f"{name}: {info}"
+        case ConstantRef(key=key, info=info):
+            return f"const({key!r}): {info}"
+        case ScalarLiteral(value=value):
+            return str(value)
+        case Dims(dims=dims):
+            return f"({', '.join(map(to_text, dims))})"
 
 
 def disagreement(left: Info, right: Info, facts: Facts) -> str:

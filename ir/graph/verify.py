@@ -45,7 +45,7 @@ from .nodes import (
     VersionSwitch,
     ViewTensor,
 )
-from .unify import disagreement
+from .unify import disagreement, operands_text
 from .visit import inner_bindings, operands_of
 
 _MEMORY = AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check | VersionSwitch
@@ -288,7 +288,9 @@ class _Checker:
         try:
             inferred = infer_call(op, call.args, call.attributes, facts)
         except TilewrightError as error:
-            self._out.report(rules.OPERATORS, error.message)
+            where = f"{error.where}: " if error.where else ""
+            operands = f"; operands are {operands_text(call.args)}"
+            self._out.report(rules.OPERATORS, f"{where}{error.message}{operands}")
         else:
             self._agree(inferred.info, info, facts)
 

@@ -324,7 +324,7 @@ Statement: TypeAlias = (
 Body: TypeAlias = tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HostFunc:
     """A host function; ``returns`` is the kind of its result, or None if it has none."""
 
@@ -333,3 +333,14 @@ class HostFunc:
     body: Body
     returns: Kind | None = None
     exported: bool = False
+
+    def __str__(self) -> str:
+        """Return the function as text."""
+        from .text import to_text  # the printer imports the nodes
+
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        """Return the name and the number of parameters."""
+        count = len(self.params)
+        return f"<HostFunc {self.name}: {count} parameter{'' if count == 1 else 's'}>"

@@ -8,12 +8,11 @@ import numpy as np
 
 from ..dtype import DType, bool_, f32, i64
 from ..graph.operators import get_operator
+from ..graph.operators.elementwise import Elementwise
 from ..symbolic import Bool, Expr, as_expr, is_proved
 from .emitter import Emitter
 from .tensors import Imported, Iota, Uniform
 
-_COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-_TESTS = {"isnan", "isinf", "logical_not"}
 _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less",
              "greater_equal": "less_equal"}  # fmt: skip
 
@@ -45,7 +44,7 @@ def elementwise(
     Uniform(value=5)
     """
     shape = e.broadcast_shapes([x.shape for x in operands])
-    dtype = bool_ if op in _COMPARED | _TESTS else operands[-1].dtype
+    dtype = _result_dtype(op, operands[-1].dtype)
     folded = _fold(e, op, operands, shape, dtype)
     if folded is not None:
         return folded
@@ -53,6 +52,12 @@ def elementwise(
     if not any(_is_tensor(a) for a in args):
         args[0] = e.compact(operands[0])
     return Imported(shape, dtype, e.emit(op, *args, name=name))
+
+
+def _result_dtype(op: str, dtype: DType) -> DType:
+    """Return the dtype of the result of an element-wise operator."""
+    found = get_operator(op)
+    return found.result_dtype(dtype) if isinstance(found, Elementwise) else dtype
 
 
 def _is_tensor(argument: object) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import reprlib
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +23,9 @@ _DTYPES = {
     11: "f64", 12: "u32", 13: "u64", 16: "bf16",
 }  # fmt: skip
 _EXTERNAL = 1
+_MAX_DIGITS = 19
+CHECK_MODEL = "onnx.checker.check_model(model) finds such errors"
+"""The hint for models that violate the specification of ONNX."""
 
 
 class MalformedModelError(TilewrightError):
@@ -63,12 +69,11 @@ def read_model(source: Any) -> OnnxFile:
 
     if isinstance(source, onnx.ModelProto):
         return _checked(source, None, "ONNX model in memory")
-    path = Path(source)
-    if not path.is_file():
-        raise MalformedModelError("the file does not exist", where=str(path))
+    path = _model_path(source)
+    data = _content(path)
     model = onnx.ModelProto()
     try:
-        model.ParseFromString(path.read_bytes())
+        model.ParseFromString(data)
     except Exception as error:  # the exception class differs between protobuf implementations
         raise MalformedModelError(
             f"the file cannot be parsed as ONNX: {error}",
@@ -76,6 +81,41 @@ def read_model(source: Any) -> OnnxFile:
             hint="check that the file is an ONNX model and is not truncated",
         ) from error
     return _checked(model, path.parent, str(path))
+
+
+def _model_path(source: object) -> Path:
+    if not isinstance(source, str | PathLike):
+        hint = "pass the path of an .onnx file, or the model that onnx.load returns"
+        if isinstance(source, bytes):
+            hint = "pass onnx.load_from_string(data)"
+        raise MalformedModelError(
+            f"expected a path or an onnx.ModelProto, got {type(source).__name__}",
+            where="argument 'source' of from_onnx",
+            hint=hint,
+        )
+    path = Path(cast("str | PathLike[str]", source))
+    if path.is_dir():
+        raise MalformedModelError(
+            "expected a model file, got a folder", where=str(path), hint="pass the .onnx file in it"
+        )
+    if not path.is_file():
+        raise MalformedModelError(
+            "the file does not exist",
+            where=str(path),
+            hint="check the path; relative paths start at the current folder",
+        )
+    return path
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise MalformedModelError(
+            f"the file cannot be read: {error.strerror or error}",
+            where=str(path),
+            hint="check the permissions of the file",
+        ) from error
 
 
 def _checked(model: Any, folder: Path | None, where: str) -> OnnxFile:
@@ -129,7 +169,7 @@ class Initializer:
     @property
     def bytes(self) -> int:
         """The size of the elements in bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.bytes
+        return math.prod(self.shape) * self.dtype.bytes
 
     def load(self) -> Array:
         """Map the external file, or copy the elements out of the model."""
@@ -160,7 +200,8 @@ def initializer(tensor: Any, name: str, folder: Path | None) -> Initializer:
     shape = tuple(int(d) for d in tensor.dims)
     found = Initializer(name, shape, onnx_dtype(tensor.data_type, where), tensor)
     if any(d < 0 for d in shape):
-        raise MalformedModelError(f"the shape {shape} has a negative dimension", where=where)
+        message = f"the shape {shape} has a negative dimension"
+        raise MalformedModelError(message, where=where, hint=CHECK_MODEL)
     if tensor.data_location == _EXTERNAL:
         return _external(found, folder)
     held = len(tensor.raw_data)
@@ -168,6 +209,7 @@ def initializer(tensor: Any, name: str, folder: Path | None) -> Initializer:
         raise MalformedModelError(
             f"the data has {held} bytes; shape {shape} of {found.dtype} needs {found.bytes} bytes",
             where=where,
+            hint=CHECK_MODEL,
         )
     if not tensor.HasField("raw_data") and found.bytes and not _typed_count(tensor):
         raise MalformedModelError(
@@ -202,14 +244,17 @@ def _external(found: Initializer, folder: Path | None) -> Initializer:
             f"the model refers to {length} bytes at offset {offset} of a file of {size} bytes; "
             f"shape {found.shape} of {found.dtype} needs {found.bytes} bytes",
             where=f"{where}, file {path.name}",
+            hint="check that the file of the external data is complete",
         )
     return Initializer(found.name, found.shape, found.dtype, found.tensor, path, offset)
 
 
 def _integer(text: str, name: str, where: str) -> int:
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MAX_DIGITS:
         raise ExternalDataError(
-            f"expected a non-negative number of bytes as {name}, got {text!r}", where=where
+            f"expected a non-negative number of bytes as {name}, got {reprlib.repr(text)}",
+            where=where,
+            hint=CHECK_MODEL,
         )
     return int(text)
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...calls import checked_call
+from ...errors import TilewrightError
+from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, TensorInfo
 from ..identity import fresh_name
@@ -18,7 +21,14 @@ from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
 from . import onnx_compound, onnx_elementwise, onnx_shaping
 from .cleanup import constants_of, without_dead_code
 from .onnx_context import HANDLERS, OnnxContext, scope_of
-from .onnx_file import MalformedModelError, OnnxFile, initializer, onnx_dtype, read_model
+from .onnx_file import (
+    CHECK_MODEL,
+    MalformedModelError,
+    OnnxFile,
+    initializer,
+    onnx_dtype,
+    read_model,
+)
 from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
@@ -29,7 +39,8 @@ _DOMAINS = ("", "ai.onnx")
 _GRAPH_TYPES = (5, 10)
 
 
-def from_onnx(source: str | PathLike[str] | Any) -> Module:
+@checked_call
+def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = None) -> Module:
     """Import an ONNX model of opset 11 to 23.
 
     Named dimensions (``dim_param``) become symbols; equal names become one symbol. An unnamed
@@ -40,6 +51,9 @@ def from_onnx(source: str | PathLike[str] | Any) -> Module:
     ----------
     source : str, path or onnx.ModelProto
         The path of a model file, or a model in memory without external data.
+    progress : bool or callable, optional
+        Whether to show a progress bar, or a function of a fraction and a message, as in
+        :func:`~tilewright.codegen.compile`.
 
     Returns
     -------
@@ -67,7 +81,8 @@ def from_onnx(source: str | PathLike[str] | Any) -> Module:
     """
     file = read_model(source)
     context = OnnxContext(GraphBuilder("main"), file.opset)
-    function = without_dead_code(_Translator(file, context).translate())
+    with progress_of("importing", progress) as report:
+        function = without_dead_code(_Translator(file, context).translate(report))
     used = constants_of(function)
     constants = {k: c for k, c in context.constants.items() if k in used}
     return Module(
@@ -98,11 +113,11 @@ class _Translator:
         self.values: dict[str, Imported | None] = {}
         self.missing: list[Unsupported] = []
 
-    def translate(self) -> GraphFunc:
+    def translate(self, report: Report) -> GraphFunc:
         """Translate constants, inputs, and all nodes in order."""
         self._initializers()
         self._inputs()
-        for node in self.graph.node:
+        for node in tracked(self.graph.node, report, _label):
             self._node(node)
         if self.missing:
             raise unsupported_error("ONNX model", self.missing)
@@ -112,7 +127,11 @@ class _Translator:
 
     def _initializers(self) -> None:
         if self.graph.sparse_initializer:
-            raise MalformedModelError("sparse initializers are not supported")
+            raise MalformedModelError(
+                "sparse initializers are not supported",
+                where=f"initializer {self.graph.sparse_initializer[0].values.name!r}",
+                hint="store the weights as dense initializers",
+            )
         for tensor in self.graph.initializer:
             found = initializer(tensor, tensor.name, self.file.folder)
             held = (found.shape, found.dtype, found.load)
@@ -128,6 +147,7 @@ class _Translator:
                 raise MalformedModelError(
                     "the input of the ONNX model is not a tensor of known rank",
                     where=f"input {value.name!r}",
+                    hint="declare the input as a tensor with a shape; dimensions may be symbols",
                 )
             name = identifier(value.name, "input")
             shape = tuple(self._dim(d, f"{name}_dim{k}") for k, d in enumerate(tensor.shape.dim))
@@ -150,7 +170,8 @@ class _Translator:
     def _dim(self, dim: Any, default: str) -> Expr:
         if dim.HasField("dim_value"):
             if dim.dim_value < 0:
-                raise MalformedModelError(f"dimension {dim.dim_value} is negative", where=default)
+                message = f"dimension {dim.dim_value} is negative"
+                raise MalformedModelError(message, where=default, hint=CHECK_MODEL)
             return as_expr(dim.dim_value)
         if not dim.dim_param:
             return self._symbol(default)
@@ -164,6 +185,7 @@ class _Translator:
         if name not in self.values:
             raise MalformedModelError(
                 f"{user} uses value {name!r}, which no earlier node, input, or initializer defines",
+                where=user,
                 hint="check that the file is not truncated and its nodes are sorted topologically",
             )
         found = self.values[name]
@@ -194,7 +216,7 @@ class _Translator:
             return []
         context = self.context
         context.node = node
-        context.origins = frozenset({scope_of(node) or node.name or node.output[0]})
+        context.origins = frozenset({scope_of(node) or _label(node)})
         context.inputs = [self.values[n] if n else None for n in node.input]
         try:
             context.attributes = {a.name: _attribute(a) for a in node.attribute}
@@ -202,18 +224,26 @@ class _Translator:
         except UnsupportedFormError as error:
             self._reject(node, error.reason)
             return []
-        except (ValueError, IndexError, KeyError) as error:
+        except TilewrightError:
+            raise
+        except Exception as error:  # handlers trust the types that ONNX declares
             raise MalformedModelError(
                 f"the attributes or inputs of ONNX operator {node.op_type} are invalid: {error}",
-                where=f"node {node.name!r}",
+                where=f"node {_label(node)!r}",
+                hint=CHECK_MODEL,
             ) from error
         return found if isinstance(found, list) else [found]
 
     def _reject(self, node: Any, reason: str) -> None:
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         scope = scope_of(node)
-        label = node.name or node.output[0]
+        label = _label(node)
         self.missing.append(Unsupported(name, reason, f"{scope} ({label})" if scope else label))
+
+
+def _label(node: Any) -> str:
+    """Return the name of a node, or of its first output, or of its operator."""
+    return node.name or next(iter(node.output), node.op_type)
 
 
 def _attribute(attribute: Any) -> Any:

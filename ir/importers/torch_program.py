@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
 
+from ...calls import checked_call
 from ...errors import TilewrightError
+from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo
 from ..module import Module
@@ -29,7 +32,8 @@ class UnsupportedInputError(TilewrightError):
     title = "Unsupported exported program"
 
 
-def from_exported_program(program: Any) -> Module:
+@checked_call
+def from_exported_program(program: Any, *, progress: ProgressOption = None) -> Module:
     """Import a program exported by torch.export.
 
     Dynamic dimensions become symbols with the names of the user's ``Dim`` objects. Their ranges
@@ -41,6 +45,9 @@ def from_exported_program(program: Any) -> Module:
     ----------
     program : torch.export.ExportedProgram
         The program. It is not modified.
+    progress : bool or callable, optional
+        Whether to show a progress bar, or a function of a fraction and a message, as in
+        :func:`~tilewright.codegen.compile`.
 
     Returns
     -------
@@ -72,14 +79,16 @@ def from_exported_program(program: Any) -> Module:
     if not hasattr(program, "graph_module"):
         raise UnsupportedInputError(
             f"expected a torch.export.ExportedProgram, got {type(program).__name__}",
+            where="argument 'program' of from_exported_program",
             hint="export the model with torch.export.export(model.eval(), example_inputs)",
         )
     functional = program if _is_mapped(program) else program.run_decompositions({})
     _reject_mutation(functional)
     inputs = read_symbols(functional)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
-    translator = _Translator(functional, context, inputs)
-    function = without_dead_code(translator.translate())
+    with progress_of("importing", progress) as report:
+        translator = _Translator(functional, context, inputs)
+        function = without_dead_code(translator.translate(report))
     used = constants_of(function)
     constants = {k: c for k, c in context.constants.items() if k in used}
     return Module(
@@ -131,16 +140,17 @@ class _Translator:
         self.values: dict[Any, Any] = {}
         self.missing: list[Unsupported] = []
 
-    def translate(self) -> GraphFunc:
+    def translate(self, report: Report) -> GraphFunc:
         """Translate all nodes in order and collect the unsupported operators."""
         self._inputs()
-        self._nodes(self.program.graph_module)
+        module = self.program.graph_module
+        self._nodes(module, tracked(module.graph.nodes, report, lambda node: str(node.name)))
         if self.missing:
             raise unsupported_error("exported program", self.missing)
         return self._finish()
 
-    def _nodes(self, module: Any) -> None:
-        for node in module.graph.nodes:
+    def _nodes(self, module: Any, nodes: Iterable[Any]) -> None:
+        for node in nodes:
             if node.op == "get_attr":
                 self.values[node] = getattr(module, node.target)
             if node.op == "call_function":
@@ -210,7 +220,7 @@ class _Translator:
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 self.values[node] = next(given)
-        self._nodes(module)
+        self._nodes(module, module.graph.nodes)
         output = next(n for n in module.graph.nodes if n.op == "output")
         return self._argument(output.args[0])
 

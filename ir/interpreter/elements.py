@@ -1,9 +1,7 @@
-"""Reference semantics of element operations on NumPy scalars.
+"""Reference semantics of comparisons and casts of NumPy scalars.
 
-Every operation is total, that is, defined for all operands. Integer arithmetic wraps around.
-Integer division by zero returns 0. Shifts by the bit width or more return 0, or the sign for an
-arithmetic right shift. Casts from floats to integers saturate, and NaN becomes 0. Functions such
-as ``exp`` are computed in float64 and rounded once.
+``ir.loop.element_functions`` contains the references of element functions. Casts from floats to
+integers saturate, and NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -26,101 +24,6 @@ class OutOfBoundsError(TilewrightError):
 
     title = "Out-of-bounds access"
 
-
-def _wide(function: Callable[[np.float64], Scalar]) -> Callable[[Scalar], Scalar]:
-    """Return a function that computes in float64 and rounds once to the operand's dtype."""
-
-    def apply(x: Scalar) -> Scalar:
-        return type(x)(function(np.float64(x)))
-
-    return apply
-
-
-def _erf(x: np.float64) -> float:
-    return math.erf(x)
-
-
-def _sigmoid(x: np.float64) -> Scalar:
-    return 1.0 / (1.0 + np.exp(-x)) if x >= 0 else np.exp(x) / (1.0 + np.exp(x))
-
-
-def _logical_not(x: Scalar) -> Scalar:
-    return np.bool_(not x)
-
-
-def _sign(x: Scalar) -> Scalar:
-    return type(x)(np.sign(np.float64(x))) if x.dtype.kind not in "iu" else np.sign(x)
-
-
-def _negate(x: Scalar) -> Scalar:
-    return type(x)(0) - x if x.dtype.kind in "iu" else -x
-
-
-UNARY: Mapping[str, Callable[[Scalar], Scalar]] = {
-    "neg": _negate,
-    "abs": np.abs,
-    "not": _logical_not,
-    "bitnot": lambda x: ~x,
-    "exp": _wide(np.exp),
-    "expm1": _wide(np.expm1),
-    "log": _wide(np.log),
-    "log1p": _wide(np.log1p),
-    "sqrt": _wide(np.sqrt),
-    "rsqrt": _wide(lambda x: np.float64(1.0) / np.sqrt(x)),
-    "sigmoid": _wide(_sigmoid),
-    "tanh": _wide(np.tanh),
-    "erf": _wide(_erf),
-    "sin": _wide(np.sin),
-    "cos": _wide(np.cos),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round": np.rint,
-    "trunc": np.trunc,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "sign": _sign,
-}
-
-
-def _wrapped(value: int, like: Scalar) -> Scalar:
-    """Return the low bits of a value as an integer of the dtype of ``like``."""
-    word = value % (1 << (8 * like.dtype.itemsize))
-    return np.dtype(f"u{like.dtype.itemsize}").type(word).view(like.dtype)
-
-
-def _divide(a: Scalar, b: Scalar) -> Scalar:
-    """Divide; integer quotients are truncated, and integer division by zero returns 0."""
-    if a.dtype.kind not in "iu":
-        return a / b
-    x, y = int(a), int(b)
-    size = abs(x) // abs(y) if y else 0
-    return _wrapped(-size if (x < 0) != (y < 0) else size, a)
-
-
-def _power(a: Scalar, b: Scalar) -> Scalar:
-    if a.dtype.kind in "iu":
-        width: int = 1 << (8 * a.dtype.itemsize)
-        return _wrapped(pow(int(a), int(b), width) if b >= 0 else 0, a)
-    return type(a)(np.power(np.float64(a), np.float64(b)))
-
-
-BINARY: Mapping[str, Callable[[Scalar, Scalar], Scalar]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": _divide,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-    "min": np.minimum,
-    "max": np.maximum,
-    "pow": _power,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "shl": np.left_shift,
-    "shr": np.right_shift,
-    "atan2": lambda a, b: type(a)(np.arctan2(np.float64(a), np.float64(b))),
-}
 
 COMPARE: Mapping[str, Callable[[Scalar, Scalar], Scalar]] = {
     "lt": lambda a, b: a < b,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...errors import TilewrightError
 from ..dtype import DType, bf16, f64
 from ..loop.decompose import decomposed
+from ..loop.element_functions import element_function
 from ..loop.nodes import (
     Binary,
     Block,
@@ -42,8 +43,8 @@ from ..loop.nodes import (
     Where,
 )
 from ..symbolic import TRUE, Bool, Expr, Fact, Var, const_value, evaluate, free_vars, to_text
-from .elements import BINARY, COMPARE, UNARY, OutOfBoundsError, cast_to
-from .rounding import Rounding, amplitude, not_exact, roundings
+from .elements import COMPARE, OutOfBoundsError, cast_to
+from .rounding import Rounding, amplitude, not_exact
 
 Array = NDArray[Any]
 
@@ -112,7 +113,7 @@ class _Translator:
         text = self.exactly(element)
         match element:
             case Unary(op=op) | Binary(op=op):
-                return self.perturbed(text, element.dtype, roundings(op))
+                return self.perturbed(text, element.dtype, element_function(op).units)
             case Number(value=value, dtype=dtype):
                 return self.perturbed(text, dtype, int(not_exact(value, dtype)))
             case Index(dtype=dtype):
@@ -137,9 +138,10 @@ class _Translator:
             case Load(buffer=buffer, indices=indices):
                 return self.address(buffer, indices)
             case Unary(op=op, operand=operand):
-                return f"{self.constant(UNARY[op])}({self.element(operand)})"
+                return f"{self.constant(element_function(op).reference)}({self.element(operand)})"
             case Binary(op=op, left=left, right=right):
-                return f"{self.constant(BINARY[op])}({self.element(left)}, {self.element(right)})"
+                function = self.constant(element_function(op).reference)
+                return f"{function}({self.element(left)}, {self.element(right)})"
             case Compare(op=op, left=left, right=right):
                 return f"{self.constant(COMPARE[op])}({self.element(left)}, {self.element(right)})"
             case Cast(dtype=dtype, operand=operand):

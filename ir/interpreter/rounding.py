@@ -26,13 +26,6 @@ _PRECISION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 _SIGNS = 4099
 """The period of the random signs: a prime, so that it does not synchronize with loops."""
 
-_EXACT = frozenset(
-    ("neg", "abs", "min", "max", "floor", "ceil", "round", "trunc", "sign", "isnan", "isinf", "not")
-)
-_ROUNDED = frozenset(("add", "sub", "mul", "div", "sqrt"))
-_FUNCTION = 4
-"""The error of functions such as ``exp`` in units: two units in the last place."""
-
 
 def unit(dtype: DType) -> float:
     """Return the unit roundoff: the largest relative error of one rounding; 0 for integers.
@@ -58,19 +51,6 @@ def gamma(count: int, dtype: DType = f32) -> float:
     """
     total = count * unit(dtype)
     return total / (1 - total) if total < 1 else math.inf
-
-
-def roundings(op: str) -> int:
-    """Return the maximal error of the result of an operation, in units.
-
-    Examples
-    --------
-    >>> roundings("max"), roundings("add"), roundings("exp")
-    (0, 1, 4)
-    """
-    if op in _EXACT:
-        return 0
-    return 1 if op in _ROUNDED else _FUNCTION
 
 
 class Rounding:

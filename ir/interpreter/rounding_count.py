@@ -12,10 +12,10 @@ from ..dtype import DType, bool_
 from ..graph.nodes import Call
 from ..graph.operators import get_operator
 from ..graph.operators.lowering import LoweredOperator, accumulator
+from ..loop.element_functions import element_function
 from ..loop.nodes import Binary, Block, Cast, Element, Store, Unary
 from ..loop.visit import walk, walk_element
 from ..symbolic import Expr, UnboundSymbolError, Var, evaluate
-from .rounding import roundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _units(element: Element) -> int:
         return 0
     match element:
         case Unary(op=op) | Binary(op=op):
-            return roundings(op)
+            return element_function(op).units
         case Cast():
             return 1
         case _:

@@ -6,9 +6,11 @@ Operators define their loop-level computation with it: each :meth:`Builder.compu
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
+from ...errors import TilewrightError
 from ..dtype import DType, bool_
 from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
 from ..symbolic import Expr, Facts, SymInt, Var, as_expr
@@ -19,8 +21,12 @@ from .nodes import (
     Block,
     Buffer,
     BufferParam,
+    Cast,
+    Compare,
+    Condition,
     Element,
     For,
+    Index,
     IterKind,
     IterVar,
     Load,
@@ -31,12 +37,53 @@ from .nodes import (
     Scope,
     Stmt,
     Store,
+    Unary,
+    Where,
 )
 from .ranges import loop_var
 from .regions import access_regions
 from .visit import seq
 
+_ELEMENTS: Final = (Number, Index, Condition, Load, Unary, Binary, Compare, Cast, Where)
+
 Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
+
+
+class BuilderError(TilewrightError):
+    """An argument of the builder that does not match the buffer that it defines."""
+
+    title = "Invalid argument of the builder"
+
+
+def _check_arity(value: Callable[..., Element], count: int, out: Buffer) -> None:
+    """Check that the function of an element accepts one variable per loop."""
+    if not callable(cast("object", value)):
+        raise BuilderError(
+            f"expected a function of {count} index variables, got {type(value).__name__}",
+            where=f"value of buffer {out.name!r}",
+            hint="write lambda i: ..., one variable per dimension and reduction",
+        )
+    signature = inspect.signature(value)
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        names = ", ".join(f"i{k}" for k in range(count))
+        raise BuilderError(
+            f"expected a function of {count} index variables, got {signature}",
+            where=f"value of buffer {out.name!r}",
+            hint=f"write lambda {names}: ..., one variable per dimension and reduction",
+        ) from None
+
+
+def _element(value: object, out: Buffer) -> Element:
+    """Return the value of an element that a function returned, or raise an error."""
+    if isinstance(value, _ELEMENTS):
+        return value
+    raise BuilderError(
+        f"expected an element, got {type(value).__name__}",
+        where=f"value of buffer {out.name!r}",
+        hint="elements are b.load(x, i), Number(1.0, f32), and operations such as Binary",
+    )
 
 
 def identity_of(combiner: Combiner, dtype: DType) -> Number:
@@ -94,6 +141,18 @@ class Builder:
         return chosen
 
     def _buffer(self, name: str, shape: Sequence[SymInt], dtype: DType, scope: Scope) -> Buffer:
+        if isinstance(cast("object", shape), int | str | Expr):
+            raise BuilderError(
+                f"expected a tuple of extents as the shape, got {shape!r}",
+                where=f"buffer {name!r}",
+                hint="write (n,) for one dimension, () for none",
+            )
+        if not isinstance(cast("object", dtype), DType):
+            raise BuilderError(
+                f"expected a dtype, got {dtype!r}",
+                where=f"buffer {name!r}",
+                hint="dtypes are objects of tilewright.ir.dtype, such as f32",
+            )
         dims = tuple(as_expr(d) for d in shape)
         return Buffer(self._mint(), self._fresh(name), dims, dtype, scope)
 
@@ -151,7 +210,7 @@ class Builder:
         origins: Origins,
         annotations: Attributes,
     ) -> None:
-        reads, writes = access_regions(body)
+        reads, writes = access_regions(body, init)
         block = Block(
             self._mint(),
             self._fresh(name),
@@ -178,7 +237,8 @@ class Builder:
         """Define every element of ``out``; ``value`` gets one index variable per dimension."""
         iters = self._iters(out.shape, "spatial", names)
         indices: tuple[Expr, ...] = tuple(v.var for _, v in iters)
-        body = Store(out, indices, value(*indices), origins)
+        _check_arity(value, len(indices), out)
+        body = Store(out, indices, _element(value(*indices), out), origins)
         self._block(
             name or out.name, iters, body, init=None, origins=origins, annotations=annotations
         )
@@ -203,7 +263,8 @@ class Builder:
         spatial = self._iters(out.shape, "spatial", names)
         reduction = self._iters(extents, "reduce", names[len(spatial) :])
         indices: tuple[Expr, ...] = tuple(v.var for _, v in spatial)
-        new = value(*indices, *(v.var for _, v in reduction))
+        _check_arity(value, len(spatial) + len(reduction), out)
+        new = _element(value(*indices, *(v.var for _, v in reduction)), out)
         body = Store(out, indices, Binary(combiner, Load(out, indices), new), origins)
         start = Store(out, indices, init or identity_of(combiner, out.dtype), origins)
         self._block(

@@ -189,6 +189,15 @@ def _without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
     return replace_statement(body, anchor, seq(start.nest, new))
 
 
+def starts_before_reduction(body: Stmt, block: Block) -> bool:
+    """Return whether the init of a block runs before its reduction loops.
+
+    If it cannot be separated, it runs in the first iteration of these loops, and never if there are
+    none.
+    """
+    return _without_init(body, block, Namer(lambda: 0, lambda base: base)) is not body
+
+
 def around(body: Stmt, block: Block) -> tuple[Stmt, ...]:
     """Return the statements between the nearest enclosing block and a block, outermost first."""
     path = path_to(body, block)[:-1]

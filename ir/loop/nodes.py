@@ -13,9 +13,14 @@ from typing import Final, Literal, TypeAlias
 from ...target.target import Target
 from ..dtype import DType, bool_
 from ..identity import NO_ORIGIN, Origins, Uid
+from ..printable import Printable, PrintableFunction
 from ..symbolic import TRUE, Bool, Expr, Facts, Var
+from .element_functions import element_function
 
 Scope: TypeAlias = str
+SCOPES: Final = ("global", "local", "shared", "fragment")
+"""The memory scopes of buffers."""
+
 """A memory scope: ``global``, ``shared``, ``local`` (registers or thread-private), ..."""
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled", "thread"]
@@ -28,27 +33,23 @@ LetMode: TypeAlias = Literal["proved", "checked", "clamped"]
 Attribute: TypeAlias = "bool | int | float | str | Expr | tuple[Attribute, ...]"
 Attributes: TypeAlias = "tuple[tuple[str, Attribute], ...]"
 
-UnaryOp: TypeAlias = Literal[
-    "neg", "abs", "not", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf",
-    "sin", "cos", "floor", "ceil", "round", "trunc", "isnan", "isinf", "sign", "bitnot",
-]  # fmt: skip
-BinaryOp: TypeAlias = Literal[
-    "add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "pow", "and", "or", "xor",
-    "shl", "shr", "atan2",
-]  # fmt: skip
+UnaryOp: TypeAlias = str
+BinaryOp: TypeAlias = str
+"""The name of an element function: a key of ``element_functions.FUNCTIONS``."""
+
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IndexMap:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class IndexMap(Printable):
     """A map from logical to physical indices: ``inputs -> outputs``."""
 
     inputs: tuple[Var, ...]
     outputs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Buffer:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class Buffer(Printable):
     """A named tensor in memory.
 
     ``strides`` are in elements; None means compact row-major. ``alignment`` is in bytes.
@@ -69,24 +70,24 @@ class Buffer:
         return len(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+@dataclass(frozen=True, slots=True, repr=False)
+class Number(Printable):
     """A number literal."""
 
     value: float | int | bool
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+@dataclass(frozen=True, slots=True, repr=False)
+class Index(Printable):
     """A symbolic integer used as an element, such as an index compared in a mask."""
 
     value: Expr
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+@dataclass(frozen=True, slots=True, repr=False)
+class Condition(Printable):
     """A symbolic predicate used as a bool element."""
 
     value: Bool
@@ -97,8 +98,8 @@ class Condition:
         return bool_
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+@dataclass(frozen=True, slots=True, repr=False)
+class Load(Printable):
     """The value of one element of a buffer."""
 
     buffer: Buffer
@@ -110,8 +111,8 @@ class Load:
         return self.buffer.dtype
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+@dataclass(frozen=True, slots=True, repr=False)
+class Unary(Printable):
     """A function of one element, defined for every value of its dtype."""
 
     op: UnaryOp
@@ -120,11 +121,11 @@ class Unary:
     @property
     def dtype(self) -> DType:
         """The dtype bool for predicates such as ``isnan``, else the dtype of the operand."""
-        return bool_ if self.op in ("isnan", "isinf", "not") else self.operand.dtype
+        return element_function(self.op).result_dtype(self.operand.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+@dataclass(frozen=True, slots=True, repr=False)
+class Binary(Printable):
     """A function of two elements of the same dtype.
 
     It is defined for all values: integers wrap, integer division by zero gives 0, and a shift by
@@ -142,8 +143,8 @@ class Binary:
         return self.left.dtype
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+@dataclass(frozen=True, slots=True, repr=False)
+class Compare(Printable):
     """A comparison of two elements of the same dtype."""
 
     op: CompareOp
@@ -156,8 +157,8 @@ class Compare:
         return bool_
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cast(Printable):
     """A conversion to another dtype.
 
     Float to integer saturates and maps NaN to 0; integer to integer wraps.
@@ -167,8 +168,8 @@ class Cast:
     operand: Element
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+@dataclass(frozen=True, slots=True, repr=False)
+class Where(Printable):
     """A selection: ``then`` if the condition is true, else ``otherwise``.
 
     Only the selected side is evaluated, so the other one may be out of bounds.
@@ -187,8 +188,8 @@ class Where:
 Element: TypeAlias = "Number | Index | Condition | Load | Unary | Binary | Compare | Cast | Where"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Store:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Store(Printable):
     """A store of one element."""
 
     buffer: Buffer
@@ -197,8 +198,8 @@ class Store:
     origins: Origins = NO_ORIGIN
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class For:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class For(Printable):
     """A loop ``for var in range(extent)``; ``thread`` is the tag of a thread-bound loop."""
 
     uid: Uid
@@ -211,24 +212,24 @@ class For:
     origins: Origins = NO_ORIGIN
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+@dataclass(frozen=True, slots=True, repr=False)
+class Range(Printable):
     """The half-open interval ``[start, start + extent)``."""
 
     start: Expr
     extent: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+@dataclass(frozen=True, slots=True, repr=False)
+class Region(Printable):
     """A box of a buffer, one range per dimension."""
 
     buffer: Buffer
     ranges: tuple[Range, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IterVar:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class IterVar(Printable):
     """An iteration variable of a block: ``0 <= var < extent``, bound to ``binding``."""
 
     var: Var
@@ -237,8 +238,8 @@ class IterVar:
     binding: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Block:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class Block(Printable):
     """A unit of computation, isolated from the loops around it by its iteration variables.
 
     ``body`` and ``init`` use only iteration variables and symbols, no variables of enclosing loops.
@@ -258,15 +259,15 @@ class Block:
     origins: Origins = NO_ORIGIN
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Seq:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Seq(Printable):
     """A sequence of statements."""
 
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class If:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class If(Printable):
     """A branch on a symbolic predicate."""
 
     condition: Bool
@@ -274,8 +275,8 @@ class If:
     otherwise: Stmt | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Let:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Let(Printable):
     """An integer loaded from memory: ``let var in [lower, upper) = buffer[indices]``.
 
     ``mode`` states how the range is ensured: ``checked`` at run time, ``clamped``, or ``proved``,
@@ -293,16 +294,16 @@ class Let:
 Stmt: TypeAlias = "Store | For | Block | Seq | If | Let"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BufferParam:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class BufferParam(Printable):
     """A buffer parameter and its access mode."""
 
     buffer: Buffer
     access: AccessMode
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScalarParam:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ScalarParam(Printable):
     """An integer parameter, needed for symbols that no buffer shape binds."""
 
     var: Var
@@ -311,8 +312,8 @@ class ScalarParam:
 Param: TypeAlias = "BufferParam | ScalarParam"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class PrimFunc:
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class PrimFunc(PrintableFunction):
     """A loop-level function in destination-passing style.
 
     A symbol that is by itself a dimension of a parameter is bound by it. ``buffers`` are

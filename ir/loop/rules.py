@@ -6,61 +6,98 @@ from typing import Final
 
 from ..violations import Rule
 
-UIDS: Final = Rule("L1", "unique uids", "the uids of loops, blocks and buffers are unique")
+UIDS: Final = Rule(
+    "L1",
+    "unique uids",
+    "the uids of loops, blocks and buffers are unique",
+    "give every loop, block and buffer its own uid, from UidSource",
+)
 NAMES: Final = Rule(
     "L2",
     "unique names",
     "the names of all loops, of all blocks and of all buffers are unique, and so are the names of "
     "the variables in scope",
+    "rename one of them",
 )
 VALID_NAMES: Final = Rule(
-    "L3", "valid names", "every name survives a round trip through the text format"
+    "L3",
+    "valid names",
+    "every name survives a round trip through the text format",
+    "use letters, digits and underscores, beginning with a letter",
 )
 SCOPE: Final = Rule(
     "L4",
     "variables in scope",
     "every variable is a symbol of a parameter or is bound by an enclosing loop, block or let",
+    "use a symbol of a parameter, or move the expression into the loop that binds the variable",
 )
 ISOLATION: Final = Rule(
     "L5",
     "block isolation",
     "the body and init of a block use symbols, its iteration variables and variables bound inside "
     "the block, but no variables of enclosing loops",
+    "pass the loop variable through an iteration variable: v = spatial(extent, i)",
 )
 DECLARED: Final = Rule(
-    "L6", "declared buffers", "every accessed buffer is a parameter or a temporary of the function"
+    "L6",
+    "declared buffers",
+    "every accessed buffer is a parameter or a temporary of the function",
+    "add the buffer to the parameters, or allocate it in the function",
 )
-RANK: Final = Rule("L7", "rank of accesses", "an access has one index per dimension")
+RANK: Final = Rule(
+    "L7",
+    "rank of accesses",
+    "an access has one index per dimension",
+    "write one index per dimension",
+)
 DTYPES: Final = Rule(
-    "L8", "dtypes agree", "the operands of an element expression have the dtypes it requires"
+    "L8",
+    "dtypes agree",
+    "the operands of an element expression have the dtypes it requires",
+    "cast one of the operands",
 )
 REGIONS: Final = Rule(
     "L9",
     "regions cover accesses",
     "the read and write regions of a block contain all elements that its body accesses",
+    "omit reads(...) and writes(...), or extend them to all accessed elements",
 )
 REDUCTION: Final = Rule(
     "L10",
     "reduction",
     "the write indices of a reduction block contain no reduction variables; its init writes the "
     "same buffers as its body, or it has no init and its body reads the buffers it writes",
+    "index the output with spatial variables, and write the same buffers in init and body",
 )
 SYMBOLS: Final = Rule(
     "L11",
     "symbols are bound",
     "every symbol is an integer parameter, or by itself a dimension of a parameter",
+    "add an integer parameter with the name of the symbol: n: Int",
 )
 BOUND_ONCE: Final = Rule(
-    "L12", "bound once", "a variable is bound by at most one loop, block or let"
+    "L12",
+    "bound once",
+    "a variable is bound by at most one loop, block or let",
+    "create a new variable for each loop and block",
 )
 BUFFERS: Final = Rule(
     "L13",
     "buffer attributes",
     "strides and layout have the rank of the buffer, and its alignment is a power of two",
+    "write one stride and one layout input per dimension, and a power of two as alignment",
 )
-ACCESS: Final = Rule("L14", "access modes", "parameters with access mode `in` are not written")
+ACCESS: Final = Rule(
+    "L14",
+    "access modes",
+    "parameters with access mode `in` are not written",
+    "declare the parameter with Out[...], InOut[...] or State[...]",
+)
 LOOPS: Final = Rule(
-    "L15", "loop kinds", "a loop has a thread tag if and only if it is thread-bound"
+    "L15",
+    "loop kinds",
+    "a loop has a thread tag if and only if it is thread-bound",
+    'write for i in thread(n, "threadIdx.x"), or a loop of another kind without a thread axis',
 )
 
 TENSORIZED: Final = Rule(
@@ -68,6 +105,7 @@ TENSORIZED: Final = Rule(
     "tensorized blocks",
     "a tensorized block names its intrinsic and contains a perfect nest around a single block with "
     "a single store and no init",
+    "remove the annotation 'intrinsic', or apply tensorize again",
 )
 
 RULES: Final = (

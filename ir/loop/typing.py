@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, assert_never
+from typing import assert_never
 
 from ..dtype import DType, bool_
 from ..symbolic import to_text
+from .element_functions import element_function
 from .nodes import (
     Binary,
     Cast,
@@ -20,28 +21,6 @@ from .nodes import (
     Where,
 )
 from .visit import walk_element
-
-_FLOAT_FUNCTIONS: Final = frozenset(
-    {
-        "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "sin", "cos",
-        "isnan", "isinf", "div", "atan2",
-    }
-)  # fmt: skip
-_LOGIC: Final = frozenset({"and", "or", "xor"})
-_SHIFTS: Final = frozenset({"shl", "shr", "bitnot"})
-
-
-def _allowed(op: str, dtype: DType) -> bool:
-    """Return whether an operation is defined for a dtype."""
-    if op in _FLOAT_FUNCTIONS:
-        return dtype.is_float
-    if op in _LOGIC:
-        return not dtype.is_float
-    if op in _SHIFTS:
-        return dtype.is_integer
-    if op == "not":
-        return dtype == bool_
-    return dtype != bool_ or op in ("min", "max", "mul")
 
 
 def _number_fits(value: float, dtype: DType) -> bool:
@@ -67,10 +46,11 @@ def dtype_problems(element: Element) -> Iterator[str]:
     ['add is not defined for dtypes f32 and i32']
     """
     for part in walk_element(element):
-        yield from _problems(part)
+        yield from own_dtype_problems(part)
 
 
-def _problems(part: Element) -> Iterator[str]:
+def own_dtype_problems(part: Element) -> Iterator[str]:
+    """Yield a message for each dtype error of a node itself, without its operands."""
     match part:
         case Number(value=value, dtype=dtype):
             if not _number_fits(value, dtype):
@@ -79,10 +59,10 @@ def _problems(part: Element) -> Iterator[str]:
             if dtype == bool_:
                 yield f"integer {to_text(value)} cannot have dtype {dtype}"
         case Unary(op=op, operand=operand):
-            if not _allowed(op, operand.dtype):
+            if not element_function(op).accepts(operand.dtype):
                 yield f"{op} is not defined for dtype {operand.dtype}"
         case Binary(op=op, left=left, right=right):
-            if left.dtype != right.dtype or not _allowed(op, left.dtype):
+            if left.dtype != right.dtype or not element_function(op).accepts(left.dtype):
                 yield f"{op} is not defined for dtypes {left.dtype} and {right.dtype}"
         case Compare(op=op, left=left, right=right):
             if left.dtype != right.dtype:

@@ -46,7 +46,7 @@ def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
     >>> y = Buffer(1, "y", (as_expr(8),), f32)
     >>> bad = PrimFunc("f", (), Store(y, (), Load(y, (as_expr(0),))))
     >>> [v.rule.name for v in loop_violations(bad)]
-    ['declared buffers', 'rank of accesses', 'declared buffers']
+    ['declared buffers', 'rank of accesses']
     """
     return tuple(_Checker(func).run())
 

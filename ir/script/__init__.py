@@ -29,11 +29,11 @@ def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
 
 from ..module import MissingConstantError
 from ..naming import is_valid_name, to_valid_name
+from ..words import OutsideFunctionError
 from .decorators import graph_func, module, prim_func
 from .errors import (
     ConstantMismatchError,
     DuplicateNameError,
-    OutsideFunctionError,
     ParseError,
     ScriptSyntaxError,
     ScriptTypeError,

@@ -7,20 +7,21 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, cast, overload
 
+from ...errors import MalformedProgramError
 from ..dtype import DType
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
 from ..module import Function, Module
 from ..symbolic import Expr, Var, to_text
+from ..words import Word
 from .errors import SourceUnavailableError
 from .parser.constants import Constants
 from .parser.graph import read_graph_func
 from .parser.header import Declared
 from .parser.loop import read_prim_func
 from .parser.source import Source
-from .words import Word
 
 Written: TypeAlias = Callable[..., Any]
 
@@ -66,6 +67,13 @@ def module(*functions: Function, **attributes: str) -> Module:
     >>> module(model="empty").attributes["model"]
     'empty'
     """
+    for function in functions:
+        if not isinstance(cast("object", function), PrimFunc | GraphFunc):
+            raise MalformedProgramError(
+                f"expected a function, got {type(function).__name__}",
+                where="arguments of module",
+                hint="pass functions under @prim_func or @graph_func; parse(text) parses a text",
+            )
     whole = Module(attributes=MappingProxyType(dict(attributes)))
     return whole.with_functions(*functions)
 
@@ -84,13 +92,16 @@ def _definition(function: Written) -> tuple[Source, ast.FunctionDef, dict[str, D
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise SourceUnavailableError(
-            f"the source of {function!r} is not available: {error}",
+            f"the source of {getattr(function, '__name__', type(function).__name__)!r} is not "
+            f"available: {error}",
+            where="argument of the decorator",
             hint="define the function in a file or a cell, or use tilewright.parse(text)",
         ) from None
     source = Source(textwrap.dedent("".join(lines)), first_line=max(first, 1))
-    (node,) = source.tree().body
-    if not isinstance(node, ast.FunctionDef):
-        raise source.error(node, "expected a function definition")
+    node, *rest = source.tree().body
+    if rest or not isinstance(node, ast.FunctionDef):
+        usage = "write @prim_func above def f(x: Buffer[(n,), f32], ...):"
+        raise source.error(node, "expected a function definition", usage)
     resolver = _Resolver(_visible_names(function), _local_names(node))
     return source, _resolved(resolver, node), resolver.declared
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import TilewrightError
+from ...errors import Excerpt, Mark, TilewrightError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,21 @@ class SourceLocation:
         """Return the location as text."""
         return f"line {self.line}, column {self.column}"
 
-    def caret(self) -> str:
-        """Return the line with carets under the located part.
+    def excerpt(self) -> Excerpt:
+        """Return the line as an excerpt with the located part underlined.
 
         Examples
         --------
-        >>> print(SourceLocation(1, 5, 3, "y = foo + 1").caret())
-        y = foo + 1
-            ^^^
+        >>> print(SourceLocation(1, 5, 3, "y = foo + 1").excerpt())
+        1 | y = foo + 1
+          |     ^^^
         """
-        blank = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
-        return f"{self.text}\n{blank}{'^' * max(self.width, 1)}"
+        mark = Mark(self.line, self.column, self.column + max(self.width, 1))
+        return Excerpt("", ((self.line, self.text),), (mark,))
 
 
 class ParseError(TilewrightError):
-    """An invalid program text; the message shows the line with carets under ``location``.
+    """An invalid program text; the excerpt underlines ``location``.
 
     Examples
     --------
@@ -49,8 +49,8 @@ class ParseError(TilewrightError):
     ... )
     no buffer 'D'; buffers are A, B
       at line 7, column 5
-        x = D[i]
-            ^
+        7 | x = D[i]
+          |     ^
     """
 
     title = "Parse error"
@@ -69,15 +69,8 @@ class ParseError(TilewrightError):
                 "width": location.width,
                 "text": location.text,
             },
+            excerpts=(location.excerpt(),),
         )
-
-    def __str__(self) -> str:
-        """Return the message, the location, the line with carets, and the hint."""
-        quoted = "\n".join(f"    {line}" for line in self.location.caret().splitlines())
-        lines = [self.message, f"  at {self.where}", quoted]
-        if self.hint:
-            lines.append(f"  {self.hint}")
-        return "\n".join(lines)
 
 
 class ScriptSyntaxError(ParseError):
@@ -126,9 +119,3 @@ class SourceUnavailableError(TilewrightError):
     """A decorated function whose source code is not available."""
 
     title = "Source unavailable"
-
-
-class OutsideFunctionError(TilewrightError):
-    """A call of a keyword of the text format outside of a decorated function."""
-
-    title = "Keyword outside of a function"

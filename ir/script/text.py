@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
+from ...calls import checked_call
 from ...errors import MalformedProgramError
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
@@ -15,9 +17,13 @@ from .printer.lines import Lines, Span
 from .printer.module import NO_CONSTANTS, print_function, print_preamble
 from .spans import Rendered, shifted, spans_of
 
+_FILE_NAME: Final = re.compile(r"[\w~./\\:-]{1,200}\.(?:onnx|pt2?|py|tw|txt)")
+"""The name of a file that may be passed in place of its content."""
+
 __all__ = ["Rendered", "Span", "parse", "render", "to_text"]
 
 
+@checked_call
 def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None) -> Module:
     """Parse a module of graph-level and loop-level functions.
 
@@ -43,14 +49,21 @@ def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None)
         ...
     tilewright.ir.script.errors.ScriptSyntaxError: unsupported statement in a module
       at line 1, column 1
-        x = 1
-        ^^^^^
+        1 | x = 1
+          | ^^^^^
       statements are symbols, constant, module, and functions under @prim_func or @graph_func
     """
     if not isinstance(cast("object", text), str):
         raise MalformedProgramError(
             f"expected the text of a program as str, got {type(text).__name__}",
+            where="argument 'text' of parse",
             hint="read a file with parse(Path(name).read_text())",
+        )
+    if _FILE_NAME.fullmatch(text.strip()):
+        raise MalformedProgramError(
+            f"expected the text of a program, got the file name {text.strip()!r}",
+            where="argument 'text' of parse",
+            hint="read a program with parse(Path(name).read_text()), a model with from_onnx(name)",
         )
     return ModuleReader(Source(text), constants or NO_CONSTANTS).read()
 

@@ -12,7 +12,7 @@ Buffer
 >>> exp(1.0)
 Traceback (most recent call last):
     ...
-tilewright.ir.script.errors.OutsideFunctionError: ...'exp' was called outside of ...
+tilewright.ir.words.OutsideFunctionError: ...'exp' was called outside of ...
   use it inside a function decorated with @prim_func or @graph_func
 """
 
@@ -20,11 +20,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...nearest import did_you_mean
 from ...target.target import Target
 from ..dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
-from ..symbolic import Var, ceildiv, select, var
+from ..loop import element_functions
+from ..loop.element_functions import *  # noqa: F403  # each function is a keyword
+from ..symbolic import InvalidSymbolError, Var, ceildiv, select, var
+from ..words import Annotation, Word
 from .decorators import graph_func, module, prim_func
-from .words import Annotation, Word
+
+_OPTIONS: Final = ("lower", "upper", "multiple_of")
 
 
 def symbols(names: str, **options: int | None) -> Any:
@@ -47,6 +52,14 @@ def symbols(names: str, **options: int | None) -> Any:
     >>> symbols("n m", lower=1)
     (n, m)
     """
+    unknown = next((name for name in options if name not in _OPTIONS), None)
+    if unknown is not None:
+        question = did_you_mean(unknown, _OPTIONS)
+        raise InvalidSymbolError(
+            f"symbols has no option {unknown!r}{question and f'; {question}'}",
+            where=f"symbols({names!r}, ...)",
+            hint=f"options are {', '.join(_OPTIONS)}",
+        )
     multiple = options.pop("multiple_of", None) or 1
     made = tuple(var(n, **options, multiple_of=multiple) for n in names.replace(",", " ").split())
     return made[0] if len(made) == 1 else made
@@ -63,11 +76,6 @@ init, guard, reads, writes, span = map(Word, ("init", "guard", "reads", "writes"
 proved, checked, clamped = map(Word, ("proved", "checked", "clamped"))
 alloc, fact, hint, origin, attributes = map(Word, ("alloc", "fact", "hint", "origin", "attributes"))
 where, index, condition, expr = map(Word, ("where", "index", "condition", "expr"))
-exp, log, log1p, expm1, sqrt, rsqrt = map(Word, ("exp", "log", "log1p", "expm1", "sqrt", "rsqrt"))
-sigmoid, tanh, erf, sin, cos, atan2 = map(Word, ("sigmoid", "tanh", "erf", "sin", "cos", "atan2"))
-floor, ceil, trunc, sign, isnan, isinf = map(
-    Word, ("floor", "ceil", "trunc", "sign", "isnan", "isinf")
-)
 call_tir, call_library, call, match_cast = map(
     Word, ("call_tir", "call_library", "call", "match_cast")
 )
@@ -86,8 +94,7 @@ __all__ = [  # noqa: RUF022  # grouped as above
     "Object", "serial", "parallel", "vectorized", "unrolled", "thread", "block", "spatial",
     "reduce", "ordered", "init", "guard", "reads", "writes", "span", "proved", "checked",
     "clamped", "alloc", "fact", "hint", "origin", "attributes", "where", "index", "condition",
-    "expr", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "sin",
-    "cos", "atan2", "floor", "ceil", "trunc", "sign", "isnan", "isinf", "call_tir",
-    "call_library", "call", "match_cast", "const", "op", "when", "constant", "binding",
-    "alloc_storage", "view", "launch", "launch_library", "kill", "check", "inf", "nan",
+    "expr", "call_tir", "call_library", "call", "match_cast", "const", "op", "when", "constant",
+    "binding", "alloc_storage", "view", "launch", "launch_library", "kill", "check", "inf", "nan",
 ]  # fmt: skip
+__all__ += element_functions.__all__

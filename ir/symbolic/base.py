@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from .errors import UndecidedConditionError
+from .errors import OperandError, UndecidedConditionError
 
 Order: TypeAlias = tuple[int, ...]
 """A sort key: a hash of the structure, then the serials of the symbols."""
@@ -141,6 +141,20 @@ class Term:
         return self
 
 
+_DIVISION: Final = "write // for the quotient rounded down, or ceildiv(a, b) rounded up"
+_POWER: Final = "write a product, such as n * n"
+
+
+def unsupported(term: Expr, other: object) -> Any:
+    """Raise an error if an operand is a float or a text; let Python ask other operands."""
+    if isinstance(other, float | complex | str | bytes | None):
+        raise OperandError(
+            f"expected an integer as the other operand of '{term}', got {other!r}",
+            hint="pass an int or a symbolic expression",
+        )
+    return NotImplemented
+
+
 class Expr(Term):
     """An integer term.
 
@@ -170,53 +184,65 @@ class Expr(Term):
 
     def __add__(self, other: SymInt) -> Expr:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.add(self, other)
 
     def __radd__(self, other: int) -> Expr:
         if not isinstance(other, INTEGER):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.add(self, other)
 
     def __sub__(self, other: SymInt) -> Expr:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.subtract(self, other)
 
     def __rsub__(self, other: int) -> Expr:
         if not isinstance(other, INTEGER):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.subtract(other, self)
 
     def __mul__(self, other: SymInt) -> Expr:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.multiply(self, other)
 
     def __rmul__(self, other: int) -> Expr:
         if not isinstance(other, INTEGER):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.multiply(self, other)
 
     def __floordiv__(self, other: SymInt) -> Expr:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.floordiv(self, other)
 
     def __rfloordiv__(self, other: int) -> Expr:
         if not isinstance(other, INTEGER):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.floordiv(other, self)
 
     def __mod__(self, other: SymInt) -> Expr:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.modulo(self, other)
 
     def __rmod__(self, other: int) -> Expr:
         if not isinstance(other, INTEGER):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.modulo(other, self)
+
+    def __truediv__(self, other: object) -> NoReturn:
+        raise OperandError(f"'{self} / {other}' is not an integer term", hint=_DIVISION)
+
+    def __rtruediv__(self, other: object) -> NoReturn:
+        raise OperandError(f"'{other} / {self}' is not an integer term", hint=_DIVISION)
+
+    def __pow__(self, other: object) -> NoReturn:
+        raise OperandError(f"'{self} ** {other}' is not an integer term", hint=_POWER)
+
+    def __rpow__(self, other: object) -> NoReturn:
+        raise OperandError(f"'{other} ** {self}' is not an integer term", hint=_POWER)
 
     def __neg__(self) -> Expr:
         return ALGEBRA.multiply(self, -1)
@@ -226,22 +252,22 @@ class Expr(Term):
 
     def __lt__(self, other: SymInt) -> Bool:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.less(self, other)
 
     def __le__(self, other: SymInt) -> Bool:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.less_equal(self, other)
 
     def __gt__(self, other: SymInt) -> Bool:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.less(other, self)
 
     def __ge__(self, other: SymInt) -> Bool:
         if not isinstance(other, OPERANDS):
-            return NotImplemented
+            return unsupported(self, other)
         return ALGEBRA.less_equal(other, self)
 
 

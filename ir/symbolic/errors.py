@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...errors import TilewrightError
+import ast
+
+from ...errors import Excerpt, Mark, TilewrightError
 
 
 class SymbolicError(TilewrightError):
@@ -41,6 +43,12 @@ class NotAnIntegerError(SymbolicError):
     title = "Invalid symbolic integer"
 
 
+class OperandError(NotAnIntegerError, TypeError):
+    """An operator of integer terms with a float or a text, or that yields no integer."""
+
+    title = "Invalid operand"
+
+
 class NotAConditionError(SymbolicError):
     """A value that is not a symbolic condition."""
 
@@ -52,16 +60,39 @@ class SymbolicSyntaxError(SymbolicError):
 
     title = "Syntax error in a symbolic expression"
 
-    def __init__(self, message: str, *, line: int, column: int, hint: str = "") -> None:
-        """Store the message and the position."""
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int,
+        column: int,
+        hint: str = "",
+        node: ast.expr | None = None,
+    ) -> None:
+        """Store the message, the position, and the node of the syntax tree if there is one."""
         super().__init__(
             message,
             where=f"line {line}, column {column}",
             hint=hint,
             details={"line": line, "column": column},
         )
+        self.node = node
         self.line = line
         self.column = column
+        self._text: str | None = None
+
+    def quote(self, text: str) -> None:
+        """Add the text of the term, whose part at fault the message underlines."""
+        self._text = text
+
+    def excerpts(self) -> tuple[Excerpt, ...]:
+        """Return the line of the term with the part at fault underlined."""
+        if self._text is None:
+            return ()
+        lines = self._text.splitlines() or [""]
+        end = self.node.end_col_offset if self.node is not None else None
+        mark = Mark(self.line, self.column, max((end or 0) + 1, self.column + 1))
+        return (Excerpt("", ((self.line, lines[min(self.line, len(lines)) - 1]),), (mark,)),)
 
 
 class UnsolvableEquationError(SymbolicError):

@@ -97,6 +97,10 @@ class Facts:
     def __repr__(self) -> str:
         return f"Facts({'; '.join(str(fact.predicate) for fact in self._facts)})"
 
+    def __str__(self) -> str:
+        """Return one line per fact, with its origin and discharge."""
+        return "\n".join(map(str, self._facts)) or "no facts"
+
     def assume(
         self,
         predicate: Bool,

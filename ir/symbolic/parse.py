@@ -36,6 +36,14 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Expr, Expr], Bool]] = {
 
 _FUNCTIONS = ("ceildiv", "max", "min", "select")
 
+_OPERATOR_HINT = "operators are +, -, *, // and %; // rounds down"
+_TERMS = "terms contain integers, symbols, + - * // %, min, max, ceildiv and select"
+
+_HINTS: dict[type[ast.AST], str] = {
+    ast.IfExp: "write select(condition, a, b)",
+    ast.Constant: "write an integer, or a name without quotes",
+}
+
 _UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Div: "/",
     ast.Pow: "**",
@@ -76,8 +84,13 @@ def parse_expr(source: str | ast.expr, names: Names) -> Expr | Bool:
     >>> parse_expr("ceildiv(n, 8) * 8 >= n", {"n": n})
     True
     """
-    node = _tree(source) if isinstance(source, str) else source
-    return _Reader(names).read(node, 0)
+    if not isinstance(source, str):
+        return _Reader(names).read(source, 0)
+    try:
+        return _Reader(names).read(_tree(source), 0)
+    except SymbolicSyntaxError as error:
+        error.quote(source.strip())
+        raise
 
 
 def _tree(text: str) -> ast.expr:
@@ -86,10 +99,10 @@ def _tree(text: str) -> ast.expr:
     except SyntaxError as error:
         message = f"cannot parse {text.strip()!r}: {error.msg}"
         line, column = error.lineno or 1, error.offset or 1
-        raise SymbolicSyntaxError(message, line=line, column=column) from None
+        raise SymbolicSyntaxError(message, line=line, column=column, hint=_TERMS) from None
     except (ValueError, RecursionError, MemoryError) as error:
         message = f"cannot parse the expression: {error or type(error).__name__}"
-        raise SymbolicSyntaxError(message, line=1, column=1) from None
+        raise SymbolicSyntaxError(message, line=1, column=1, hint=_TERMS) from None
 
 
 class _Reader:
@@ -121,7 +134,8 @@ class _Reader:
                 return self.call(node, depth)
             case _:
                 text = ast.unparse(node)
-                raise _error(node, f"expected a symbolic integer or condition, got '{text}'")
+                message = f"expected a symbolic integer or condition, got '{text}'"
+                raise _error(node, message, _HINTS.get(type(node), _TERMS))
 
     def integer(self, node: ast.expr, depth: int) -> Expr:
         result = self.read(node, depth + 1)
@@ -138,7 +152,8 @@ class _Reader:
     def name(self, node: ast.expr, name: str) -> Expr:
         if name not in self.names:
             known = ", ".join(sorted(self.names)) or "none"
-            raise _error(node, f"no symbol '{name}'", f"symbols are {known}")
+            hint = f"symbols are {known}; integers are legal too"
+            raise _error(node, f"no symbol '{name}'", hint)
         return as_expr(self.names[name])
 
     def operation(self, node: ast.BinOp, depth: int) -> Expr:
@@ -152,7 +167,7 @@ class _Reader:
         for link in reversed(chain):
             apply = _OPERATORS.get(type(link.op))
             if apply is None:
-                raise _unsupported(link, link.op, "operators are +, -, *, // and %")
+                raise _unsupported(link, link.op, _OPERATOR_HINT)
             result = apply(result, self.integer(link.right, depth))
         return result
 
@@ -183,7 +198,8 @@ class _Reader:
             text = f"no function '{ast.unparse(node.func)}' in symbolic expressions"
             raise _error(node, text, f"functions are {', '.join(_FUNCTIONS)}")
         if node.keywords:
-            raise _error(node, f"function '{function}' takes no keyword arguments")
+            hint = f"pass positional arguments: {function}(a, b)"
+            raise _error(node, f"function '{function}' takes no keyword arguments", hint)
         if function == "select":
             self.expect(node, 3, 3)
             a, b = (self.integer(arg, depth) for arg in node.args[1:])
@@ -203,12 +219,11 @@ class _Reader:
             raise _error(node, f"expected {expected} {noun}, got {count} in '{text}'")
 
 
-def _unsupported(node: ast.AST, operator: ast.AST, hint: str) -> SymbolicSyntaxError:
+def _unsupported(node: ast.expr, operator: ast.AST, hint: str) -> SymbolicSyntaxError:
     name = _UNSUPPORTED.get(type(operator), type(operator).__name__)
     return _error(node, f"unsupported operator '{name}'", hint)
 
 
-def _error(node: ast.AST, message: str, hint: str = "") -> SymbolicSyntaxError:
-    line = getattr(node, "lineno", 1)
-    column = getattr(node, "col_offset", 0) + 1
-    return SymbolicSyntaxError(message, line=line, column=column, hint=hint)
+def _error(node: ast.expr, message: str, hint: str = "") -> SymbolicSyntaxError:
+    line, column = node.lineno, node.col_offset + 1
+    return SymbolicSyntaxError(message, line=line, column=column, hint=hint, node=node)

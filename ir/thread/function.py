@@ -36,7 +36,7 @@ class LaunchGrid:
     axes: tuple[ThreadAxis, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ThreadFunc:
     """A function executed by one thread.
 
@@ -66,3 +66,14 @@ class ThreadFunc:
     exported: bool = True
     distinct: tuple[Reg, ...] = ()
     launch: LaunchGrid | None = None
+
+    def __str__(self) -> str:
+        """Return the function as text."""
+        from .text import to_text  # the printer imports the nodes
+
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        """Return the name and the number of parameters."""
+        count = len(self.params)
+        return f"<ThreadFunc {self.name}: {count} parameter{'' if count == 1 else 's'}>"

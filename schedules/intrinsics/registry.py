@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from functools import cache
 
 from ...ir.loop.nodes import INTRINSIC, Block
+from ...nearest import listed
 from ...target.target import Target, provides
 from ..problem import ScheduleError
 from .contract import Intrinsic
@@ -83,11 +83,7 @@ def has_intrinsic(name: str) -> bool:
 def unknown_text(name: str) -> str:
     """Return the message for an unknown name; it lists the names, the most similar first."""
     _load()
-    names = sorted(_INTRINSICS)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
-    ordered = near + [n for n in names if n not in near]
-    shown = ", ".join(ordered[:8]) + (", ..." if len(ordered) > 8 else "")
-    return f"no intrinsic {name!r}; intrinsics are {shown}"
+    return f"no intrinsic {name!r}; intrinsics are {listed(name, sorted(_INTRINSICS), limit=8)}"
 
 
 def intrinsics_for(target: Target | None) -> tuple[Intrinsic, ...]:

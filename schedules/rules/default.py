@@ -2,60 +2,115 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 
-from ...ir.graph.nodes import Binding, Call, GraphFunc
-from ...ir.graph.operators import get_operator
-from ...ir.loop.nodes import PrimFunc
+from ...errors import TilewrightError
 from ...ir.module import Module
 from ...target.target import Target
-from ..handles import FunctionRef
-from ..primitives.graph.collapse_dims import CollapseDims
-from ..primitives.graph.fuse_tir import called_kernels
-from ..primitives.graph.lift_transforms import PREPARE, liftable
-from ..problem import StepError
+from ..apply import Composite
+from ..composite import CompositeError, CompositeFailedError, composite
+from ..handles import FunctionRef, Handle
+from ..primitives.graph.lift_transforms import PREPARE
 from ..schedule import Schedule
 from ..state import State
-from .elementwise import schedule_elementwise
-from .gpu import schedule_for_gpu
-from .machine import Machine, machine_of
-from .matmul import schedule_matmul
-from .patterns import Elementwise, Matmul, Other, Rows, classify
-from .rows import inline_into_rows, schedule_rows
+from .kernel import DefaultRuleFailedWarning, is_scheduled, schedule_kernel
+
+__all__ = [
+    "DefaultRuleFailedWarning",
+    "apply_defaults",
+    "default_schedule",
+    "schedule_kernel",
+    "with_default_schedule",
+]
 
 
-class DefaultRuleFailedWarning(UserWarning):
-    """A kernel that was left unscheduled because the default rule of its kind failed.
+def _suggested(state: State, selection: Handle) -> Iterator[Composite]:
+    graphs = any(g.stage == "dataflow" for g in state.module.graphs)
+    kernels = any(not is_scheduled(f) for f in state.module.prims)
+    if isinstance(selection, FunctionRef) and (graphs or kernels):
+        yield default_schedule()
 
-    The results are correct, but the kernel may be slow. Please report it as a bug.
+
+@composite(suggest=_suggested, always_legal=True)
+def default_schedule(sch: Schedule) -> None:
+    """Apply the default schedule to everything that is not scheduled yet.
+
+    Before::
+
+        def main(x):
+            y = add(x, 1.0)
+            return y
+
+    After::
+
+        def add(x, y):
+            for i_0 in parallel(ceildiv(n, 16)):
+                for i_1 in vectorized(16):
+                    y[i_0 * 16 + i_1] = x[i_0 * 16 + i_1] + 1.0
+
+
+        def main(x):
+            y = alloc_tensor(...)
+            launch("add", (x, y))
+            return y
+
+    Notes
+    -----
+    Each graph function in the dataflow stage is lowered to kernels by ``lower_graph``, each
+    unscheduled kernel gets the rule of its kind by ``schedule_kernel``, and each graph function
+    gets its memory plan by ``finish_graph``. Without a target, the rules are those of a CPU with
+    512-bit vectors. ``tilewright.compile`` applies the same steps.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ...
+    ... @graph_func
+    ... def main(x: Tensor[(n, 4), f32]):
+    ...     y = add(x, 1.0)
+    ...     return y
+    ... ''')
+    >>> sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    >>> sch.default_schedule()
+    >>> print(sch.trace.folded())
+    sch.default_schedule()
+    >>> len(sch.history)
+    2
     """
+    graphs = [g.name for g in sch.module.graphs if g.stage == "dataflow"]
+    for name in graphs:
+        sch.lower_graph(FunctionRef(name))
+    seen: set[str] = set()
+    while waiting := [f.name for f in sch.module.prims if f.name not in seen]:
+        seen.update(waiting)
+        for kernel in waiting:
+            sch.schedule_kernel(FunctionRef(kernel))
+    for name in graphs:
+        sch.finish_graph(FunctionRef(name))
+    if PREPARE in sch.module.functions and PREPARE not in graphs:
+        sch.plan_memory(FunctionRef(PREPARE))
 
 
 def apply_defaults(schedule: Schedule) -> None:
-    """Apply the default schedule to everything that is not scheduled yet.
-
-    Graph functions in the dataflow stage get constant folding, dead-code elimination,
-    legalization, fusion and collapsing of dimensions. Every unscheduled kernel gets the default
-    schedule of its kind. Computations on weights alone move to load time. Memory planning is last.
+    """Apply the step ``default_schedule`` to a schedule.
 
     Parameters
     ----------
     schedule : Schedule
-        The schedule to extend; each step is recorded in its trace.
+        The schedule to extend; its trace contains the steps as a tree of groups.
+
+    Raises
+    ------
+    TilewrightError
+        If a step fails: the error of this step. The method ``schedule.default_schedule()`` raises
+        one that also contains the groups of the step.
     """
-    graphs = [g.name for g in schedule.module.graphs if g.stage == "dataflow"]
-    for name in graphs:
-        lower_to_kernels(schedule, name)
-    seen: set[str] = set()
-    while waiting := [f.name for f in schedule.module.prims if f.name not in seen]:
-        seen.update(waiting)
-        for kernel in waiting:
-            schedule_kernel(schedule, kernel)
-    for name in graphs:
-        finish_graph(schedule, name)
-    if PREPARE in schedule.module.functions and PREPARE not in graphs:
-        schedule.plan_memory(FunctionRef(PREPARE))
+    try:
+        schedule.apply(default_schedule())
+    except (CompositeError, CompositeFailedError) as error:
+        raise _cause(error) from None
 
 
 def with_default_schedule(
@@ -75,89 +130,16 @@ def with_default_schedule(
     if chosen is None and not isinstance(program, Module):
         state = program.state if isinstance(program, Schedule) else program
         chosen = state.target
-    schedule = Schedule(module, chosen)
-    apply_defaults(schedule)
-    return schedule.module
+    draft = Schedule.draft(State.start(module, chosen))
+    apply_defaults(draft)
+    return draft.module
 
 
-def lower_to_kernels(schedule: Schedule, name: str) -> None:
-    """Lower a graph function to calls of fused kernels, unless it contains only such calls."""
-    ref = FunctionRef(name)
-    graph = schedule.module.graph(name)
-    if any(map(_is_computation, graph.bindings)):
-        schedule.fold_constants(ref)
-        schedule.dead_code(ref)
-        schedule.legalize(ref)
-        _lift(schedule, name)
-        schedule.fuse_ops(ref)
-        schedule.fuse_tir(ref)
-        for kernel in sorted(called_kernels(schedule.module)):
-            step = CollapseDims(FunctionRef(kernel))
-            if not schedule.check(step):
-                schedule.apply(step)
-
-
-def _is_computation(binding: Binding) -> bool:
-    right = binding.right
-    return isinstance(right, Call) and not get_operator(right.op).is_view
-
-
-def _lift(schedule: Schedule, name: str) -> None:
-    if name != PREPARE and liftable(schedule.module.graph(name)):
-        schedule.lift_transforms(FunctionRef(name))
-
-
-def finish_graph(schedule: Schedule, name: str) -> None:
-    """Move the packing of weights to load time, remove dead code, and plan memory."""
-    found = schedule.module.functions.get(name)
-    if isinstance(found, GraphFunc) and found.stage == "dataflow":
-        _lift(schedule, name)
-        schedule.dead_code(FunctionRef(name))
-        schedule.plan_memory(FunctionRef(name))
-
-
-def schedule_kernel(schedule: Schedule, name: str) -> None:
-    """Apply the default rule of a kernel's kind, unless the kernel is already scheduled."""
-    function = schedule.module.functions.get(name)
-    if not isinstance(function, PrimFunc) or ("scheduled", True) in function.attributes:
-        return
-    target = schedule.state.target
-    if target is not None and target.is_gpu:
-        schedule_for_gpu(schedule, name)
-    else:
-        _apply_rule(schedule, name)
-
-
-def _apply_rule(schedule: Schedule, name: str) -> None:
-    """Apply the default rule atomically; warn and leave the kernel unscheduled if it fails."""
-    rule = _rule(schedule, name)
-    if rule is None:
-        return
-    attempt = schedule.branch()
-    try:
-        rule(attempt)
-    except StepError as error:
-        message = f"kernel {name!r} was left unscheduled (default rule failed): {error}"
-        warnings.warn(DefaultRuleFailedWarning(message), stacklevel=2)
-        return
-    schedule.goto(attempt.head.id)
-
-
-def _rule(schedule: Schedule, name: str) -> Callable[[Schedule], object] | None:
-    machine = machine_of(schedule.state.target)
-    match pattern := classify(schedule.module.prim(name)):
-        case Matmul():
-            return lambda attempt: schedule_matmul(attempt, name, pattern, machine)
-        case Rows():
-            return lambda attempt: _schedule_rows(attempt, name, pattern, machine)
-        case Elementwise():
-            return lambda attempt: schedule_elementwise(attempt, name, pattern, machine)
-        case Other():
-            return None
-
-
-def _schedule_rows(schedule: Schedule, name: str, pattern: Rows, machine: Machine) -> None:
-    if inline_into_rows(schedule, name):  # inlining may have changed the kind of the kernel
-        _apply_rule(schedule, name)
-    else:
-        schedule_rows(schedule, name, pattern, machine)
+def _cause(error: TilewrightError) -> TilewrightError:
+    """Return the error of the primitive that failed: its caller did not apply the groups."""
+    while isinstance(error, CompositeError | CompositeFailedError):
+        inner = error.__cause__
+        if not isinstance(inner, TilewrightError):
+            return error
+        error = inner
+    return error

@@ -2,47 +2,71 @@
 
 from __future__ import annotations
 
-from ...ir.symbolic import const_value
-from ..handles import BlockRef, LoopRef
+from ..composite import composite
+from ..handles import BlockRef, FunctionRef
+from ..library.vectorize_inner import lanes_of
+from ..patterns import Elementwise, classify
+from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
-from .machine import Machine
-from .patterns import Elementwise
 
 
-def schedule_elementwise(
-    schedule: Schedule, function: str, pattern: Elementwise, machine: Machine
-) -> None:
-    """Inline temporaries; vectorize the last loop of each result, parallelize the first."""
-    temporaries = schedule.module.prim(function).buffers
+@composite
+def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
+    """Schedule element-wise blocks for the vector registers of a CPU.
+
+    Before::
+
+        for i in range(n):
+            for j in range(m):
+                t[i, j] = x[i, j] + 1.0
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = max(t[i, j], 0.0)
+
+    After::
+
+        for i in parallel(n):
+            for j_0 in range(ceildiv(m, 16)):
+                for j_1 in vectorized(16):
+                    y[i, j_0 * 16 + j_1] = max(x[i, j_0 * 16 + j_1] + 1.0, 0.0)
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The function, without reductions.
+
+    Notes
+    -----
+    ``compute_inline`` for temporaries and ``vectorize_nest`` for results, in vectors of the
+    target's registers.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 64), f32], y: Out[(4, 64), f32]):
+    ...     for i in range(4):
+    ...         for j in range(64):
+    ...             with block("add"):
+    ...                 vi, vj = spatial(i), spatial(j)
+    ...                 y[vi, vj] = x[vi, vj] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    >>> sch.schedule_elementwise("f")
+    >>> [sch.state.loop(loop).kind for loop in sch.get_loops("add")]
+    ['parallel', 'serial', 'vectorized']
+    """
+    name = function.function
+    pattern = classify(sch.module.prim(name))
+    if not isinstance(pattern, Elementwise):
+        raise RuleNotApplicableError(f"function {name!r} is not element-wise")
+    temporaries = sch.module.prim(name).buffers
     kept: list[BlockRef] = []
-    for ref, block in zip(schedule.get_blocks(function), pattern.blocks, strict=True):
+    for ref, block in zip(sch.get_blocks(name), pattern.blocks, strict=True):
         if block.writes[0].buffer in temporaries:
-            schedule.compute_inline(ref)
+            sch.compute_inline(ref)
         else:
             kept.append(ref)
     for ref in kept:
-        vectorize_last(schedule, ref, machine)
-
-
-def vectorize_last(schedule: Schedule, block: BlockRef, machine: Machine) -> None:
-    """Vectorize the last loop around a block, and parallelize the first one."""
-    loops = schedule.get_loops(block)
-    if not loops:
-        return
-    lanes = machine.lanes(schedule.state.block(block).writes[0].buffer.dtype)
-    vectorize_loop(schedule, loops[-1], lanes)
-    outer = schedule.get_loops(block)[0]
-    if schedule.state.loop(outer).kind == "serial":
-        schedule.parallel(outer)
-
-
-def vectorize_loop(schedule: Schedule, loop: LoopRef, lanes: int) -> None:
-    """Vectorize a loop; it is split by ``lanes`` unless its extent is at most ``lanes``."""
-    extent = const_value(schedule.state.loop(loop).extent)
-    if extent is not None and extent <= 1:
-        return
-    if extent is not None and extent <= lanes:
-        schedule.vectorize(loop)
-        return
-    _, inner = schedule.split(loop, factors=(None, lanes))
-    schedule.vectorize(inner)
+        sch.vectorize_nest(ref, lanes_of(sch, ref))

@@ -6,63 +6,102 @@ All blocks process a row while it is in cache. Reductions keep partial results i
 from __future__ import annotations
 
 from ...ir.symbolic import const_value
-from ..handles import BlockRef, LoopRef
-from ..primitives.placement.compute_inline import ComputeInline
+from ..composite import composite
+from ..handles import BlockRef, FunctionRef, LoopRef
+from ..library.vectorize_inner import lanes_of
+from ..patterns import Rows, classify
+from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
-from .elementwise import vectorize_loop
-from .machine import Machine
-from .patterns import Rows
 
 
-def schedule_rows(schedule: Schedule, function: str, pattern: Rows, machine: Machine) -> None:
-    """Move all blocks under the row loops of the last one, then vectorize their columns."""
-    refs = schedule.get_blocks(function)
+@composite
+def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
+    """Schedule reductions of rows for the vector registers of a CPU.
+
+    Before::
+
+        for i in range(n):
+            for j in range(m):
+                s[i] += x[i, j]
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = x[i, j] / s[i]
+
+    After::
+
+        for i in parallel(n):
+            for j_0 in range(ceildiv(m, 16)):
+                for j_1 in vectorized(16):
+                    s[i] += x[i, j_0 * 16 + j_1]
+            for j_0 in range(ceildiv(m, 16)):
+                for j_1 in vectorized(16):
+                    y[i, j_0 * 16 + j_1] = x[i, j_0 * 16 + j_1] / s[i]
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The function. Its blocks have common outer dimensions, and some reduce the inner ones.
+
+    Notes
+    -----
+    ``compute_at`` under the row loops of the last block, ``decompose_reduction``, and
+    ``vectorize`` in vectors of the target's registers.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 64), f32], y: Out[(4,), f32]):
+    ...     for i in range(4):
+    ...         for j in range(64):
+    ...             with block("sum"):
+    ...                 vi, vj = spatial(i), reduce(j)
+    ...                 with init(): y[vi] = 0.0
+    ...                 y[vi] += x[vi, vj]
+    ... ''')
+    >>> sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    >>> sch.schedule_rows("f")
+    >>> [sch.state.loop(loop).kind for loop in sch.get_loops("sum")]
+    ['parallel', 'serial', 'vectorized']
+    """
+    name = function.function
+    pattern = classify(sch.module.prim(name))
+    if not isinstance(pattern, Rows):
+        raise RuleNotApplicableError(f"function {name!r} does not reduce rows")
+    refs = sch.get_blocks(name)
     if pattern.shared:
-        refs = _gathered(schedule, refs, pattern.shared)
-    for ref, block in zip(refs, pattern.blocks, strict=True):
-        lanes = machine.lanes(block.writes[0].buffer.dtype)
-        _columns(schedule, ref, schedule.get_loops(ref)[pattern.shared :], lanes)
+        refs = _gathered(sch, refs, pattern.shared)
+    for ref in refs:
+        _columns(sch, ref, sch.get_loops(ref)[pattern.shared :], lanes_of(sch, ref))
     if not pattern.shared:
         return
-    outer = schedule.get_loops(refs[-1])[0]
-    if const_value(schedule.state.loop(outer).extent) != 1:
-        schedule.parallel(outer)
+    outer = sch.get_loops(refs[-1])[0]
+    if const_value(sch.state.loop(outer).extent) != 1:
+        sch.parallel(outer)
 
 
-def inline_into_rows(schedule: Schedule, function: str) -> bool:
-    """Inline element-wise blocks with a single consumer; return whether any was inlined."""
-    done = False
-    for ref in schedule.get_blocks(function):
-        consumers = schedule.get_consumers(ref)
-        if schedule.state.block(ref).init is None and len(consumers) == 1:
-            step = ComputeInline(ref)
-            if not schedule.check(step):
-                schedule.apply(step)
-                done = True
-    return done
-
-
-def _gathered(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:
+def _gathered(sch: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:
     """Move every block but the last under the innermost row loop of the last; return all blocks.
 
     A block without consumers is not moved.
     """
     *before, last = refs
-    row = schedule.get_loops(last)[shared - 1]
+    row = sch.get_loops(last)[shared - 1]
     for block in reversed(before):
-        if schedule.get_consumers(block):
-            schedule.compute_at(block, row)
+        if sch.get_consumers(block):
+            sch.compute_at(block, row)
     return refs
 
 
-def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], lanes: int) -> None:
+def _columns(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], lanes: int) -> None:
     """Vectorize the innermost column loop of a block; reductions keep one sum per lane."""
     if not loops:
         return
-    if schedule.state.block(block).init is None:
-        vectorize_loop(schedule, loops[-1], lanes)
+    if sch.state.block(block).init is None:
+        sch.vectorize_inner(loops[-1], lanes)
         return
-    outer, inner = schedule.split(loops[-1], factors=(None, lanes))
+    outer, inner = sch.split(loops[-1], factors=(None, lanes))
     first = loops[0] if len(loops) > 1 else outer
-    schedule.decompose_reduction(block, first)
-    schedule.vectorize(inner)
+    sch.decompose_reduction(block, first)
+    sch.vectorize(inner)

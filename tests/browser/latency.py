@@ -15,10 +15,9 @@ MODEL = """
 import warnings
 warnings.simplefilter("ignore")
 import tilewright as tw
-from tilewright.schedules.rules.default import lower_to_kernels
 from tilewright.workbench.demo import export_minilm, load_minilm
 wb = tw.Workbench(tw.from_exported_program(export_minilm(load_minilm())))
-lower_to_kernels(wb.schedule, "main")
+wb.schedule.lower_graph("main")
 wb
 """
 

@@ -80,7 +80,7 @@ def test_race_invalid_axis_and_ptx(page: Page) -> None:
     expect(code(page)).to_contain_text('for j in thread(64, "threadIdx.x")')
     root.get_by_role("button", name="Compile").click()
     expect(page.locator(".tw-verdict")).to_contain_text("Matches the interpreter", timeout=60_000)
-    tab(page, "Assembly")
+    tab(page, "PTX")
     expect(page.locator(".tw-lowered")).to_contain_text(".visible .entry scaled", timeout=60_000)
 
 

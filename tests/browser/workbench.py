@@ -52,3 +52,4 @@ def theme(page: Page, name: str) -> None:
     )
     light = "true" if name.endswith("Light") else "false"
     page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
+    page.wait_for_selector("#jupyterlab-splash", state="detached")

@@ -1,4 +1,4 @@
-"""Determinism: equal programs and traces have equal artifacts, also in other processes."""
+"""Compilation: equal programs have equal artifacts, also in other processes; invalid options."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tilewright.codegen import compile
+from tilewright.codegen.build.object_cache import DiskCache
+from tilewright.codegen.compiler import BuildOptions, CompileOptionError, NotAProgramError, build
+from tilewright.ir.dtype import f32
+from tilewright.ir.loop.builder import Builder
+from tilewright.ir.module import Module
+from tilewright.ir.script import parse
+from tilewright.ir.verify import IllFormedProgramError
+from tilewright.schedules.rules import with_default_schedule
+from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS
 
@@ -84,3 +95,73 @@ def test_other_processes_produce_the_same_bytes(tmp_path: Path, level: str) -> N
     first = built(tmp_path / "a", "1", 0, level)
     assert len(first) > 4
     assert built(tmp_path / "b", "2", 57, level) == first
+
+
+OPTIONS = [
+    ("workers", -1, "a number of processes, got -1"),
+    ("workers", 0.5, "a number of processes, got 0.5"),
+    ("timeout", 0, "a positive number of seconds, got 0"),
+    ("timeout", float("nan"), "a positive number of seconds, got nan"),
+    ("timeout", "a", "a positive number of seconds, got 'a'"),
+    ("cancel", 5, "a CancelToken, got 5"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), OPTIONS)
+def test_an_invalid_option_is_rejected(name: str, value: object, message: str) -> None:
+    with pytest.raises(CompileOptionError, match=message) as caught:
+        BuildOptions(**{name: value})
+    assert caught.value.where == f"option {name!r} of compile"
+    assert caught.value.hint
+
+
+def test_an_ill_formed_program_is_not_compiled() -> None:
+    module = parse("@prim_func\ndef f(x: Buffer[(8,), f32]):\n    for i in range(8): x[i] = 0.0")
+    with pytest.raises(IllFormedProgramError, match="has access mode 'in' but is written"):
+        compile(module, "cpu")
+
+
+def test_other_objects_are_not_programs() -> None:
+    module = parse("@prim_func\ndef f(x: Out[(8,), f32]):\n    for i in range(8): x[i] = 0.0")
+    for program, hint in ((module.prim("f"), "script.module(function)"), ("f.onnx", "from_onnx")):
+        with pytest.raises(NotAProgramError) as caught:
+            compile(program)
+        assert hint in caught.value.hint
+
+
+def test_an_exported_program_must_be_imported() -> None:
+    class ExportedProgram:
+        pass
+
+    with pytest.raises(NotAProgramError) as caught:
+        compile(ExportedProgram())  # type: ignore[arg-type]
+    assert caught.value.hint == "import it first: from_exported_program(program)"
+
+
+def test_the_progress_ends_at_1_also_if_all_objects_are_in_the_cache(tmp_path: Path) -> None:
+    text = """
+@graph_func
+def main(x: Tensor[(64,), f32]):
+    y = relu(x)
+    return y
+"""
+    module, target = with_default_schedule(parse(text), Target("cpu")), Target("cpu")
+    counts = list[int]()
+    for _ in range(2):
+        reported = list[float]()
+        options = BuildOptions(
+            store=DiskCache(tmp_path), progress=lambda share, _, to=reported: to.append(share)
+        )
+        counts.append(build(module, target, options)[1])
+        assert reported == sorted(reported)
+        assert reported[-1] == 1.0
+    assert counts[0] > 0
+    assert counts[1] == 0
+
+
+def test_names_with_surrogates_are_reported():
+    b = Builder("copy")
+    x, y = b.param("x\ud800", (8,), f32), b.param("y", (8,), f32, "out")
+    b.compute(y, lambda i: b.load(x, i))
+    with pytest.raises(IllFormedProgramError, match="is not a valid identifier of the text format"):
+        compile(Module().with_functions(b.finish()))

@@ -14,7 +14,6 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.reduction.rfactor import Rfactor
 from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
-from tilewright.schedules.rules import schedule_kernel
 from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import agrees
@@ -91,7 +90,7 @@ def test_default_rules_support_products_with_loops_in_any_order(order, out, targ
 
 def test_a_product_with_loops_in_another_order_is_still_tiled():
     sch = Schedule(parse(product("ikj", "ij", "f32")), CPU)
-    schedule_kernel(sch, "random")
+    sch.schedule_kernel("random")
     assert [step.op for step in sch.trace.steps].count("tensorize") == 1
 
 
@@ -208,7 +207,12 @@ def total(x: Buffer[(5, 7), i32], y: Out[(), i32]):
 
 def test_pad_einsum_suggests_only_legal_padding():
     sch = Schedule(parse(TOTAL))
-    assert rejected(sch, PadEinsum(sch.get_block("total"), (16, 16)), 4).fixes == ()
+    assert (
+        rejected(
+            sch, PadEinsum(sch.get_block("total"), (16, 16)), PadEinsum.Requires.ZERO_PADDING
+        ).fixes
+        == ()
+    )
 
 
 def test_rfactor_does_not_suggest_a_loop_that_repeats_iterations():
@@ -216,7 +220,7 @@ def test_rfactor_does_not_suggest_a_loop_that_repeats_iterations():
     block = sch.get_block("fold")
     row, column = sch.get_loops(block)
     sch.split(column, (2, None, 3))  # with guards, some iterations have equal indices
-    problem = rejected(sch, Rfactor(block, row), 2)
+    problem = rejected(sch, Rfactor(block, row), Rfactor.Requires.REDUCTION_LOOP)
     for fix in problem.fixes:
         assert sch.check(fix) == ()
 
@@ -248,4 +252,6 @@ def test_compute_at_does_not_suggest_a_vectorized_anchor():
     a, b = sch.get_loops(sch.get_block("second"))
     other = sch.get_loops(sch.get_block("last"))[0]
     sch.vectorize(b)
-    assert rejected(sch, ComputeAt(first, other), 4).fixes == (ComputeAt(first, a),)
+    assert rejected(sch, ComputeAt(first, other), ComputeAt.Requires.CONSUMERS_IN_LOOP).fixes == (
+        ComputeAt(first, a),
+    )

@@ -33,7 +33,6 @@ from tilewright.schedules.apply import apply, check
 from tilewright.schedules.forwarding import followed
 from tilewright.schedules.handles import FunctionRef
 from tilewright.schedules.registry import primitives
-from tilewright.schedules.rules import schedule_kernel
 from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import launch
@@ -128,7 +127,7 @@ class Walk:
     def bind_by_rule(self) -> None:
         """Apply the default rule of the target, so that later steps start with a bound kernel."""
         schedule = Schedule(self.state.module, self.target)
-        self.guarded(lambda: schedule_kernel(schedule, "random"), "the default rule")
+        self.guarded(lambda: schedule.schedule_kernel("random"), "the default rule")
         self.state = schedule.state
         self.history += [str(record) for record in schedule.trace.steps]
 

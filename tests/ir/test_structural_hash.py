@@ -224,3 +224,10 @@ def test_constants_are_compared_by_content(value: int, digest: str) -> None:
     same = structural_equal(Module().with_constants(constants), Module().with_constants(zeros))
     assert same == (value == 0 and digest == "")
     assert content_digest(constants["w"]) == (digest or content_digest(constants["w"]))
+
+
+def test_names_may_contain_surrogates() -> None:
+    zero = parse("@prim_func\ndef zero(y: Out[(8,), f32]):\n    y[0] = 0.0").prims[0]
+    one, two = (Module().with_functions(replace(zero, name=n)) for n in ("a\ud800", "a\ud801"))
+    assert structural_hash(one) != structural_hash(two)
+    assert structural_hash(one) == structural_hash(one)

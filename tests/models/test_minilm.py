@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.codegen import lowering_page
+from tilewright.ir.structural_hash import structural_hash
 from tilewright.workbench import demo
 
 pytestmark = pytest.mark.model
@@ -68,3 +70,12 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setattr(demo, "PACKAGE", "no_such_package_at_all")
     with pytest.raises(demo.DemoModelError, match=r"tilewright\[demo\]"):
         demo.minilm_folder()
+
+
+def test_the_page_on_lowering_shows_a_kernel_of_the_model(model):
+    module = tw.from_exported_program(demo.export_minilm(model))
+    kernels = [
+        tw.lower(program, lowering_page.CPU, stop_after="scheduled")[lowering_page.KERNEL].function
+        for program in (module, tw.parse(lowering_page.PROGRAM))
+    ]
+    assert len({structural_hash(kernel) for kernel in kernels}) == 1

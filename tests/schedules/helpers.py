@@ -8,10 +8,12 @@ from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, StepError
 from tilewright.schedules.apply import apply, check
 from tilewright.schedules.forwarding import followed
+from tilewright.schedules.requirement import CommonRequirement
 
 if TYPE_CHECKING:
     from tilewright.ir.module import Module
     from tilewright.schedules import Primitive, Problem
+    from tilewright.schedules.requirement import Requirement
 
 MATMUL = """
 M = symbols("M", lower=1)
@@ -76,17 +78,21 @@ def schedule(text: str) -> Schedule:
     return Schedule(parse(text))
 
 
-def rejected(sch: Schedule, step: Primitive, requirement: int, message: str = "") -> Problem:
+def rejected(
+    sch: Schedule, step: Primitive, requirement: Requirement, message: str = ""
+) -> Problem:
     """Check that a step violates a requirement, and that every fix is legal and removes that."""
-    problems = [p for p in sch.check(step) if p.requirement == requirement]
+    problems = [p for p in sch.check(step) if p.requirement is requirement]
     assert problems, sch.check(step)
     problem = problems[0]
     assert message in problem.message, problem.message
-    assert requirement == 0 or requirement in type(step).requirements()
+    assert isinstance(requirement, (type(step).Requires, CommonRequirement))
+    assert problem.where, f"{problem.message} has no location"
     try:
         sch.branch().apply(step)
     except StepError as error:
-        assert problem in error.problems or str(problem) in str(error)  # noqa: PT017
+        found = [(p.requirement, p.message) for p in error.problems]  # fixes differ in variables
+        assert (requirement, problem.message) in found
     else:
         raise AssertionError(f"{step.title()} was applied")
     for fix in problem.fixes:
@@ -95,7 +101,7 @@ def rejected(sch: Schedule, step: Primitive, requirement: int, message: str = ""
         if type(fix) is type(step):
             continue
         left = check(after, followed(step, after))
-        assert all(p.requirement != requirement for p in left), (
+        assert all(p.requirement is not requirement for p in left), (
             f"{fix.title()} does not remove the problem"
         )
     return problem

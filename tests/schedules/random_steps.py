@@ -74,7 +74,8 @@ def _split(rng: random.Random, state: State) -> Primitive | None:
     rng.shuffle(factors)
     if rng.random() < 0.2:
         factors = [rng.randint(1, 4), rng.randint(1, 4)]
-    return _step("split", rng.choice(found), tuple(factors)) if found else None
+    tail = rng.choice(["predicate", "epilogue", "epilogue", "perfect"])
+    return _step("split", rng.choice(found), tuple(factors), tail) if found else None
 
 
 def _chains(state: State) -> Iterator[list[LoopRef]]:

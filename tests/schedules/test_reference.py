@@ -32,7 +32,7 @@ def test_an_entry_has_everything(step):
     text = entry(step.verb())
     assert step.summary().replace("``", "`") in text
     assert all(f"- `{p.name}` (`" in text for p in step.parameters())
-    assert all(f"\n{k}. " in text for k in step.requirements())
+    assert all(f"- `{key}`: " in text for key in step.requirements())
     assert text.count("```python\n") * 2 == text.count("```") >= 4
     assert "::\n" not in text
     assert f"(#{step.verb()})" in PAGE

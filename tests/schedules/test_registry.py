@@ -1,4 +1,4 @@
-"""Every registered step is documented, listed in the stub, and numbers its requirements."""
+"""Every registered step is documented, listed in the stub, and names its requirements."""
 
 import ast
 from functools import cache
@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.schedules import STEPS
 from tilewright.schedules.registry import primitives
+from tilewright.schedules.requirement import CommonRequirement
 from tilewright.schedules.stub import PATH, main, stub
 
 ALL = sorted(STEPS.values(), key=lambda s: s.verb())
@@ -26,34 +27,33 @@ def test_parameters_are_documented(cls):
 
 
 @pytest.mark.parametrize("cls", primitives(), ids=lambda c: c.verb())
-def test_requirements_are_numbered_without_gaps(cls):
-    numbers = list(cls.requirements())
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
-SHORT = {"map_step": "TransformLayout", "step": "LoopPartition"}
-"""Functions in tests that create a step, with the step."""
+def test_requirements_are_sentences_in_the_documentation(cls):
+    assert len(cls.Requires.__members__) == len(cls.requirements())
+    documentation = " ".join((cls.__doc__ or "").split())
+    for member in cls.Requires:
+        assert member.text[0].islower()
+        assert not member.text.endswith(".")
+        assert f"{member.key} {member.markup}" in documentation
 
 
 @cache
-def rejections(folder: Path) -> frozenset[tuple[str, int]]:
-    """Return the steps and numbers of all ``rejected(schedule, Step(...), number, ...)``."""
-    found: set[tuple[str, int]] = set()
+def rejections(folder: Path) -> frozenset[str]:
+    """Return the requirements, as source text, of all ``rejected(schedule, step, ...)``."""
+    found: set[str] = set()
     for path in folder.glob("*/test_*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
-                case ast.Call(
-                    ast.Name("rejected"),
-                    [_, ast.Call(ast.Name(step)), ast.Constant(int(number)), *_],
-                ):
-                    found.add((SHORT.get(step, step), number))
+                case ast.Call(ast.Name("rejected"), [_, _, ast.Attribute() as requirement, *_]):
+                    found.add(ast.unparse(requirement))
                 case _:
                     pass
     return frozenset(found)
 
 
-@pytest.mark.parametrize("cls", primitives(), ids=lambda c: c.verb())
-def test_every_requirement_has_a_rejecting_test(cls, root):
-    found = rejections(root / "tests" / "schedules" / "primitives")
-    tested = {number for step, number in found if step == cls.__name__}
-    assert set(cls.requirements()) <= tested
+@pytest.mark.parametrize(
+    "requirement",
+    [*CommonRequirement, *(member for cls in primitives() for member in cls.Requires)],
+    ids=repr,
+)
+def test_every_requirement_has_a_rejecting_test(requirement, root):
+    assert repr(requirement) in rejections(root / "tests" / "schedules" / "primitives")

@@ -1,11 +1,12 @@
 """Traces: recording, text in both forms, replay elsewhere, editing in the middle."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tilewright.ir.script import to_text
+from tilewright.ir.script import parse, to_text
 from tilewright.schedules import (
     ResultOf,
     Schedule,
@@ -25,8 +26,11 @@ from tilewright.schedules import (
 from tilewright.schedules.handles import LoopRef
 from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.suggest_names import NotFoundError
+from tilewright.schedules.trace import DROPPED, Written
+from tilewright.target.target import Target
 
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
+from tests.static_html import check_static
 
 FLOAT_MATMUL = MATMUL.replace("i32", "f32").replace("= 0", "= 0.0")
 
@@ -164,6 +168,10 @@ def test_an_unknown_step_is_opaque_until_replayed():
         ('{"trace": "tilewright", "schema": 99}', "not the header"),
         ('{"trace": "tilewright", "schema": 1}\n{', "line 2 is not valid JSON"),
         ('{"trace": "tilewright", "schema": 1}\n{"op": 3}', '"op" must be a string'),
+        (
+            '{"trace": "tilewright", "schema": 1}\n{"op": "f(); g", "args": {}}',
+            "'f\\(\\); g' is not the name of a step",
+        ),
         ('{"trace": "tilewright", "schema": 1}\n{"op": "x", "args": {}, "names": 3}', '"names"'),
         (
             '{"trace": "tilewright", "schema": 1}\n{"op": "x", "args": {"a": {"b": 1}}}',
@@ -238,3 +246,236 @@ def test_a_trace_with_former_step_names_replays_to_the_same_program():
     assert to_text(sch.module) + "\n" == (folder / "former_names_after.txt").read_text()
     assert "specialise" not in to_json(sch.trace)
     assert "specialize" in {step.op for step in from_python("sch.specialise('f', 'n')").steps}
+
+
+def grouped() -> Schedule:
+    """A schedule with the group ``tile``."""
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops(sch.get_block("mm"))
+    i0, j0, i1, j1 = sch.tile(i, j, sizes=(4, 8))
+    sch.reorder((i0, j0, k, i1, j1))
+    sch.vectorize(j1)
+    return sch
+
+
+def groups_of(trace: Trace) -> list[tuple[str, int, int]]:
+    return [(g.op, g.first, g.stop) for g in trace.groups]
+
+
+NOTE = TraceStep("annotate", (("target", ResultOf(1, 2)), ("key", "note"), ("value", 1)))
+
+
+@pytest.mark.parametrize(("index", "group"), [(2, (3, 6)), (3, (2, 6)), (5, (2, 5))])
+def test_an_inserted_step_extends_a_group_around_it(index, group):
+    trace = grouped().trace.inserted(index, NOTE)
+    trace.check_groups()
+    assert groups_of(trace) == [("tile", *group)]
+    assert trace.groups[0].edited == (index == 3)
+    sch = schedule(MATMUL)
+    assert sch.replay(trace).error is None
+    assert groups_of(sch.trace) == [("tile", *group)]
+    assert sch.trace.groups[0].edited == (index == 3)
+    assert from_json(to_json(sch.trace)) == sch.trace
+    again = schedule(MATMUL)
+    again.replay(from_python(to_python(sch.trace))).completed()
+    assert again.head.id == sch.head.id
+
+
+def test_an_edited_group_is_not_folded():
+    trace = grouped().trace.changed(2, factors=(None, 2))
+    assert trace.groups[0].edited
+    assert trace.folded() == trace
+    assert "with sch.composite('tile', 'edited', i=i" in to_python(trace, fold=True)
+    sch = schedule(MATMUL)
+    sch.replay(trace).completed()
+    assert sch.head.step.op == "vectorize"
+    assert "i_0 * 2 + i_1" in str(sch)
+
+
+def test_the_last_step_of_a_group_takes_the_group_with_it():
+    sch = schedule(MATMUL)
+    sch.interchange("i", "j")
+    position = sch.trace.groups[0].first
+    trace = sch.trace.without(position)
+    assert (len(trace), trace.groups) == (len(sch.trace) - 1, ())
+
+
+def test_a_removed_step_leaves_its_result_dropped():
+    trace = grouped().trace
+    for index in (6, 5, 4, 3):
+        trace = trace.without(index)
+    (group,) = trace.groups
+    assert (group.first, group.stop, group.edited) == (2, 3, True)
+    assert group.results == (ResultOf(2, 0), DROPPED, ResultOf(2, 1), DROPPED)
+    assert "sch.returns(i_0, None, i_1, None)" in to_python(trace)
+    assert from_python(to_python(trace)).groups[0].results == group.results
+    sch = schedule(MATMUL)
+    sch.replay(trace).completed()
+    assert sch.trace.groups[0].results == group.results
+    again = schedule(MATMUL)
+    exec(to_python(sch.trace), {"sch": again})
+    assert again.head.id == sch.head.id
+
+
+def test_other_arguments_of_a_group_change_its_results():
+    trace = grouped().trace.changed_group(0, sizes=(2, 4))
+    assert (trace[2].op, trace.groups) == ("tile", ())
+    assert trace[3].operands()[0] == ResultOf(2, 0)
+    sch = schedule(MATMUL)
+    sch.replay(trace).completed()
+    assert groups_of(sch.trace) == [("tile", 2, 5)]
+    assert {"i_0 * 2 + i_1", "j_0 * 4 + j_1"} <= {
+        str(v.binding) for b in sch.state.tree("matmul").blocks.values() for v in b.iters
+    }
+    with pytest.raises(TraceError, match="no argument 'size'"):
+        grouped().trace.changed_group(0, size=3)
+
+
+def test_a_folded_step_that_changes_nothing_replays():
+    text = "sch.default_schedule()"
+    sch = Schedule(parse(ELEMENTWISE), Target("cpu"))
+    sch.replay(from_python(text)).completed()
+    done = Schedule(sch.module, Target("cpu"))
+    assert done.replay(from_python(text)).error is None
+    assert len(done.trace) == 0
+
+
+def test_a_later_use_of_an_internal_result_stops_a_fold():
+    trace = grouped().trace
+    used = trace.appended(TraceStep("unroll", (("loop", ResultOf(2, 1)),)))
+    groups = (replace(trace.groups[0], results=()),)
+    trace = Trace(used.steps, groups)
+    with pytest.raises(TraceError, match=r"step 5 uses result 0 of step 2 \(split\), which tile"):
+        trace.fold(0)
+    with pytest.raises(TraceError, match="which tile applied and does not return"):
+        trace.changed_group(0, sizes=(2, 4))
+    assert trace.folded() == trace
+    assert groups_of(trace.ungrouped(0)) == []
+
+
+def test_inner_groups_are_edited_on_their_own():
+    sch = Schedule(parse(ELEMENTWISE), Target("cpu", features=("avx512",)))
+    sch.schedule_kernel("f")
+    trace = sch.trace
+    names = ["schedule_kernel", "schedule_elementwise", "vectorize_nest", "vectorize_inner"]
+    assert [g.op for g in trace.groups] == names
+    changed = trace.changed_group(3, lanes=4)
+    changed.check_groups()
+    assert [(g.op, g.edited) for g in changed.groups] == [(n, True) for n in names[:3]]
+    again = Schedule(parse(ELEMENTWISE), Target("cpu", features=("avx512",)))
+    again.replay(changed).completed()
+    assert [(g.op, g.edited) for g in again.trace.groups] == [
+        *((n, True) for n in names[:3]), (names[3], False),
+    ]  # fmt: skip
+    assert "vectorized(4)" in str(again)
+    folded = to_python(again.trace, fold=True)
+    assert "sch.vectorize_inner(loop=j, lanes=4)" in folded
+    assert folded.count("with sch.composite(") == 3
+
+
+def test_a_replay_that_stops_inside_a_group_keeps_its_steps():
+    outcome = schedule(CHAIN.replace("chain", "matmul")).replay(grouped().trace)
+    assert outcome.done == 0
+    trace = grouped().trace.changed(3, factors=(None, 0))
+    outcome = schedule(MATMUL).replay(trace)
+    assert (outcome.done, len(outcome.state.trace), outcome.state.trace.groups) == (3, 3, ())
+
+
+HEADER = '{"trace": "tilewright", "schema": 1}\n'
+NESTED = '{"group": "g", "args": {}, "steps": 1}\n{"group": "h", "args": {}, "steps": 2}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"group": "g", "args": {}, "steps": 1}', "group g has 1 steps from step 0"),
+        ('{"group": "g", "args": {}, "steps": "x"}', '"steps" must be an integer'),
+        ('{"group": 3, "args": {}, "steps": 1}', '"op" must be a string'),
+        ('{"group": "g", "args": {}, "steps": -1}', "group g has -1 steps"),
+        (f'{{"group": "g", "args": {{}}, "steps": {10**30}}}', "group g has 10+ steps"),
+        ('{"group": "g", "args": {}, "steps": true}', '"steps" must be an integer'),
+        ('{"group": "g", "args": {"class": 1}, "steps": 1}', "'class' is not the name"),
+        ('{"op": "x", "args": {"a": {"ref": [0, -1]}}}', "is not a valid argument"),
+        (f'{{"op": "x", "args": {{"a": {"[" * 500}{"]" * 500}}}}}', "nested too deeply"),
+        (
+            '{"group": "g", "args": {"a": {"ref": [0, 0]}}, "steps": 1}\n{"op": "x", "args": {}}',
+            "group g uses a result of step 0",
+        ),
+        (
+            '{"group": "g", "args": {}, "steps": 1, "results": [[4, 0]]}\n{"op": "x", "args": {}}',
+            "group g returns a result of step 4",
+        ),
+        (
+            NESTED + '{"op": "x", "args": {}}\n{"op": "y", "args": {}}',
+            "group h has 2 steps from step 0; expected 1 to 1",
+        ),
+    ],
+)
+def test_malformed_groups(text, message):
+    with pytest.raises(TraceError, match=message):
+        from_json(HEADER + text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("with open('x'): sch.f()", "is not a group"),
+        ("with sch.composite(name): sch.f()", "is not a group"),
+        ("with sch.composite('g', 3): sch.f()", "arguments without a name"),
+        ("with sch.composite('g', a=open('x')): sch.f()", "neither a literal nor"),
+        ("with sch.composite('g') as g: sch.f()", "is not a group"),
+        ("with sch.composite('g'): sch.returns()", "group g has 0 steps"),
+        ("with sch.composite('g', a=1, a=2): sch.f()", "line 1: .* has two values of 'a'"),
+        ("with sch.composite('g', **{}): sch.f()", r"arguments without a name: \*\*"),
+        ("x = sch.f(" + "-" * 20_000 + "1)", "is not valid Python"),
+        ("x = sch" + ".f" * 20_000 + "()", "is not valid Python"),
+        ("x = sch.f('\ud800')", "is not valid Python"),
+        ("with sch.composite('g'):\n  sch.f()\n  sch.returns(3)", "not the result of a step"),
+    ],
+)
+def test_malformed_python_groups(text, message):
+    with pytest.raises(TraceError, match=message):
+        from_python(text)
+
+
+ELEMENTWISE = """
+@prim_func
+def f(x: Buffer[(4, 64), f32], y: Out[(4, 64), f32]):
+    for i in range(4):
+        for j in range(64):
+            with block("add"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj] + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').remove('x')",
+        "lambda i: __import__('os').remove('x')",
+        "lambda i=open('x'): (i,)",
+        "lambda i: (i,))\nimport os\n(",
+        "lambda i: i ** 10 ** 10",
+    ],
+)
+def test_the_python_text_of_an_index_map_contains_no_other_code(text):
+    trace = from_json(f'{HEADER}{{"op": "x", "args": {{"a": {{"map": {json.dumps(text)}}}}}}}')
+    assert to_python(trace) == f"sch.x(a={text!r})"
+
+
+@pytest.mark.parametrize("body", ["(i // 4, i % 4)", "(max(i, 1), select(i < 4 and i != 2, i, 0))"])
+def test_the_python_text_of_an_index_map_is_a_lambda(body):
+    trace = Trace((TraceStep("x", (("a", Written("map", f"lambda i: {body}")),)),))
+    assert to_python(trace) == f"sch.x(a=lambda i: {body})"
+    assert from_python(to_python(trace)) == trace
+
+
+def test_names_that_python_identifies_are_different_variables():
+    steps = (TraceStep("f", (), ("\ufb01", "fi")), TraceStep("g", (("x", ResultOf(0, 0)),)))
+    assert from_python(to_python(Trace(steps)))[1].operands() == (ResultOf(0, 0),)
+
+
+def test_a_trace_has_html():
+    trace = Trace((TraceStep("get_block", (("name", "</pre>"),), ("mm",)),))
+    assert "sch.get_block(name='</pre>')" in check_static(trace._repr_html_())

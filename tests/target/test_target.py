@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.target.features import UnsupportedPlatformError
 from tilewright.target.target import KINDS, Target, UnknownTargetError, as_target
 
 PROGRAM = """
@@ -51,3 +52,51 @@ def test_targets_compare_by_value_and_print_their_constructor() -> None:
 def test_a_number_of_threads_must_be_an_integer(threads) -> None:
     with pytest.raises(UnknownTargetError, match="expected an integer number of threads"):
         Target("cpu", threads=threads)
+
+
+NAMES = [
+    ("gpu", 'write "cuda"'),
+    ("llvm -mcpu=core-avx2", 'write "cpu"; targets are'),
+    ("cuda -arch=sm_80", "write 'cuda'; targets are"),
+    ("cdua", "write 'cuda'"),
+    ("x86_64", 'write Target("cpu", arch="x86_64")'),
+    ("", "targets are 'cpu'"),
+    ({}, "targets are 'cpu'"),
+    (5, "targets are 'cpu'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "hint"), NAMES, ids=[repr(k) for k, _ in NAMES])
+def test_names_of_other_compilers(kind: object, hint: str) -> None:
+    with pytest.raises(UnknownTargetError) as caught:
+        as_target(kind)
+    assert hint in caught.value.hint
+    assert caught.value.where == "argument 'kind' of Target"
+
+
+def test_none_is_the_host_processor() -> None:
+    assert as_target(None) == Target("cpu")
+
+
+@pytest.mark.parametrize("features", ["avx2", 5, (1,), None])
+def test_features_are_a_tuple_of_names(features: object) -> None:
+    with pytest.raises(UnknownTargetError, match="expected a tuple of names of features"):
+        Target("cpu", features=features)
+
+
+def test_a_gpu_has_no_features() -> None:
+    with pytest.raises(UnknownTargetError, match="target 'cuda' has no features, got 'avx2'"):
+        Target("cuda", features=("avx2",))
+
+
+def test_a_misspelled_feature_is_reported_with_a_similar_one() -> None:
+    with pytest.raises(UnsupportedPlatformError) as caught:
+        tw.compile(tw.parse(PROGRAM), Target("cpu", arch="x86_64", features=("avx51",)))
+    assert caught.value.hint.startswith("did you mean 'avx5")
+    assert len(caught.value.hint) < 500
+
+
+def test_the_architecture_of_a_gpu_for_a_cpu_target():
+    with pytest.raises(UnknownTargetError) as caught:
+        Target("cpu", arch="sm_80")
+    assert caught.value.hint.endswith('write Target("cuda", arch=...) for a GPU')

@@ -46,6 +46,10 @@ class Recording:
         fixes = (f for p in self.client.suggestion(step).problems for f in p.fixes)
         self.send("apply", key=next(fixes).key, values={}, head=self.head)
 
+    def edit_group(self, action: str, **values: str) -> None:
+        """Edit the first composite step of the trace."""
+        self.send("edit_group", action=action, index=0, values=values, head=self.head)
+
     def navigate(self, action: str, node: str = "") -> None:
         self.send("navigate", action=action, node=node, head=self.head)
 

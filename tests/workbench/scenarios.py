@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import tilewright as tw
-from tilewright.schedules.rules.default import lower_to_kernels
 from tilewright.workbench.demo import export_minilm, load_minilm
 from tilewright.workbench.protocol import VERSION
 
@@ -64,6 +63,11 @@ def matmul(connect: Connect) -> Recording:
     page.navigate("redo")
     page.navigate("undo")
     page.apply("specialize")
+    page.select("loop", "i", "matmul")
+    page.apply("tile", sizes="(4, 4)")
+    page.edit_group("change", sizes="(2, 8)")
+    page.edit_group("change", sizes="(2,")
+    page.edit_group("ungroup")
     page.send("sample", symbol="n", value=7)
     page.send("sample", symbol="n", value=-7)
     page.send("open", function="missing")
@@ -80,8 +84,9 @@ def matmul(connect: Connect) -> Recording:
     page.run("run", action="measure", function="")
     page.send("set_measure_options", caches="hot", threads=0, pin=False, budget=0)
     page.run("run", action="measure", function="matmul")
-    page.run("lower", kind="llvm")
-    page.run("lower", kind="assembly")
+    for stage in page.client.session.stages():
+        page.run("lower", stage=stage.name)
+    page.run("lower", stage="no_such_stage")
     page.send("run", action="measure", function="")
     page.send("run", action="measure", function="")
     page.send("cancel", job=page.client.session.jobs.view()[-1].key)
@@ -137,7 +142,7 @@ def minilm(connect: Connect) -> Recording:
     page = Recording("minilm", connect(tw.Schedule(mod, tw.Target("cpu"))))
     for binding in page.client.session.state.module.graph().bindings[:40:8]:
         page.send("select", kind="binding", function="main", uid=binding.value.uid)
-    lower_to_kernels(page.client.session.schedule, "main")
+    page.client.session.schedule.lower_graph("main")
     page.client.session.refresh()
     for binding in page.client.session.state.module.graph().bindings[::9]:
         page.send("select", kind="binding", function="main", uid=binding.value.uid)

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import tilewright as tw
 from tilewright.codegen.measure import confidence
 
 from tests.waiting import processes, wait_until_busy
-from tests.workbench.scenarios import RACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.workbench.conftest import Client
 
 
@@ -70,33 +66,6 @@ def test_single_kernel_is_measured_at_the_sizes_of_its_caller(network: Client) -
     assert measurement is not None
     assert (measurement.function, measurement.shapes) == ("twice", "n = 6")
     assert [k.function for k in measurement.kernels] == ["twice"]
-
-
-def test_lower_texts_belong_to_the_open_function(matmul: Client) -> None:
-    matmul.send("lower", kind="llvm")
-    matmul.session.jobs.wait()
-    assert matmul.session.shown.lowered is not None
-    assert "@matmul" in matmul.session.shown.lowered.text
-    matmul.send("lower", kind="assembly")
-    matmul.session.jobs.wait()
-    assert matmul.session.shown.lowered.kind == "assembly"
-    assert "ret" in matmul.session.shown.lowered.text
-
-
-@pytest.mark.parametrize("kind", ["simt", "cuda"])
-def test_gpu_kernels_have_nvptx_and_ptx_texts(connect: Callable[..., Client], kind: str) -> None:
-    """The emulator itself produces neither LLVM nor assembly text."""
-    target = tw.Target(kind, arch="sm_90a")
-    program = RACE.replace("@prim_func", f'@prim_func(target=Target("{kind}", arch="sm_90a"))')
-    page = connect(tw.Schedule(tw.parse(program), target), target)
-    page.send("lower", kind="llvm")
-    page.session.jobs.wait()
-    assert page.session.shown.problems == ()
-    assert page.session.shown.lowered is not None
-    assert "define ptx_kernel void @lost" in page.session.shown.lowered.text
-    page.send("lower", kind="assembly")
-    page.session.jobs.wait()
-    assert ".target sm_90a" in page.session.shown.lowered.text
 
 
 def test_outcome_of_a_job_is_announced(matmul: Client) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, get_args, get_type_hints
 
 import pytest
 
-from tilewright.workbench.protocol import Request, Update
+from tilewright.workbench.protocol import Update
+from tilewright.workbench.requests import Request
 from tilewright.workbench.serialization import decode
 
 from tests.workbench import scenarios

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tilewright.workbench.protocol import Apply, Handle, Hello, Menu, Select, Suggestion, Update
+from tilewright.workbench.protocol import Handle, Menu, Suggestion, Update
+from tilewright.workbench.requests import Apply, Hello, Select
 from tilewright.workbench.serialization import ProtocolError, decode, to_plain, update_to_plain
 
 
@@ -27,7 +28,7 @@ def test_handle_is_serialized_with_all_fields() -> None:
 
 def test_optional_field_within_a_section_is_omitted() -> None:
     """The TypeScript type of an optional field does not allow null."""
-    step = Suggestion("c0", "split", "loops", True, "", "", [], [], 0)
+    step = Suggestion("c0", "split", "loops", True, "", "", [], [], 0, composite=False, steps=1)
     plain = to_plain(step)
     assert isinstance(plain, dict)
     assert "match" not in plain

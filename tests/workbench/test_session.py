@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
 
 from tests.waiting import wait_until
@@ -72,8 +73,21 @@ def test_blocked_steps_are_listed_last(matmul: Client) -> None:
 def test_blocked_step_names_the_violated_requirement(matmul: Client) -> None:
     matmul.select_loop("k")
     blocked = matmul.suggestion("parallel")
-    assert blocked.problems[0].requirement > 0
-    assert "k" in blocked.problems[0].message
+    problem = blocked.problems[0]
+    assert problem.requirement in Parallel.requirements()
+    assert problem.requires == Parallel.requirements()[problem.requirement]
+    assert "k" in problem.message
+
+
+def test_excerpt_of_a_problem_underlines_the_part_at_fault(matmul: Client) -> None:
+    matmul.select_loop("k")
+    (excerpt,) = matmul.suggestion("parallel").problems[0].excerpts
+    lines = matmul.latest("matmul").split("\n")
+    assert excerpt.function == "matmul"
+    assert all(lines[line.number - 1] == line.text for line in excerpt.lines)
+    texts = {line.number: line.text for line in excerpt.lines}
+    marked = {texts[mark.line][mark.column - 1 : mark.end - 1] for mark in excerpt.marks}
+    assert "k" in " ".join(marked)
 
 
 def test_applying_changes_text_trace_history_and_selection(matmul: Client) -> None:
@@ -82,9 +96,9 @@ def test_applying_changes_text_trace_history_and_selection(matmul: Client) -> No
     assert [p.function for p in update.panes or []] == ["matmul"]
     assert "for j_1 in range(8):" in matmul.latest("matmul")
     assert update.trace is not None
-    assert update.trace[-1].text.endswith("sch.split(loop=j, factors=(None, 8))")
-    assert update.trace[-1].decisions == "guard: none"
-    assert update.trace[-1].milliseconds is not None
+    assert update.trace.lines[-1].text.endswith("sch.split(loop=j, factors=(None, 8))")
+    assert update.trace.lines[-1].decisions == "guard: none"
+    assert update.trace.lines[-1].milliseconds is not None
     assert update.history is not None
     assert update.history.can_undo
     assert update.menu is not None
@@ -151,7 +165,8 @@ def test_undo_redo_and_jump(matmul: Client) -> None:
     assert matmul.session.schedule.head.id == vectorized
     start = next(n.id for n in matmul.session.schedule.history if n.parent is None)
     update = matmul.send("navigate", action="jump", node=start, head=vectorized)
-    assert update.trace == []
+    assert update.trace is not None
+    assert update.trace.lines == []
     assert update.history is not None
     assert len(update.history.nodes) == 3
 

@@ -60,7 +60,7 @@ def test_steps_after_a_failed_step_stay_pending(matmul: Client) -> None:
     lines.insert(3, json.dumps({"op": "transmogrify", "args": {"depth": 3}}))
     update = matmul.send("load", text="\n".join(shifted(lines, 3)))
     assert update.trace is not None
-    assert [line.status for line in update.trace] == [
+    assert [line.status for line in update.trace.lines] == [
         "query",
         "query",
         "pending",

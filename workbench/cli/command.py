@@ -6,11 +6,19 @@ import argparse
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from ...errors import Json, TilewrightError
 from ...ir.symbolic import Var
+from ...nearest import did_you_mean
 from ...target.target import Target
 from ..symbols import SampleError
+
+_MAX_DIGITS: Final = 40
+"""The number of characters of an integer on the command line."""
+
+_MAX_SHOWN: Final = 60
+"""The number of characters of an argument that a message quotes."""
 
 
 class CommandError(TilewrightError):
@@ -44,10 +52,11 @@ class Command:
     run: Callable[[argparse.Namespace], Output]
 
 
-def program_arguments(parser: argparse.ArgumentParser) -> None:
+def program_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the arguments of commands that load a program."""
     parser.add_argument(
         "program",
+        nargs=None if required else "?",
         help="model (.onnx, .pt2) or program text (any other file; - is standard input)",
     )
     parser.add_argument("--trace", metavar="FILE", help="saved trace to apply first")
@@ -68,6 +77,14 @@ def target_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="number of threads; 0 means one per core (default: 0)",
     )
+
+
+def natural(text: str) -> int:
+    """Convert an argument to a non-negative integer."""
+    if not text.isdecimal() or len(text) >= _MAX_DIGITS:
+        message = f"expected an integer that is not negative, got {_clipped(text)!r}"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
 
 
 def size_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,14 +140,25 @@ def chosen_sizes(options: argparse.Namespace, symbols: tuple[Var, ...]) -> dict[
     sizes: dict[str, int] = {}
     for text in options.size:
         name, equals, value = str(text).partition("=")
-        if not equals or not value.removeprefix("-").isdecimal():
-            raise CommandError(f"--size {text!r} does not have the form SYMBOL=VALUE, such as n=4")
-        if name not in named:
+        if not equals or not value.removeprefix("-").isdecimal() or len(value) > _MAX_DIGITS:
             raise CommandError(
-                f"no symbol {name!r}", hint=f"symbols are {', '.join(named) or 'none'}"
+                f"--size {_clipped(text)!r} does not have the form SYMBOL=VALUE, such as n=4",
+                where=f"argument --size {_clipped(text)}",
+                hint=f"the value is an integer of at most {_MAX_DIGITS} characters",
+            )
+        if name not in named:
+            near = did_you_mean(name, named)
+            raise CommandError(
+                f"no symbol {name!r}",
+                where=f"argument --size {_clipped(text)}",
+                hint=f"{near + ' ' if near else ''}symbols are {', '.join(named) or 'none'}",
             )
         sizes[name] = _at_least(named[name].lower, text, int(value))
     return sizes
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _at_least(lower: int | None, text: str, value: int) -> int:

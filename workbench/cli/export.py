@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 from ...errors import Json
@@ -33,34 +32,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     target_arguments(parser)
 
 
-class _Meter:
-    """A progress line on standard error, omitted if standard error is not a terminal."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def update(self, fraction: float, message: str) -> None:
-        if self._shown:
-            print(f"\r\x1b[K{fraction:4.0%}  {message}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
 def _export(options: argparse.Namespace) -> Output:
     from ...codegen.export import export
 
     target = chosen_target(options)
     schedule = load_schedule(options, target)
-    meter, started = _Meter(), time.perf_counter()
-    try:
-        exported = export(
-            schedule, options.output, target=target, kind=options.kind, name=options.name,
-            progress=meter.update,
-        )  # fmt: skip
-    finally:
-        meter.clear()
+    started = time.perf_counter()
+    exported = export(schedule, options.output, target=target, kind=options.kind, name=options.name)
     seconds = time.perf_counter() - started
     files: dict[str, Json] = dict(exported.files)
     data: dict[str, Json] = {

@@ -13,21 +13,51 @@ from ...schedules import Schedule
 from ...schedules.text import step_json
 from ..serialization import to_plain
 from ..symbols import samples_of, symbols_of, symbols_view
-from .command import Command, Output, program_arguments, writing
+from .command import (
+    Command,
+    CommandError,
+    Output,
+    chosen_target,
+    program_arguments,
+    target_arguments,
+    writing,
+)
 from .programs import chosen_function, load_program, load_schedule, load_trace
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    program_arguments(parser)
+    program_arguments(parser, required=False)
     parser.add_argument("--function", metavar="NAME", help="function to print (default: all)")
     parser.add_argument(
         "--list",
         action="store_true",
         help="print only the level, name, and symbols of each function",
     )
+    parser.add_argument("--after", metavar="PASS", help="print the program after this pass")
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="with --after: the kernel to print (default: all)"
+    )
+    parser.add_argument(
+        "--diff", action="store_true", help="with --after: print the change by the pass"
+    )
+    parser.add_argument("--passes", action="store_true", help="list the passes in order")
+    target_arguments(parser)
+    parser.set_defaults(target="")
 
 
 def _show(options: argparse.Namespace) -> Output:
+    if options.passes:
+        for name in ("after", "kernel", "diff", "function", "list"):
+            if getattr(options, name) not in (None, False):
+                raise CommandError(f"--{name} does not apply to --passes")
+        return _show_passes(options)
+    if options.program is None:
+        raise CommandError("no program", hint="name a file, or list the passes with --passes")
+    if options.after is not None:
+        return _show_after(options)
+    for name in ("kernel", "diff"):
+        if getattr(options, name) not in (None, False):
+            raise CommandError(f"--{name} requires --after PASS")
     schedule = load_schedule(options)
     module = schedule.module
     chosen = [chosen_function(module, options.function)] if options.function else list(module)
@@ -37,6 +67,38 @@ def _show(options: argparse.Namespace) -> Output:
     else:
         text = "\n\n\n".join(script.to_text(function, module=module) for function in chosen)
     return Output(text, {"functions": facts})
+
+
+def _show_passes(options: argparse.Namespace) -> Output:
+    """List the passes of a target, or of all targets."""
+    from ...codegen.stages import stage_table, stages_of
+
+    stages = stages_of(chosen_target(options) if options.target else None)
+    return Output(str(stage_table(stages)), {"passes": [stage.to_json() for stage in stages]})
+
+
+def _show_after(options: argparse.Namespace) -> Output:
+    """Print the program after a pass, or the change by the pass."""
+    from ...codegen.lowered import lower
+    from ...codegen.stages import find_stage
+
+    for name in ("function", "list"):
+        if getattr(options, name):
+            raise CommandError(
+                f"--{name} does not apply to --after", hint="choose a function with --kernel NAME"
+            )
+    options.target = options.target or "cpu"
+    target = chosen_target(options)
+    find_stage(options.after, target)  # A misspelled pass is reported before the file is read.
+    schedule = load_schedule(options, target)
+    lowered = lower(schedule, target, stop_after=options.after, kernel=options.kernel)
+    if not options.diff:
+        return Output(str(lowered), lowered.to_json())
+    changes: list[Json] = [
+        {"name": name, "diff": function.diff()} for name, function in lowered.functions.items()
+    ]
+    data: dict[str, Json] = {"stage": lowered.stage, "target": str(target), "functions": changes}
+    return Output(lowered.diff(), data)
 
 
 def _line(function: Function) -> str:
@@ -55,7 +117,7 @@ def _facts(schedule: Schedule, function: Function) -> Json:
     }
 
 
-SHOW = Command("show", "print a program or one of its functions", _show_arguments, _show)
+SHOW = Command("show", "print a program, also after a pass of the compiler", _show_arguments, _show)
 
 
 def _replay_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import Final, NoReturn
 
 from ...errors import Json, TilewrightError
+from ...nearest import did_you_mean
 from . import environment, export, inspect, run
-from .command import Command, Output
+from .command import Command, Output, OutputFileError
 
 COMMANDS: tuple[Command, ...] = (
     environment.LAB,
@@ -25,9 +28,23 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+# A part of a character, which UTF-8 cannot represent. JSON text may contain it as an escape.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_CHOICE: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that adds a similar name to the error about an invalid choice."""
+
+    def error(self, message: str) -> NoReturn:
+        found = _CHOICE.search(message)
+        near = did_you_mean(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        super().error(f"{message}; {near}" if near else message)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="tilewright",
         description="Inspect, transform, compile, and measure tensor programs.",
         allow_abbrev=False,
@@ -61,14 +78,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _print(text: str, code: int) -> int:
     """Print the output; a closed pipe, as of ``head``, is not an error."""
     try:
-        print(text, flush=True)
-    except BrokenPipeError:
+        print(_SURROGATE.sub("?", text), flush=True)
+    except OSError as error:
         # Python flushes standard output again at exit, which would raise the same error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            message = f"cannot write to standard output: {error.strerror or error}"
+            hint = "print to a terminal, or to a file on a disk with free space"
+            return _fail(OutputFileError(message, where="standard output", hint=hint))
     return code
 
 
-def _fail(error: TilewrightError, *, as_json: bool) -> int:
+def _fail(error: TilewrightError, *, as_json: bool = False) -> int:
     if as_json:
         print(_json({"error": error.to_json()}))
     else:
@@ -77,4 +98,5 @@ def _fail(error: TilewrightError, *, as_json: bool) -> int:
 
 
 def _json(data: Json) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -6,27 +6,49 @@ import argparse
 import logging
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...errors import TilewrightError
 from ...ir.module import Function, Module
-from ...ir.script import parse
+from ...ir.script import ParseError, parse
+from ...nearest import did_you_mean
 from ...schedules import Schedule, Trace, from_json
+from ...schedules.problem import TraceError
 from ...target.target import Target
 from .command import CommandError
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_PROGRAM = "models have the extension .onnx or .pt2; any other file is a program text"
+_MAX_FILES: Final = 1000
+"""The number of files that are compared with a name that does not exist."""
+
+_PROGRAM: Final = "models have the extension .onnx or .pt2; any other file is a program text"
 
 
 class InputFileError(TilewrightError):
     """An input file that cannot be read, or whose content is not of the expected format."""
 
     title = "Invalid input file"
+
+
+def missing_file(kind: str, name: str) -> CommandError:
+    """Return the error for a file that does not exist, with a similar name in its folder."""
+    path = Path(name)
+    folder = path.parent
+    if path.is_dir():
+        return CommandError(f"{name!r} is a folder", where=str(folder), hint=f"pass a {kind} in it")
+    if not folder.is_dir():
+        hint = f"the folder {str(folder)!r} does not exist"
+        return CommandError(f"no {kind} {name!r}", where=f"argument {name!r}", hint=hint)
+    others = (p.name for p in islice(folder.iterdir(), _MAX_FILES) if p.is_file())
+    near = did_you_mean(path.name, sorted(others))
+    hint = near or "check the name; a relative name starts at the current folder"
+    return CommandError(f"no {kind} {name!r}", where=f"argument {name!r}", hint=hint)
 
 
 def load_program(name: str) -> Module:
@@ -40,10 +62,10 @@ def load_program(name: str) -> Module:
         If the file cannot be read.
     """
     if name == "-":
-        return parse(_text(sys.stdin.read, "standard input", _PROGRAM))
+        return _parsed(_text(sys.stdin.read, "standard input", _PROGRAM), "standard input")
     path = Path(name)
     if not path.is_file():
-        raise CommandError(f"no file {name!r}", where=str(Path.cwd()))
+        raise missing_file("file", name)
     match path.suffix:
         case ".onnx":
             from ...ir.importers import from_onnx
@@ -54,7 +76,23 @@ def load_program(name: str) -> Module:
 
             return from_exported_program(_load_exported(path))
         case _:
-            return parse(_read_text(path, _PROGRAM))
+            return _parsed(_read_text(path, _PROGRAM), name)
+
+
+def _parsed(text: str, name: str) -> Module:
+    """Parse a program; the location of an error begins with the name of its file."""
+    with located_in(name):
+        return parse(text)
+
+
+@contextmanager
+def located_in(name: str) -> Generator[None]:
+    """Prepend the name of a file to the location of an error about its content."""
+    try:
+        yield
+    except (ParseError, TraceError) as error:
+        error.where = f"{name}, {error.where}" if error.where else name
+        raise
 
 
 def load_trace(name: str) -> Trace:
@@ -69,8 +107,9 @@ def load_trace(name: str) -> Trace:
     """
     path = Path(name)
     if not path.is_file():
-        raise CommandError(f"no trace file {name!r}", where=str(Path.cwd()))
-    return from_json(_read_text(path, "a trace is a text file, saved in the JSON format"))
+        raise missing_file("trace file", name)
+    with located_in(name):
+        return from_json(_read_text(path, "a trace is a text file, saved in the JSON format"))
 
 
 def _text(read: Callable[[], str], where: str, hint: str) -> str:
@@ -155,7 +194,11 @@ def chosen_function(module: Module, name: str | None) -> Function:
         wanted = next(iter(functions))
     if wanted is None or wanted not in functions:
         message = f"no function {wanted!r}" if wanted else "the program has several functions"
+        near = did_you_mean(wanted, functions) if wanted else ""
         raise CommandError(
-            message, hint=f"select a function with --function: {', '.join(functions)}"
+            message,
+            where="argument --function",
+            hint=f"{near + ' ' if near else ''}select a function with --function: "
+            f"{', '.join(functions) or 'the program has none'}",
         )
     return functions[wanted]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import time
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ...codegen.measure.measure_options import MeasureOptions
 from ...errors import Json
 from ...ir.loop.nodes import BufferParam, PrimFunc
 from ...ir.module import Array, Function
+from ...progress import progress_of
 from ...schedules import Schedule
 from ..bench import Bench, as_tuple
 from ..inputs import sample_inputs, shapes_text
@@ -29,19 +31,19 @@ from .command import (
     Output,
     chosen_sizes,
     chosen_target,
+    natural,
     program_arguments,
     size_arguments,
     target_arguments,
     writing,
 )
-from .programs import chosen_function, load_schedule
+from .programs import InputFileError, chosen_function, load_schedule, missing_file
 
 if TYPE_CHECKING:
     from ...codegen import Executable
 
 
-def _silent() -> Progress:
-    return Progress(lambda _fraction, _message: None)
+_NPZ: Final = "write arrays of numbers with np.savez(path, name=array)"
 
 
 def _build(options: argparse.Namespace) -> tuple[Schedule, Executable, float]:
@@ -50,7 +52,7 @@ def _build(options: argparse.Namespace) -> tuple[Schedule, Executable, float]:
     target = chosen_target(options)
     schedule = load_schedule(options, target)
     started = time.perf_counter()
-    executable = compile(schedule.state, target)
+    executable = compile(schedule.state, target, verbose=bool(options.verbose))
     return schedule, executable, time.perf_counter() - started
 
 
@@ -59,9 +61,19 @@ def _samples(options: argparse.Namespace, schedule: Schedule, function: Function
     return samples | chosen_sizes(options, symbols_of(function))
 
 
+def _verbose_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="write phases and kernels with their times to standard error",
+    )
+
+
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     program_arguments(parser)
     target_arguments(parser)
+    _verbose_argument(parser)
     parser.add_argument(
         "--emit",
         choices=("llvm", "assembly", "sass"),
@@ -113,6 +125,7 @@ COMPILE = Command("compile", "compile a program", _compile_arguments, _compile)
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     program_arguments(parser)
     target_arguments(parser)
+    _verbose_argument(parser)
     size_arguments(parser)
     parser.add_argument(
         "--inputs",
@@ -121,7 +134,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--save", metavar="FILE.npz", help="write the results to this file")
     parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the random arguments (default: 0)"
+        "--seed", type=natural, default=0, help="seed of the random arguments (default: 0)"
     )
 
 
@@ -149,21 +162,30 @@ def _run(options: argparse.Namespace) -> Output:
 def _load_arguments(path: Path, function: Function) -> tuple[Array | int, ...]:
     """Return the arguments in a file, in the order of the parameters."""
     if not path.is_file():
-        raise CommandError(f"no file {str(path)!r}")
+        raise missing_file("file", str(path))
     names = _parameter_names(function)
     if not zipfile.is_zipfile(path):
-        raise CommandError(
-            f"{path} is not an .npz file", hint="write the arrays with np.savez(path, name=array)"
+        raise InputFileError(
+            "expected an .npz file, got a file that is not a ZIP archive or is truncated",
+            where=str(path),
+            hint=_NPZ,
         )
-    with np.load(path, allow_pickle=False) as archive:
-        missing = [name for name in names if name not in archive]
-        if missing:
-            raise CommandError(
-                f"{path} does not contain {', '.join(missing)}",
-                hint=f"parameters are {', '.join(names)}",
-            )
-        arrays = cast("Mapping[str, Array]", archive)
-        return tuple(np.ascontiguousarray(arrays[name]) for name in names)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            missing = [name for name in names if name not in archive]
+            if missing:
+                raise CommandError(
+                    f"the file does not contain {', '.join(missing)}",
+                    where=str(path),
+                    hint=f"parameters are {', '.join(names)}; the file contains "
+                    f"{', '.join(archive) or 'nothing'}",
+                )
+            arrays = cast("Mapping[str, Array]", archive)
+            return tuple(np.ascontiguousarray(arrays[name]) for name in names)
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error, MemoryError) as error:
+        raise InputFileError(
+            f"an array of the file cannot be read: {error}", where=str(path), hint=_NPZ
+        ) from error
 
 
 def _parameter_names(function: Function) -> list[str]:
@@ -228,11 +250,13 @@ def _bench(options: argparse.Namespace) -> Output:
     function = chosen_function(schedule.module, options.function)
     samples = _samples(options, schedule, function)
     bench, head = Bench(target), schedule.head
-    measurement = bench.measure(head, function.name, samples, _silent(), measure_options)
+    with progress_of("measuring") as report:
+        measurement = bench.measure(head, function.name, samples, Progress(report), measure_options)
     verdict = None
     if not options.no_check:
         root = next(n for n in schedule.history if n.parent is None).state.module
-        verdict = bench.verify(head, root, function.name, samples, _silent())
+        with progress_of("verifying") as report:
+            verdict = bench.verify(head, root, function.name, samples, Progress(report))
     data = cast("dict[str, Json]", to_plain(measurement))
     verdict_data = None if verdict is None else to_plain(verdict)
     code = 1 if verdict is not None and not verdict.agrees else 0

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import difflib
 import hashlib
 import json
+import keyword
 import operator
 import os
 import platform
 import signal
 import sys
 import time
+from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -335,11 +338,14 @@ class Model:
         new = [k for k, r in enumerate(facts["results"]) if r["param"] < 0]
         locations = [_location(facts["name"], p) for p in facts["params"]]
 
-        def call(*arguments):
+        make_results = _results_type(facts)
+
+        def call(*arguments, **named):
+            if named:
+                arguments = _bound_arguments(facts, arguments, named)
             if len(arguments) != len(facts["params"]):
-                where = _text("in_function", function=facts["name"])
                 counts = {"expected": len(facts["params"]), "actual": len(arguments)}
-                raise _error("argument_count", where, **counts, signature=_signature(facts))
+                raise _call_error("argument_count", facts, **counts)
             owners, words = [], [self._model]
             for argument, param, where in zip(arguments, facts["params"], locations, strict=True):
                 words.append(_word(argument, param, where, owners))
@@ -348,11 +354,13 @@ class Model:
             code = native(*words, *(ctypes.byref(b) for b in blocks), ctypes.byref(error))
             _raise(code, error)
             arrays = iter([_array(self, b) for b in blocks])
-            results = tuple(
+            results = [
                 next(arrays) if r["param"] < 0 else arguments[r["param"]] for r in facts["results"]
-            )
-            return results[0] if len(results) == 1 else results
+            ]
+            return results[0] if len(results) == 1 else make_results(results)
 
+        call.__name__ = call.__qualname__ = facts["name"]
+        call.__doc__ = _signature(facts)
         return call
 
     def close(self) -> None:
@@ -371,6 +379,51 @@ class Model:
 def _signature(facts: dict) -> str:
     params = ", ".join(f"{p['name']}: {p['annotation']}" for p in facts["params"])
     return f"{facts['name']}({params})"
+
+
+def _results_type(facts: dict):
+    """Return the type of several results: a named tuple if all names are valid and different."""
+    names = [r["name"] for r in facts["results"]]
+    valid = all(n.isidentifier() and not keyword.iskeyword(n) and n[0] != "_" for n in names)
+    if len(names) < 2 or not valid or len(set(names)) < len(names):
+        return tuple
+    return namedtuple("Results", names)._make  # noqa: PYI024  # the fields are in the manifest
+
+
+def _call_error(name: str, facts: dict, **fields) -> ModelError:
+    where = _text("in_function", function=facts["name"])
+    return _error(name, where, **fields, signature=_signature(facts))
+
+
+def _bound_arguments(facts: dict, arguments: tuple, named: dict) -> tuple:
+    """Return the arguments by position, after binding keyword arguments by name."""
+    names = [p["name"] for p in facts["params"]]
+    if len(arguments) > len(names):
+        counts = {"expected": len(names), "actual": len(arguments) + len(named)}
+        raise _call_error("argument_count", facts, **counts)
+    given = dict(zip(names, arguments, strict=False))
+    for name in named:
+        if name not in names:
+            near = _nearest(name, names)
+            similar = f" (did you mean '{near}'?)" if near else ""
+            raise _call_error("unknown_argument", facts, parameter=name, similar=similar)
+        if name in given:
+            position = names.index(name) + 1
+            raise _call_error("duplicate_argument", facts, parameter=name, position=position)
+    given.update(named)
+    absent = ", ".join(f"'{name}'" for name in names if name not in given)
+    if absent:
+        raise _call_error("missing_argument", facts, names=absent)
+    return tuple(given[name] for name in names)
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    """Return the most similar name, without regard to case and underscores, or an empty text."""
+    plain: dict[str, str] = {}
+    for other in names:
+        plain.setdefault(other.lower().replace("_", ""), other)
+    close = difflib.get_close_matches(name.lower().replace("_", ""), plain, n=1)
+    return plain[close[0]] if close else ""
 
 
 def _location(function: str, param: dict) -> str:

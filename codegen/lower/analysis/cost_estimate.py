@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ....ir.loop import nodes as loop
+from ....ir.loop.element_functions import element_function
 from ....ir.loop.visit import children, walk_element
 from ....ir.symbolic import Const, Expr, as_expr, const_value, maximum, substitute
 
 LANES: Final = 16
 """The number of elements that are counted as one vector instruction."""
-
-_SLOW: Final = frozenset({"div", "floordiv", "mod", "pow", "atan2"})
-_FUNCTIONS: Final = frozenset(
-    {"exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "sin", "cos"}
-)
 
 
 def estimated_work(statement: loop.Stmt) -> Expr:
@@ -72,9 +68,7 @@ def _cost(element: loop.Element) -> int:
     match element:
         case loop.Number() | loop.Index() | loop.Condition():
             return 0
-        case loop.Unary(op=op):
-            return 24 if op in _FUNCTIONS else 1
-        case loop.Binary(op=op):
-            return 8 if op in _SLOW else 1
+        case loop.Unary(op=op) | loop.Binary(op=op):
+            return element_function(op).cost
         case _:
             return 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ....errors import MalformedProgramError
@@ -35,7 +35,7 @@ from ....ir.graph.nodes import (
     ViewTensor,
 )
 from ....ir.host import nodes as host
-from ....ir.loop.nodes import PrimFunc
+from ....ir.loop.nodes import BufferParam, PrimFunc
 from ....ir.symbolic import Expr, Var, const_value, eq, free_vars
 from ....ir.thread import runtime_table
 from ...manifest import CheckSite, LaunchSpec
@@ -99,6 +99,11 @@ class Bindings:
         self.offsets = offsets
         self.views = views
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
+        self.names = {
+            binding.right.storage: binding.value.name
+            for binding in context.function.bindings
+            if isinstance(binding.right, ViewTensor)
+        }
 
     def run(self, bindings: Sequence[Binding]) -> None:
         """Emit a list of bindings in order."""
@@ -226,12 +231,23 @@ class Bindings:
         memory = self.provide(scratch) if scratch is not None and kernel.scratch else None
         ordinal = len(context.launches)
         origins = tuple(sorted(binding.origins))
-        context.launches.append(LaunchSpec(name, binding.value.name, origins))
+        results = tuple(self.results_of(func, launch))
+        context.launches.append(LaunchSpec(name, binding.value.name, origins, results))
         buffers = tuple(context.pointer(a) for a in launch.args)
         if kernel.grid is not None:
             enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values, memory))
             return
         context.emit(host.HostLaunch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
+
+    def results_of(self, func: PrimFunc, launch: LaunchKernel) -> Iterator[str]:
+        """Yield the names of the values that a launch computes: those of views, if there are any.
+
+        A kernel writes a view of the value of the program if it was compiled for another shape.
+        """
+        params = [p for p in func.params if isinstance(p, BufferParam)]
+        for argument, param in zip(launch.args, params, strict=True):
+            if param.access != "in" and isinstance(argument, Value):
+                yield self.names.get(argument, argument.name)
 
     def only_params_strided(self, func: PrimFunc, launch: LaunchKernel) -> None:
         """Reject a kernel with explicit strides for an intermediate tensor, which is compact."""

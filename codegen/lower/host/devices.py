@@ -52,6 +52,17 @@ class Enqueued:
         return tuple(given.get(tag, Const(1)) for tag in AXES)
 
 
+def host_kernel(kernel: LoweredKernel) -> HostKernel:
+    """Return the calling convention of a lowered kernel."""
+    return HostKernel(
+        kernel.symbols,
+        kernel.scratch,
+        kernel.threads,
+        kernel.function.launch,
+        dynamic_bytes(kernel.function),
+    )
+
+
 def kernel_spec(source: PrimFunc, kernel: LoweredKernel, grid: LaunchGrid) -> KernelSpec:
     """Return the launch description of a kernel, for callers that launch it themselves."""
     names: dict[Var, str] = {}

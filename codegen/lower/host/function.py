@@ -21,9 +21,9 @@ from ....ir.graph.nodes import (
 from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
 from ....ir.module import Module
-from ....ir.symbolic import Expr, Var, maximum, substitute, to_text
+from ....ir.symbolic import Expr, Var, free_vars, maximum, substitute, to_text
 from ....target.target import Target
-from ...manifest import FunctionSpec, StorageSpec
+from ...manifest import FunctionSpec, StorageSpec, TensorSpec
 from ...rtlib import layout
 from .bindings import NO_MEMORY, Bindings, kernel_symbols
 from .context import (
@@ -42,7 +42,7 @@ from .context import (
 from .entry import EntryChecks, param_spec, view_of
 from .results import Results
 from .sizes import Sizes
-from .storage import Storages, all_bindings, assign_storages
+from .storage import Storage, Storages, all_bindings, assign_storages
 
 __all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
 
@@ -289,7 +289,7 @@ def _spec(context: HostContext, memory: _MemoryLayout, results: Results) -> Func
         libraries=tuple(context.libraries),
         symbols=tuple(names.values()),
         storages=tuple(
-            StorageSpec(s.name, to_text(s.size, names), s.first, s.last)
+            StorageSpec(s.name, to_text(s.size, names), s.first, s.last, _tensors(s, names))
             for s in memory.storages.arena
         ),
         slot=memory.slot_bytes,
@@ -297,4 +297,13 @@ def _spec(context: HostContext, memory: _MemoryLayout, results: Results) -> Func
         prepares=str(dict(func.attributes).get("prepare_for", "")),
         kernels=tuple(context.handles),
         device="cuda" if context.remote else "cpu",
+    )
+
+
+def _tensors(storage: Storage, names: Mapping[Var, str]) -> tuple[TensorSpec, ...]:
+    """Return the tensors in a storage whose size is a term over the symbols of the function."""
+    return tuple(
+        TensorSpec(name, to_text(size, names))
+        for name, size in storage.tensors
+        if free_vars(size) <= names.keys()
     )

@@ -12,6 +12,7 @@ from ....ir.symbolic import Expr
 from ...manifest import CheckSite, ResultSpec
 from ...rtlib.results import HEADER
 from .context import CALL, HostContext, dtype_code, integer
+from .entry import describe
 from .sizes import Sizes
 
 
@@ -91,5 +92,6 @@ class Results:
         for name, operand in zip(self.names(), self.function.results, strict=True):
             info: TensorInfo = self.context.tensor(operand)
             rank = len(info.shape or ())
-            specs.append(ResultSpec(name, info.dtype.name, rank, self.param_of(operand)))
+            kind = info.dtype.name
+            specs.append(ResultSpec(name, kind, rank, self.param_of(operand), describe(info)))
         return tuple(specs)

@@ -13,12 +13,13 @@ from ....ir.symbolic import Expr, Var, const_value, free_vars
 
 @dataclass
 class Storage:
-    """A storage: its size in bytes, its live range, and its provider."""
+    """A storage: its size in bytes, its live range, its provider, and the tensors in it."""
 
     name: str
     size: Expr
     first: int
     last: int
+    tensors: tuple[tuple[str, Expr], ...] = ()
     result: int = -1
     late: int = -1
     slot: int = -1
@@ -70,9 +71,10 @@ def assign_storages(func: GraphFunc, entry: set[Var], scratch: dict[Binding, Exp
     when their size is known.
     """
     live_ranges = LiveRanges(func)
-    results, made = direct_results(func, live_ranges), Storages()
+    results, made, tensors = direct_results(func, live_ranges), Storages(), _tensors(func)
     for value, live in live_ranges.ranges.items():
-        storage = Storage(value.name, live.size, live.first, live.last)
+        inside = tuple(tensors.get(value, ()))
+        storage = Storage(value.name, live.size, live.first, live.last, inside)
         storage.result = results.get(value, -1)
         made.by_value[value] = storage
         if storage.result == -1:
@@ -83,6 +85,18 @@ def assign_storages(func: GraphFunc, entry: set[Var], scratch: dict[Binding, Exp
         made.scratch[binding.value] = extra
         _assign(made, extra, entry)
     return made
+
+
+def _tensors(func: GraphFunc) -> dict[Value, list[tuple[str, Expr]]]:
+    """Return the names and sizes of the tensors that are views of each storage."""
+    found: dict[Value, list[tuple[str, Expr]]] = {}
+    for binding in all_bindings(func.bindings):
+        match binding.right:
+            case ViewTensor(storage=storage, info=info):
+                found.setdefault(storage, []).append((binding.value.name, tensor_bytes(info)))
+            case _:
+                pass
+    return found
 
 
 def _assign(made: Storages, storage: Storage, entry: set[Var]) -> None:

@@ -1,5 +1,14 @@
-"""Elementwise functions as thread-IR values: single operations or polynomials."""
+"""Elementwise functions as thread-IR values: single operations or polynomials.
+
+Importing this package imports every module below it, which register expansions.
+"""
+
+import importlib
+import pkgutil
 
 from .functions import binary_function, unary_function
 
 __all__ = ["binary_function", "unary_function"]
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from .coefficients import ERF32, ERF64, ERFC64, ERFC_LOG32
+from .expansion import expansion
 from .exponential import exp
 from .number import Num
 
 
+@expansion("erf")
 def erf(x: Num) -> Num:
     """Return the error function."""
     size = abs(x)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .coefficients import EXP32, EXP64, TANH32, TANH64
+from .expansion import expansion
 from .number import Format, Num, power_of_two
 
 LOG2_E: Final = 1.4426950408889634
@@ -52,12 +53,14 @@ def _tail(r: Num) -> Num:
     return (r * r).fma(r.polynomial(EXP32 if r.is_single else EXP64), r)
 
 
+@expansion("exp")
 def exp(x: Num) -> Num:
     """Return e**x, scaled in two steps so that subnormal results are rounded once."""
     parts = _reduce(x)
     return (_tail(parts.r) + 1) * parts.low * parts.high
 
 
+@expansion("expm1")
 def expm1(x: Num) -> Num:
     """Return e**x - 1, accurate near 0."""
     parts = _reduce(x)
@@ -66,6 +69,7 @@ def expm1(x: Num) -> Num:
     return x.where((abs(x)).compare("lt", 2.0**-60), result)
 
 
+@expansion("sigmoid")
 def sigmoid(x: Num) -> Num:
     """Return 1 / (1 + e**-x), computed with the exponential of -abs(x)."""
     z = exp(-abs(x))
@@ -79,6 +83,7 @@ def sigmoid(x: Num) -> Num:
     return rest.fma(inverse, ratio)
 
 
+@expansion("tanh")
 def tanh(x: Num) -> Num:
     """Return the hyperbolic tangent: a polynomial near 0, else 1 - 2 / (e**2x + 1)."""
     size = abs(x)

@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 from ....errors import TilewrightError
 from ....ir.dtype import f32
 from ....ir.loop import nodes as loop
-from ....ir.thread.nodes import Binary, Cast, Compare, Const, Select, Unary, Value
+from ....ir.thread.nodes import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    Const,
+    Select,
+    Unary,
+    UnaryOp,
+    Value,
+)
 from ....ir.thread.types import VectorType
-from .error import erf
-from .exponential import exp, expm1, sigmoid, tanh
-from .logarithm import log, log1p
+from .expansion import EXPANSIONS
 from .number import Num
-from .power import integer_power, pow_, rsqrt
-from .remainder import floor_divide, modulo
-from .trigonometric import atan2, cos, sin
+from .power import integer_power
 
-_SPECIAL: Mapping[str, Callable[[Num], Num]] = {
-    "exp": exp,
-    "expm1": expm1,
-    "log": log,
-    "log1p": log1p,
-    "rsqrt": rsqrt,
-    "sigmoid": sigmoid,
-    "tanh": tanh,
-    "erf": erf,
-    "sin": sin,
-    "cos": cos,
-}
-"""Functions that are computed by polynomials in single and double precision."""
-
-_SPECIAL_PAIRS: Mapping[str, Callable[[Num, Num], Num]] = {
-    "pow": pow_,
-    "atan2": atan2,
-    "floordiv": floor_divide,
-    "mod": modulo,
-}
+_OPERATIONS: tuple[UnaryOp, ...] = get_args(UnaryOp)
+_UNARY: Mapping[str, UnaryOp] = {"bitnot": "not", **{name: name for name in _OPERATIONS}}
+_PAIRS: tuple[BinaryOp, ...] = get_args(BinaryOp)
+_BINARY: Mapping[str, BinaryOp] = {name: name for name in _PAIRS}
+"""Element functions that are one thread-IR operation: its name."""
 
 
 class UndefinedFunctionError(TilewrightError):
@@ -55,21 +47,32 @@ def unary_function(op: loop.UnaryOp, x: Value) -> Value:
     """Apply a function of one element."""
     of = _type(x)
     match op:
-        case "neg" | "abs" | "not" | "sqrt" | "floor" | "ceil" | "round" | "trunc" | "isnan":
-            return x if op == "abs" and of.dtype.kind == "uint" else Unary(op, x)
-        case "bitnot":
-            return Unary("not", x)
+        case "abs" if of.dtype.kind == "uint":
+            return x
         case "isinf":
             return _is_infinite(x, of)
         case "sign":
             return _sign(x, of)
+        case _ if op in _UNARY:
+            return Unary(_UNARY[op], x)
         case _:
-            if not of.dtype.is_float:
-                raise UndefinedFunctionError(
-                    f"function {op!r} is not defined for dtype {of.dtype}",
-                    hint="cast the operand to a floating-point dtype",
-                )
-            return _in_single(_SPECIAL[op], x)
+            return _expanded(op, x)
+
+
+def _expanded(op: str, *values: Value) -> Value:
+    """Apply the expansion of a function of floats."""
+    dtype = _type(values[0]).dtype
+    if not dtype.is_float:
+        raise UndefinedFunctionError(
+            f"function {op!r} is not defined for dtype {dtype}",
+            hint="cast the operands to a floating-point dtype",
+        )
+    if op not in EXPANSIONS:
+        raise UndefinedFunctionError(
+            f"function {op!r} has no expansion into thread-level operations",
+            hint="register one with `expansion` in codegen/lower/math",
+        )
+    return _in_single(EXPANSIONS[op], *values)
 
 
 def _in_single(function: Callable[..., Num], *values: Value) -> Value:
@@ -98,16 +101,9 @@ def binary_function(op: loop.BinaryOp, x: Value, y: Value) -> Value:
     """Apply a function of two elements of one type."""
     of = _type(x)
     match op:
-        case "add" | "sub" | "mul" | "div" | "min" | "max" | "and" | "or" | "xor" | "shl" | "shr":
-            return Binary(op, x, y)
-        case "floordiv" | "mod" if not of.dtype.is_float:
-            return Binary(op, x, y)
         case "pow" if of.dtype.is_integer:
             return integer_power(Num(x, of), Num(y, of)).value
+        case _ if op in _BINARY and not (of.dtype.is_float and op in EXPANSIONS):
+            return Binary(_BINARY[op], x, y)
         case _:
-            if not of.dtype.is_float:
-                raise UndefinedFunctionError(
-                    f"function {op!r} is not defined for dtype {of.dtype}",
-                    hint="cast the operands to a floating-point dtype",
-                )
-            return _in_single(_SPECIAL_PAIRS[op], x, y)
+            return _expanded(op, x, y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .coefficients import LOG32, LOG64
+from .expansion import expansion
 from .exponential import LN2_DOUBLE, LN2_SINGLE
 from .number import Format, Num
 
@@ -41,6 +42,7 @@ def _special(x: Num, result: Num, zero: float) -> Num:
     return x.where(x.compare("ne", x), result)
 
 
+@expansion("log")
 def log(x: Num) -> Num:
     """Return the natural logarithm."""
     form = Format.of(x)
@@ -52,6 +54,7 @@ def log(x: Num) -> Num:
     return _special(x, _series(mantissa - 1, exponent), 0.0)
 
 
+@expansion("log1p")
 def log1p(x: Num) -> Num:
     """Return log(1 + x); the rounding error of 1 + x is added to the reduced argument."""
     u = x + 1

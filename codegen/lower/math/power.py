@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ....ir.dtype import f64
 from ....ir.thread.nodes import Binary, Unary, Value
+from .expansion import expansion
 from .exponential import exp
 from .logarithm import log
 from .number import Num
 
 
+@expansion("rsqrt")
 def rsqrt(x: Num) -> Num:
     """Return 1 / sqrt(x)."""
     if x.is_single:
@@ -16,6 +18,7 @@ def rsqrt(x: Num) -> Num:
     return x.unary("sqrt").reciprocal()
 
 
+@expansion("pow")
 def pow_(x: Num, y: Num) -> Num:
     """Return x**y as e**(y log|x|), computed in double precision, with the sign of odd powers."""
     dtype = x.type.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....ir.dtype import f64
+from .expansion import expansion
 from .number import Num
 
 
@@ -21,6 +22,7 @@ def _exact(x: Num, y: Num) -> tuple[Num, Num]:
     return (quotient + 1).where(above, quotient), (rest - b).where(above, rest)
 
 
+@expansion("floordiv")
 def floor_divide(x: Num, y: Num) -> Num:
     """Return the floor of the exact quotient; ``x / y`` if the divisor is 0."""
     quotient, _ = _exact(x, y)
@@ -33,6 +35,7 @@ def floor_divide(x: Num, y: Num) -> Num:
     return (x / y).where(y.compare("eq", 0), result)
 
 
+@expansion("mod")
 def modulo(x: Num, y: Num) -> Num:
     """Return the remainder with the sign of the divisor; NaN if it is undefined."""
     _, rest = _exact(x, y)

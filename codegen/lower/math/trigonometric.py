@@ -6,6 +6,7 @@ from typing import Final
 
 from ....ir.dtype import f64
 from .coefficients import ATAN32, ATAN64, COS32, COS64, SIN32, SIN64
+from .expansion import expansion
 from .number import DOUBLE, Num
 
 TWO_OVER_PI: Final = 0.6366197723675814
@@ -51,16 +52,19 @@ def _quadrant(x: Num, shift: int) -> Num:
     return (x - x).where(abs(x).compare("eq", float("inf")), result)
 
 
+@expansion("sin")
 def sin(x: Num) -> Num:
     """Return the sine."""
     return _quadrant(x, 0)
 
 
+@expansion("cos")
 def cos(x: Num) -> Num:
     """Return the cosine."""
     return _quadrant(x, 1)
 
 
+@expansion("atan2")
 def atan2(y: Num, x: Num) -> Num:
     """Return the angle of the point (x, y), from -pi to pi."""
     dtype, single = y.type.dtype, y.is_single

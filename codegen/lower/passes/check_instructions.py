@@ -36,6 +36,7 @@ class CheckInstructions(Pass):
                     "instruction of this target; "
                     f"sch.unannotate(sch.get_block({block.name!r}), 'intrinsic') restores plain "
                     "loops",
+                    parts=(block.name,),
                 )
         return func
 

@@ -83,6 +83,7 @@ def _check(buffer: Buffer, first: _BlockAccess, second: _BlockAccess, func: Prim
         hint="compute both inside the same loop bound to blockIdx, or split the function into two "
         "kernels; thread blocks of one launch do not synchronize",
         details={"buffer": buffer.name},
+        parts=(buffer.name, *(x.thread for x in (*first.loops, *second.loops) if _is_several(x))),
     )
 
 

@@ -72,6 +72,7 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
             "block is not a commutative reduction update C = C op value",
             where=f"block {block.name!r} of function {func.name!r}",
             hint="bind a loop of a spatial iteration variable instead",
+            parts=(block.name,),
         )
     store, update = found
     names, path = namer_of(func), around(func.body, block)
@@ -123,6 +124,7 @@ def _split(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start:
             "so the partial results of its threads cannot be combined",
             where=f"block {block.name!r}",
             hint="bind a reduction loop that no other loop around the block depends on",
+            parts=(block.name,),
         )
     return made
 

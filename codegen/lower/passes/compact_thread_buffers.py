@@ -84,6 +84,7 @@ def _placed(buffer: Buffer, accesses: list[BufferAccess], function: str) -> Comp
                 where=f"function {function!r}",
                 hint=f"use set_scope({buffer.name!r}, 'shared'), or bind the loops of the writer "
                 "and of the readers to the same thread axes",
+                parts=(buffer.name,),
             )
     several = [x for x in accesses[0].loops if _is_several(x)]
     if buffer.scope == "global" and not several:
@@ -130,6 +131,7 @@ def _per_block(buffer: Buffer, accesses: list[BufferAccess], function: str) -> C
             where=f"function {function!r}",
             hint="compute its writer inside the loops bound to blockIdx (compute_at), or in a "
             "separate kernel",
+            parts=(buffer.name, *(x.thread for x in blocks - set(loops))),
         )
     return shrunk(buffer, intervals, "shared")
 
@@ -149,6 +151,7 @@ def _check_size(compact: CompactedBuffer, function: str) -> CompactedBuffer:
             where=f"function {function!r}",
             hint="compute it inside a loop (compute_at), so that each iteration needs a part of "
             "constant size",
+            parts=(compact.buffer.name,),
         )
     return compact
 

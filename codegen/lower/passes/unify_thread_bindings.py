@@ -59,6 +59,7 @@ class UnifyThreadBindings(Pass):
                 where=f"function {func.name!r}",
                 hint="use bind(loop, 'blockIdx.x') and bind(loop, 'threadIdx.x'), or leave the "
                 "function unscheduled to get the default schedule",
+                parts=tuple(x.var.name for x in walk(func.body) if isinstance(x, For)),
             )
         body = _Unify(axes, func).statement(func.body, frozenset())
         for axis in sorted(axes.values(), key=lambda a: TAGS.index(a.tag), reverse=True):
@@ -84,6 +85,7 @@ def _axes(func: PrimFunc) -> dict[str, _Axis]:
                 f"loop {loop.var.name!r} is bound to {loop.thread!r}, which is not a thread axis",
                 where=f"loop {loop.var.name!r} of {func.name!r}",
                 hint=f"the axes are {', '.join(TAGS)}",
+                parts=(loop.var.name,),
             )
         if loop.thread.startswith("vthread"):
             continue
@@ -100,6 +102,7 @@ def _axes(func: PrimFunc) -> dict[str, _Axis]:
                 where=f"function {func.name!r}",
                 hint="all loops bound to one axis must have the same extent; split the longer loop",
                 details={"extents": [to_text(first.extent), to_text(loop.extent)]},
+                parts=(loop.thread,),
             )
     return _with_warp(func, found)
 
@@ -120,6 +123,7 @@ def _with_warp(func: PrimFunc, axes: dict[str, _Axis]) -> dict[str, _Axis]:
             where=f"function {func.name!r}",
             hint=f"split the loops bound to threadIdx.x so that their extent is {WARP}",
             details={"extent": to_text(own.extent)},
+            parts=("threadIdx.x", block.name),
         )
     return {**axes, "threadIdx.x": own}
 
@@ -140,6 +144,7 @@ def _check_extent(axis: _Axis, loop: For, func: PrimFunc) -> None:
             f"extent {to_text(axis.extent)} of {axis.tag} is not a constant",
             where=f"loop {loop.var.name!r} of {func.name!r}",
             hint="split the loop and bind an inner loop of constant extent",
+            parts=(loop.var.name,),
         )
     if not free_vars(axis.extent) <= symbols:
         raise ThreadAxisError(
@@ -147,6 +152,7 @@ def _check_extent(axis: _Axis, loop: For, func: PrimFunc) -> None:
             where=f"loop {loop.var.name!r} of {func.name!r}",
             hint="the extent may depend only on the symbols of the function: shapes, strides, and "
             "integer parameters",
+            parts=(loop.var.name,),
         )
 
 
@@ -182,6 +188,7 @@ class _Unify:
                 "a loop bound to threadIdx.x",
                 where=f"function {self._function!r}",
                 hint="the instruction uses threadIdx.x itself; bind the loop to threadIdx.y",
+                parts=("threadIdx.x", block.name),
             )
         return self._guarded(block, written, inside | {"threadIdx.x"})
 
@@ -194,6 +201,7 @@ class _Unify:
                 where=f"function {self._function!r}",
                 hint="move the write into this loop, or into a separate kernel; thread blocks do "
                 "not synchronize",
+                parts=(*blocks, buffer.name),
             )
         threads = tuple(t for t in outside if t in THREAD_AXES)
         if not threads:

@@ -19,7 +19,7 @@ from ....ir.thread.visit import (
 from ....target.gpus import THREAD_AXES, WARP, limits_of
 from ....target.target import Target
 from ...errors import LaunchLimitError, SharedMemoryError, WarpError
-from ..lowering_pass import ThreadPass
+from ..lowering_pass import GPU, ThreadPass
 
 
 class CheckLaunch(ThreadPass):
@@ -36,6 +36,8 @@ class CheckLaunch(ThreadPass):
     """
 
     __slots__ = ()
+
+    targets = GPU
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Return the kernel unchanged, after the checks."""
@@ -62,6 +64,7 @@ def check_sizes(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> None
                 where=f"kernel {name!r}",
                 hint="split the loop and bind an inner loop of smaller extent",
                 details={"axis": axis.tag, "extent": size, "limit": limit},
+                parts=(axis.tag,),
             )
     sizes = {a.tag: const_value(a.extent) or 1 for a in axes if a.tag in THREAD_AXES}
     total = prod(sizes.values())
@@ -73,6 +76,7 @@ def check_sizes(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> None
             where=f"kernel {name!r}",
             hint="split one of the bound loops and bind an inner loop of smaller extent",
             details={"threads": total, "limit": limits.threads},
+            parts=tuple(sizes),
         )
 
 
@@ -106,6 +110,7 @@ def check_shared(kernel: ThreadFunc, target: Target) -> None:
             where=f"kernel {kernel.name!r}",
             hint="use smaller tiles, or keep a buffer in scope 'local' or 'global'",
             details={"bytes": total, "limit": limit, "parts": dict(parts)},
+            parts=tuple(parts),
         )
 
 
@@ -128,6 +133,7 @@ def check_warps(kernel: ThreadFunc) -> None:
             where=f"kernel {kernel.name!r}",
             hint=f"split the bound loops so that a block has a multiple of {WARP} threads",
             details={"threads": prod(sizes.values())},
+            parts=(*sizes, operations[0].source.name),
         )
     inside = frozenset(a.var for a in axes if _varies_in_warp(a.tag, sizes))
     _check_together(kernel.body, inside, kernel.name, None)
@@ -156,6 +162,7 @@ def _check_together(body: Body, inside: frozenset[Var], name: str, split: Stmt |
                 hint="make the enclosing condition or loop bounds uniform across the warp, and "
                 "guard the use of the result instead",
                 details={"operation": statement.operation.name},
+                parts=(source,),
             )
         if isinstance(statement, Let) and _differs(statement_values(statement), (), inside):
             inside |= {statement.var}

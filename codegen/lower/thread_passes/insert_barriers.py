@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from ....ir.identity import Uid
+from ....ir.loop.nodes import PrimFunc
 from ....ir.symbolic import Bool, Expr, Var, const_value
 from ....ir.thread.function import ThreadFunc
 from ....ir.thread.nodes import (
@@ -33,12 +35,13 @@ from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ...errors import DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
-from ..lowering_pass import ThreadPass
+from ..annotations import disjoint_blocks
+from ..lowering_pass import GPU, ThreadPass
 
 
 @dataclass(frozen=True, slots=True)
 class InsertBarriers(ThreadPass):
-    """Insert the barriers that the threads of a block need.
+    """Insert the barriers between conflicting accesses of the threads of a block.
 
     Before::
         S[t] = x[t]
@@ -59,7 +62,14 @@ class InsertBarriers(ThreadPass):
         If a barrier is required where control flow is divergent.
     """
 
+    targets: ClassVar = GPU
+
     disjoint: frozenset[Uid] = frozenset()
+
+    @classmethod
+    def for_function(cls, func: PrimFunc) -> Self:
+        """Return the pass with the blocks that ``mark_disjoint_writes`` recorded."""
+        return cls(disjoint_blocks(func))
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Insert all barriers."""
@@ -251,6 +261,7 @@ class _BarrierInsertion:
             hint="its bounds or its condition depend on threadIdx; make them uniform across the "
             "threads of the block, and guard the accesses instead",
             details={"buffer": first.base.name},
+            parts=(source.name, first.source.name, second.source.name, first.base.name),
         )
 
 

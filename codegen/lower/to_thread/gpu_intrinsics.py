@@ -116,6 +116,7 @@ def _tile(buffer: loop.Buffer, start: tuple[Expr, ...]) -> Expr:
             f"buffer {buffer.name!r} has scope 'fragment' but no layout",
             where=f"buffer {buffer.name!r}",
             hint="tensorize every block that accesses the buffer",
+            parts=(buffer.name,),
         )
     at = dict(zip(layout.inputs, start, strict=True))
     number = as_expr(0)

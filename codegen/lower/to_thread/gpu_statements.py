@@ -97,6 +97,7 @@ class ThreadLowering(StatementLowering):
                 "support",
                 where=f"function {self._name!r}",
                 hint="bind it to blockIdx.x or threadIdx.x instead",
+                parts=(statement.var.name,),
             )
         super().statement(statement, context)
 

@@ -17,7 +17,7 @@ export interface Token {
   readonly text: string;
 }
 
-export type Language = "script" | "llvm" | "assembly";
+export type Language = "script" | "llvm" | "assembly" | "plain";
 
 type Rule = readonly [TokenKind, RegExp];
 
@@ -62,6 +62,7 @@ const RULES: Readonly<Record<Language, readonly Rule[]>> = {
   script: SCRIPT,
   llvm: LLVM,
   assembly: ASSEMBLY,
+  plain: [],
 };
 
 /** Split a line into tokens, whose texts join to the line. */

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { definitionOf, originsOf, spanAt, type PaneModel, type Scope, type Span } from "../pane";
+import type { Marked } from "../store";
 import { Line } from "./lines";
 import { LINE_HEIGHT, LoopGutter, loopGutterWidth } from "./loop_gutter";
 
@@ -8,6 +9,7 @@ interface CodeProps {
   readonly pane: PaneModel;
   readonly selected: number | null;
   readonly linked: ReadonlySet<string>;
+  readonly marked: Marked | null;
   readonly onSelect: (span: Span) => void;
   readonly onHover: (span: Span | null) => void;
 }
@@ -25,6 +27,7 @@ export function CodeView(props: CodeProps): JSX.Element {
   const labels = useMemo(() => labelsOf(pane), [pane]);
   const reveal = useReveal(box, pane, props.selected);
   useEffect(reveal, [reveal]);
+  useRevealedMarks(box, props.marked);
 
   const locate = (event: MouseEvent): Span | null => {
     const code = (event.currentTarget as HTMLElement).querySelector<HTMLElement>(".tw-code-text");
@@ -77,6 +80,7 @@ export function CodeView(props: CodeProps): JSX.Element {
         </div>
         <div class="tw-code-text" style={{ minWidth: `${width + 18}ch` }}>
           {lines}
+          <Underlines marked={props.marked} first={range.first} last={range.last} />
         </div>
       </div>
     </div>
@@ -91,6 +95,45 @@ function Numbers({ first, last }: { first: number; last: number }): JSX.Element 
       {numbers.join("\n")}
     </div>
   );
+}
+
+/** The underlines of the parts at fault of the problem that is pointed at. */
+function Underlines({ marked, first, last }: { marked: Marked | null; first: number; last: number }): JSX.Element | null {
+  const marks = marked?.marks.filter((mark) => first < mark.line && mark.line <= last + 1) ?? [];
+  if (marks.length === 0) return null;
+  return (
+    <>
+      {marks.map((mark) => (
+        <span
+          key={`${String(mark.line)}:${String(mark.column)}`}
+          class="tw-underline"
+          aria-hidden="true"
+          style={{
+            transform: `translateY(${String((mark.line - 1) * LINE_HEIGHT)}px)`,
+            left: `${String(mark.column - 1)}ch`,
+            width: `${String(Math.max(1, mark.end - mark.column))}ch`,
+          }}
+        />
+      ))}
+    </>
+  );
+}
+
+/** Scroll to the first mark each time it is to be revealed. */
+function useRevealedMarks(box: { readonly current: HTMLElement | null }, marked: Marked | null): void {
+  const line = marked?.marks[0]?.line;
+  const reveal = marked?.reveal ?? 0;
+  useEffect(() => {
+    const element = box.current;
+    if (element && line !== undefined && reveal > 0) scrollToLine(element, line - 1);
+  }, [reveal]);
+}
+
+/** Scroll a line into view, unless it is visible. */
+function scrollToLine(element: HTMLElement, line: number): void {
+  const top = line * LINE_HEIGHT;
+  const hidden = top < element.scrollTop || top > element.scrollTop + element.clientHeight - 40;
+  if (hidden) element.scrollTop = Math.max(0, top - element.clientHeight / 3);
 }
 
 interface Range {
@@ -133,9 +176,7 @@ function useReveal(
     const element = box.current;
     if (!element || !header || shown.current === key) return;
     shown.current = key;
-    const top = header.line * LINE_HEIGHT;
-    const hidden = top < element.scrollTop || top > element.scrollTop + element.clientHeight - 40;
-    if (hidden) element.scrollTop = Math.max(0, top - element.clientHeight / 3);
+    scrollToLine(element, header.line);
   };
 }
 

@@ -6,6 +6,7 @@ import type { Store } from "../store";
 import { duration } from "../ui/format";
 import { reveal } from "../ui/reveal";
 import { focusRoving, nextIndex } from "../ui/roving";
+import type { Panel } from "./panel";
 
 interface Row {
   readonly node: HistoryNode;
@@ -65,6 +66,8 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
   );
 }
 
+export const historyPanel: Panel = { key: "history", title: "History", view: HistoryPanel, section: "history" };
+
 interface RowProps {
   readonly row: Row;
   readonly index: number;
@@ -93,6 +96,7 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
       }}
     >
       <strong>{node.label}</strong>
+      {node.steps > 1 ? <span class="tw-count">{node.steps} steps</span> : null}
       <span class="tw-mono tw-history-detail">{node.detail}</span>
       {isHead ? <span class="tw-badge tw-head">Head</span> : null}
       {node.verified === null ? null : (

@@ -4,6 +4,7 @@ import type { Measurement } from "../protocol";
 import type { Store } from "../store";
 import { duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
+import type { Panel } from "./panel";
 
 /** The last measurement: the entire call and its kernels, slowest first. */
 export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
@@ -62,6 +63,14 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
     </div>
   );
 }
+
+export const measurementPanel: Panel = {
+  key: "kernels",
+  title: "Kernels",
+  view: MeasurementPanel,
+  section: "measurement",
+  opens: true,
+};
 
 function Total({ measurement, stale }: { measurement: Measurement; stale: boolean }): JSX.Element {
   return (

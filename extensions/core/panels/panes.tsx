@@ -1,12 +1,13 @@
 import type { JSX } from "preact";
-import { useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { CodeView } from "../code/view";
-import { LoweredView } from "../code/lowered";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
-import type { FunctionItem, GraphView, Handle, Lowered, Measurement } from "../protocol";
+import { useRevealed } from "./revealed";
+import type { FunctionItem, GraphView, Handle, Measurement, Stage } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
+import { StagePane, stageOf, stageTabs, tabOf } from "./stages";
 import { Tabs } from "../ui/tabs";
 
 const NO_ORIGINS: ReadonlySet<string> = new Set();
@@ -56,78 +57,41 @@ function measurementOfGraph(state: State): Measurement | null {
   return state.measurement?.function === state.graph?.function ? state.measurement : null;
 }
 
-/** The open function as loop IR, graph IR, LLVM or assembly. */
+/** The open function as loop IR or graph IR, and after each stage of lowering. */
 export function FunctionPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const [mode, setMode] = useState("ir");
+  const [chosen, choose] = useState<Readonly<Record<string, string>>>({});
   const open = useWatch(store.state, (state) => state.open);
   const functions = useWatch(store.state, (state) => state.functions);
-  const pane = useWatch(store.state, (state) => paneOf(state, open));
-  const linked = useLinked(store);
+  const stages = useWatch(store.state, (state) => state.stages);
+  const target = useWatch(store.state, (state) => state.target);
+  useRevealed(store, () => setMode("ir"));
   const item = functions.find((other) => other.name === open);
-  const tabs = [
-    { key: "ir", label: item?.level === "graph" ? "Graph IR" : "Loop IR" },
-    ...(item?.level === "graph"
-      ? []
-      : [
-          { key: "llvm", label: "LLVM" },
-          { key: "assembly", label: "Assembly" },
-        ]),
-  ];
+  const tabs = [{ key: "ir", label: item?.level === "graph" ? "Graph IR" : "Loop IR" }, ...stageTabs(stages, target)];
   const shown = tabs.some((tab) => tab.key === mode) ? mode : "ir";
+  const stage = stageOf(stages, shown, chosen[shown]);
+  const show = (next: Stage): void => {
+    const tab = tabOf(next);
+    choose({ ...chosen, [tab]: next.name });
+    setMode(tab);
+  };
   return (
     <section class="tw-pane" aria-label="Function">
       <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} trailing={
         <FunctionPicker store={store} functions={functions} open={open} />
       } />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
-        {shown !== "llvm" && shown !== "assembly" ? (
-          pane ? <Code store={store} pane={pane} linked={linked} /> : <p class="tw-quiet tw-pad">Waiting for the Jupyter kernel…</p>
-        ) : (
-          <Lower store={store} kind={shown} />
-        )}
+        {stage ? <StagePane store={store} stage={stage} onChoose={show} /> : <OpenFunction store={store} open={open} />}
       </div>
     </section>
   );
 }
 
-/** The LLVM or assembly text of the open function, requested when the tab is opened. */
-function Lower({ store, kind }: { store: Store; kind: Lowered["kind"] }): JSX.Element {
-  const lowered = useWatch(store.state, (state) => state.lowered);
-  const open = useWatch(store.state, (state) => state.open);
-  const head = useWatch(store.state, (state) => state.history.head);
-  const working = useWatch(store.state, isLowering);
-  const request = (): void => void store.send({ type: "lower", kind });
-  const fits = lowered?.function === open && lowered.kind === kind;
-  useLayoutEffect(() => {
-    if (!fits) request();
-  }, [open, kind]);
-  if (!fits)
-    return working ? (
-      <p class="tw-quiet tw-pad">Compiling…</p>
-    ) : (
-      <div class="tw-empty">
-        <p>Compilation of {open} did not finish. See Problems.</p>
-        <button type="button" class="tw-button" onClick={request}>
-          Compile again
-        </button>
-      </div>
-    );
-  return (
-    <div class="tw-lowered">
-      {lowered.state === head ? null : (
-        <button type="button" class="tw-stale tw-button" onClick={request}>
-          Compiled from an earlier state. Compile again
-        </button>
-      )}
-      <LoweredView lowered={lowered} />
-    </div>
-  );
-}
-
-function isLowering(state: State): boolean {
-  const title = `Lower ${state.open}`;
-  const running = state.jobs.some((job) => job.title === title && (job.state === "running" || job.state === "canceling"));
-  return running || state.waiting > 0;
+function OpenFunction({ store, open }: { store: Store; open: string }): JSX.Element {
+  const pane = useWatch(store.state, (state) => paneOf(state, open));
+  const linked = useLinked(store);
+  if (!pane) return <p class="tw-quiet tw-pad">Waiting for the Jupyter kernel…</p>;
+  return <Code store={store} pane={pane} linked={linked} />;
 }
 
 interface PickerProps {
@@ -162,7 +126,8 @@ function Code({ store, pane, linked }: { store: Store; pane: PaneModel; linked: 
   const select = (span: Span): void => store.select({ kind: span.kind, function: pane.name, uid: span.uid });
   const hover = (span: Span | null): void =>
     store.hover.set(span && { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) });
-  return <CodeView pane={pane} selected={selected} linked={linked} onSelect={select} onHover={hover} />;
+  const marked = useWatch(store.marked, (value) => (value?.function === pane.name ? value : null));
+  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} onSelect={select} onHover={hover} />;
 }
 
 /** Return the uid of the selection if it is in this function. */

@@ -1,11 +1,12 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Problem, Suggestion } from "../protocol";
+import type { Suggestion } from "../protocol";
 import type { Store } from "../store";
 import { Icon } from "../ui/icons";
 import { Prose, StepForm, type Values } from "./form";
 import { Matching } from "./match";
+import { StepProblem } from "./problem";
 
 /** The suggestions of one step, never empty. */
 export type Suggestions = readonly [Suggestion, ...Suggestion[]];
@@ -31,10 +32,15 @@ export function Step({ suggestions, store }: StepProps): JSX.Element {
     check(next);
   };
   const apply = (): void => store.apply(suggestion.key, values);
+  const toggle = (): void => {
+    // The number of steps is computed only for an opened form, because it takes as long as the step.
+    if (!open && suggestion.composite && suggestion.steps === null && legal) store.send({ type: "check", key: suggestion.key, values });
+    setOpen(!open);
+  };
   return (
     <li class={`tw-step${legal ? "" : " is-illegal"}${open ? " is-open" : ""}`} data-step={suggestion.step}>
       <div class="tw-step-head">
-        <StepName suggestion={suggestion} open={open} onToggle={() => setOpen(!open)} />
+        <StepName suggestion={suggestion} open={open} onToggle={toggle} />
         {legal ? <Apply suggestion={suggestion} disabled={busy && values === UNCHANGED} onApply={apply} /> : <IllegalMark />}
       </div>
       {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={choose} /> : null}
@@ -114,8 +120,19 @@ function StepName({ suggestion, open, onToggle }: NameProps): JSX.Element {
         <Icon name="chevron" size={12} />
       </span>
       <strong>{suggestion.step}</strong>
+      {suggestion.composite ? <StepCount suggestion={suggestion} /> : null}
       <span class="tw-step-args tw-mono">{suggestion.label}</span>
     </button>
+  );
+}
+
+/** The mark of a composite step, with the number of steps that it records if that is known. */
+function StepCount({ suggestion }: { suggestion: Suggestion }): JSX.Element {
+  const { steps } = suggestion;
+  return (
+    <span class="tw-count tw-step-count" title="A composite step: a group of steps in the trace">
+      {steps === null ? "composite" : `${String(steps)} ${steps === 1 ? "step" : "steps"}`}
+    </span>
   );
 }
 
@@ -151,41 +168,10 @@ function Problems({ suggestion, store }: { suggestion: Suggestion; store: Store 
   return (
     <>
       {suggestion.problems.map((problem, index) => (
-        <ProblemView key={index} problem={problem} store={store} />
+        <StepProblem key={index} problem={problem} store={store} />
       ))}
       {suggestion.more_problems > 0 ? <p class="tw-step-problem tw-quiet">and {suggestion.more_problems} more {suggestion.more_problems === 1 ? "problem" : "problems"}</p> : null}
     </>
-  );
-}
-
-/** A violated requirement: message, counter-example, links to the parts at fault, and fixes. */
-function ProblemView({ problem, store }: { problem: Problem; store: Store }): JSX.Element {
-  const example = Object.entries(problem.counterexample);
-  return (
-    <div class="tw-step-problem">
-      <p>
-        {problem.requirement > 0 ? <span class="tw-requirement">Requirement {problem.requirement}. </span> : null}
-        {problem.message}
-      </p>
-      {example.length > 0 ? (
-        <p class="tw-example">
-          Counter-example:{" "}
-          <span class="tw-mono">{example.map(([name, value]) => `${name} = ${value}`).join(", ")}</span>
-        </p>
-      ) : null}
-      <div class="tw-fixes">
-        {problem.where.map((handle) => (
-          <button type="button" key={handle.uid} class="tw-link tw-mono" onClick={() => store.select(handle)}>
-            {handle.name}
-          </button>
-        ))}
-        {problem.fixes.map((fix) => (
-          <button type="button" key={fix.key} class="tw-button tw-fix" onClick={() => store.apply(fix.key)}>
-            <Icon name="wrench" size={13} /> <span class="tw-mono">{fix.label}</span>
-          </button>
-        ))}
-      </div>
-    </div>
   );
 }
 

@@ -3,6 +3,7 @@ import { useWatch } from "../observable";
 import type { FactRow, SymbolRow } from "../protocol";
 import type { Store } from "../store";
 import { range } from "../ui/format";
+import type { Panel } from "./panel";
 
 const MEANING: Readonly<Record<FactRow["status"], readonly [string, string]>> = {
   proved: ["✓", "proved from the program"],
@@ -88,6 +89,8 @@ export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
     </div>
   );
 }
+
+export const symbolsPanel: Panel = { key: "symbols", title: "Symbols", view: SymbolsPanel, section: "symbols" };
 
 function SymbolLine({ row, store }: { row: SymbolRow; store: Store }): JSX.Element {
   const change = (event: Event): void => {

@@ -1,16 +1,14 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Job } from "../protocol";
-import type { State, Store } from "../store";
+import { runningJob, type State, type Store } from "../store";
 import { MeasureOptionsButton } from "./measure_options";
 import { Icon, Mark, type IconName } from "../ui/icons";
 
-/** The toolbar: undo, redo, compile, measure, and the progress or verdict of a job. */
+/** The toolbar: undo, redo, compile, measure, and the verdict of the last compilation. */
 export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const history = useWatch(store.state, (state) => state.history);
   const target = useWatch(store.state, (state) => state.target);
-  const job = useWatch(store.state, runningJob);
+  const busy = useWatch(store.state, (state) => runningJob(state)?.kind === "run");
   return (
     <div class="tw-toolbar" role="toolbar" aria-label="Workbench">
       <span class="tw-brand">
@@ -23,7 +21,7 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
       <button
         type="button"
         class="tw-button"
-        disabled={job !== null}
+        disabled={busy}
         title="Compile, run at the sample sizes, and compare with the interpreter"
         onClick={() => store.send({ type: "run", action: "compile", function: "" })}
       >
@@ -32,15 +30,15 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
       <button
         type="button"
         class="tw-button tw-primary"
-        disabled={job !== null}
+        disabled={busy}
         title="Compile and measure at the sample sizes"
         onClick={() => store.send({ type: "run", action: "measure", function: "" })}
       >
         <Icon name="play" size={13} /> Measure
       </button>
       <MeasureOptionsButton store={store} id={`${idBase}-measure-options`} />
-      <MeasureKernel store={store} disabled={job !== null} />
-      {job ? <Progress job={job} store={store} /> : <Verdict store={store} />}
+      <MeasureKernel store={store} disabled={busy} />
+      <Verdict store={store} />
       <span class="tw-bar-fill-gap" />
       <span class="tw-target tw-mono" title="Target">
         {target}
@@ -87,37 +85,6 @@ function Tool({ icon, label, keys, disabled, onClick }: ToolProps): JSX.Element 
   );
 }
 
-function Progress({ job, store }: { job: Job; store: Store }): JSX.Element {
-  const determinate = job.progress >= 0;
-  // Displayed immediately, without waiting for the answer of the Jupyter kernel.
-  const [requested, setRequested] = useState("");
-  const canceling = job.state === "canceling" || requested === job.key;
-  return (
-    <span class="tw-job">
-      <span
-        class={`tw-progress${determinate ? "" : " is-endless"}`}
-        role="progressbar"
-        aria-label={job.title}
-        {...(determinate ? { "aria-valuenow": Math.round(job.progress * 100), "aria-valuemin": 0, "aria-valuemax": 100 } : {})}
-      >
-        <span style={{ width: `${determinate ? job.progress * 100 : 35}%` }} />
-      </span>
-      <span class="tw-job-text">{job.message || job.title}</span>
-      <button
-        type="button"
-        class="tw-button"
-        disabled={canceling}
-        onClick={() => {
-          setRequested(job.key);
-          store.send({ type: "cancel", job: job.key });
-        }}
-      >
-        {canceling ? "Canceling" : "Cancel"}
-      </button>
-    </span>
-  );
-}
-
 function Verdict({ store }: { store: Store }): JSX.Element | null {
   const verdict = useWatch(store.state, (state) => state.verdict);
   const head = useWatch(store.state, (state) => state.history.head);
@@ -132,8 +99,4 @@ function Verdict({ store }: { store: Store }): JSX.Element | null {
       <span class="tw-mono">{stale ? "at an earlier state" : `error ${verdict.error.toExponential(1)}, bound ${verdict.bound.toExponential(1)}`}</span>
     </span>
   );
-}
-
-function runningJob(state: State): Job | null {
-  return state.jobs.find((job) => job.state === "running" || job.state === "canceling") ?? null;
 }

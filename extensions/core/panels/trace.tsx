@@ -1,29 +1,76 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { tokenize } from "../code/tokenize";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Document, TraceLine } from "../protocol";
+import type { Trace } from "../protocol";
 import type { Store } from "../store";
+import { useDocument } from "../trace/document";
+import { GroupRow } from "../trace/group";
+import { keyOf, rowsOf, treeKey, type TraceRow } from "../trace/rows";
+import { StepRow } from "../trace/step";
 import { reveal } from "../ui/reveal";
-import { Icon, type IconName } from "../ui/icons";
+import { Icon } from "../ui/icons";
+import { focusRoving } from "../ui/roving";
+import type { Panel } from "./panel";
 
-const MARKS: Readonly<Record<TraceLine["status"], readonly [IconName, string]>> = {
-  done: ["check", "applied"],
-  query: ["search", "query"],
-  opaque: ["info", "opaque: unknown step"],
-  pending: ["clock", "pending"],
+/** The trace as Python text, with actions that fold, copy, save and load it. */
+export function TracePanel({ store }: { store: Store }): JSX.Element {
+  const trace = useWatch(store.state, (state) => state.trace);
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const [message, setMessage] = useState("");
+  const rows = useMemo(() => rowsOf(trace, unfolded), [trace, unfolded]);
+  const groups = trace.groups.length;
+  return (
+    <div class="tw-panel">
+      <div class="tw-panel-bar">
+        <span class="tw-quiet" role="status">
+          {message || summary(trace)}
+        </span>
+        {groups === 0 ? null : (
+          <>
+            <button type="button" class="tw-button" onClick={() => setUnfolded(new Set(trace.groups.map(keyOf)))}>
+              Unfold all
+            </button>
+            <button type="button" class="tw-button" onClick={() => setUnfolded(new Set())}>
+              Fold all
+            </button>
+            <span class="tw-bar-gap" />
+          </>
+        )}
+        <Actions store={store} announce={setMessage} />
+      </div>
+      {rows.length === 0 ? (
+        <p class="tw-quiet tw-pad">No steps yet. Applied steps are listed here as Python code.</p>
+      ) : (
+        <Rows rows={rows} store={store} onFold={(key, folded) => setUnfolded(changed(unfolded, key, !folded))} />
+      )}
+    </div>
+  );
+}
+
+export const tracePanel: Panel = {
+  key: "trace",
+  title: "Trace",
+  view: TracePanel,
+  section: "trace",
+  count: (state) => state.trace.lines.length,
 };
 
-/** The trace as Python text, with actions that copy, save and load it. */
-export function TracePanel({ store }: { store: Store }): JSX.Element {
-  const lines = useWatch(store.state, (state) => state.trace);
-  const [message, setMessage] = useState("");
-  const request = useDocument(store, setMessage);
+function summary({ lines, groups }: Trace): string {
+  const steps = `${String(lines.length)} ${lines.length === 1 ? "step" : "steps"}`;
+  if (groups.length === 0) return steps;
+  return `${steps}, ${String(groups.length)} composite ${groups.length === 1 ? "step" : "steps"}`;
+}
+
+function changed(set: ReadonlySet<string>, key: string, present: boolean): ReadonlySet<string> {
+  const next = new Set(set);
+  if (present) next.add(key);
+  else next.delete(key);
+  return next;
+}
+
+function Actions({ store, announce }: { store: Store; announce: (text: string) => void }): JSX.Element {
+  const request = useDocument(store, announce);
   const file = useRef<HTMLInputElement>(null);
-  const list = useRef<HTMLOListElement>(null);
-  useEffect(() => {
-    reveal(list.current?.lastElementChild);
-  }, [lines.length]);
   const load = (event: Event): void => {
     const input = event.currentTarget as HTMLInputElement;
     void input.files?.[0]?.text().then((text) => {
@@ -32,101 +79,65 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
     });
   };
   return (
-    <div class="tw-panel">
-      <div class="tw-panel-bar">
-        <span class="tw-quiet" role="status">
-          {message || `${String(lines.length)} ${lines.length === 1 ? "step" : "steps"}`}
-        </span>
-        <button type="button" class="tw-button" onClick={() => request("python", "copy")}>
-          <Icon name="copy" size={14} /> Copy as Python
-        </button>
-        <button type="button" class="tw-button" onClick={() => request("json", "save")}>
-          <Icon name="save" size={14} /> Save
-        </button>
-        <button type="button" class="tw-button" onClick={() => file.current?.click()}>
-          <Icon name="load" size={14} /> Load
-        </button>
-        <input ref={file} type="file" accept=".json,.jsonl" hidden aria-label="Trace file" onChange={load} />
-      </div>
-      {lines.length === 0 ? (
-        <p class="tw-quiet tw-pad">No steps yet. Applied steps are listed here as Python code.</p>
-      ) : (
-        <ol class="tw-trace" aria-label="Trace" ref={list}>
-          {lines.map((line) => (
-            <Step key={line.index} line={line} />
-          ))}
-        </ol>
-      )}
-    </div>
+    <>
+      <button type="button" class="tw-button" onClick={() => request("python", "copy")}>
+        <Icon name="copy" size={14} /> Copy as Python
+      </button>
+      <button type="button" class="tw-button" onClick={() => request("json", "save")}>
+        <Icon name="save" size={14} /> Save
+      </button>
+      <button type="button" class="tw-button" onClick={() => file.current?.click()}>
+        <Icon name="load" size={14} /> Load
+      </button>
+      <input ref={file} type="file" accept=".json,.jsonl" hidden aria-label="Trace file" onChange={load} />
+    </>
   );
 }
 
-function Step({ line }: { line: TraceLine }): JSX.Element {
-  const [icon, meaning] = MARKS[line.status];
-  return (
-    <li class={`tw-trace-line is-${line.status}`}>
-      <span class="tw-trace-number">{line.index}</span>
-      <span class="tw-trace-mark" role="img" aria-label={meaning} title={meaning}>
-        <Icon name={icon} size={13} />
-      </span>
-      <code title={line.text}>
-        {tokenize(shortened(line.text)).map((token, index) => (
-          <span key={index} class={`tw-tok-${token.kind}`}>
-            {token.text}
-          </span>
-        ))}
-        {line.decisions === "" ? null : <span class="tw-line-label">{line.decisions}</span>}
-      </code>
-      <span class="tw-trace-time">{line.milliseconds === null ? "" : `${line.milliseconds.toFixed(1)} ms`}</span>
-    </li>
-  );
+interface RowsProps {
+  readonly rows: readonly TraceRow[];
+  readonly store: Store;
+  readonly onFold: (key: string, folded: boolean) => void;
 }
 
-const MAX_NAMES = 4;
-
-/** Return a line with only the first names of a long list of results. */
-export function shortened(text: string): string {
-  const at = text.indexOf(" = sch.");
-  const names = text.slice(0, Math.max(0, at)).split(", ");
-  if (names.length <= MAX_NAMES + 1) return text;
-  return `${names.slice(0, MAX_NAMES).join(", ")}, … ${String(names.length - MAX_NAMES)} more${text.slice(at)}`;
-}
-
-type Purpose = "copy" | "save";
-
-function useDocument(store: Store, announce: (text: string) => void): (format: Document["format"], purpose: Purpose) => void {
-  const document_ = useWatch(store.state, (state) => state.document);
-  const purpose = useRef<Purpose | null>(null);
+/** The rows as a tree with one tab stop. */
+function Rows({ rows, store, onFold }: RowsProps): JSX.Element {
+  const [active, setActive] = useState(0);
+  const list = useRef<HTMLOListElement>(null);
+  const steps = useWatch(store.state, (state) => state.trace.lines.length);
   useEffect(() => {
-    if (document_ === null || purpose.current === null) return;
-    const wanted = purpose.current;
-    purpose.current = null;
-    if (wanted === "save") {
-      download(document_);
-      announce(`Saved ${document_.name}`);
-    } else {
-      void copy(document_.text).then((done) => announce(done ? "Copied" : "The browser denied access to the clipboard"));
+    reveal(list.current?.lastElementChild);
+  }, [steps]);
+  const tabStop = Math.min(active, rows.length - 1);
+  const press = (event: KeyboardEvent): void => {
+    if (!(event.target instanceof HTMLElement) || event.target.getAttribute("role") !== "treeitem") return;
+    const result = treeKey(event.key, tabStop, rows);
+    const row = rows[tabStop];
+    if (result === null || !row) return;
+    event.preventDefault();
+    if (typeof result === "string") onFold(row.key, result === "toggle" ? !row.folded : result === "fold");
+    else {
+      setActive(result);
+      focusRoving(list.current, result);
     }
-  }, [document_, announce]);
-  return (format, wanted) => {
-    purpose.current = wanted;
-    store.send({ type: "save", format });
   };
-}
-
-async function copy(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function download(file: Document): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([file.text], { type: "text/plain" }));
-  link.download = file.name;
-  link.click();
-  URL.revokeObjectURL(link.href);
+  return (
+    <ol class="tw-trace" role="tree" aria-label="Trace" ref={list} onKeyDown={press}>
+      {rows.map((row, index) => {
+        const shared = { index, level: row.level, tabStop: index === tabStop, onFocus: () => setActive(index) };
+        return row.group ? (
+          <GroupRow
+            key={row.key}
+            group={row.group}
+            folded={row.folded}
+            store={store}
+            onFold={(folded) => onFold(row.key, folded)}
+            {...shared}
+          />
+        ) : row.line ? (
+          <StepRow key={row.key} line={row.line} {...shared} />
+        ) : null;
+      })}
+    </ol>
+  );
 }

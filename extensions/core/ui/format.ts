@@ -22,3 +22,9 @@ export function percent(share: number): string {
 export function range(lower: number | null, upper: number | null): string {
   return `${lower === null ? "−∞" : String(lower)} … ${upper === null ? "∞" : String(upper)}`;
 }
+
+/** Format an elapsed time: `3.2 s`, or minutes and seconds from one minute on. */
+export function seconds(value: number): string {
+  if (value < 60) return `${value.toFixed(1)} s`;
+  return `${String(Math.floor(value / 60))} min ${String(Math.floor(value % 60))} s`;
+}

@@ -1,6 +1,7 @@
 """Graph-level operators, one family per file.
 
-Every operator has a signature, shape inference, a NumPy reference and a loop-level definition.
+Importing this package imports every module in it, and so registers the operators. Each operator
+has a signature, shape inference, a NumPy reference, and a loop-level definition in one class.
 
 Examples
 --------
@@ -8,58 +9,17 @@ Examples
 (True, True)
 """
 
-# Importing a family registers its operators.
+import importlib
+import pkgutil
+
 from ....errors import ShapeMismatchError
-from . import (
-    activations,
-    binary,
-    casting,
-    comparison,
-    creation,
-    extremes,
-    indexing,
-    matmul,
-    movement,
-    norms,
-    reductions,
-    scans,
-    softmax,
-    triangular,
-    unary,
-    updates,
-    views,
-    where,
-)
 from .attention import scaled_dot_product_attention
 from .errors import OperandError, OperatorAttributeError, UnknownOperatorError
 from .lowering import LoweredOperator
 from .operator import OPERATORS, Operator, get_operator, infer_call, lower_call
 from .shape_inference import Inferred, Requirement
 
-FAMILIES = (
-    activations,
-    binary,
-    casting,
-    comparison,
-    creation,
-    extremes,
-    indexing,
-    matmul,
-    movement,
-    norms,
-    reductions,
-    scans,
-    softmax,
-    triangular,
-    unary,
-    updates,
-    views,
-    where,
-)
-"""The modules that define operators."""
-
 __all__ = [
-    "FAMILIES",
     "OPERATORS",
     "Inferred",
     "LoweredOperator",
@@ -74,3 +34,6 @@ __all__ = [
     "lower_call",
     "scaled_dot_product_attention",
 ]
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

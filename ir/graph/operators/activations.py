@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
+from ...loop.element_functions import erf_of_arrays, sigmoid_of_arrays
 from ...loop.nodes import Binary, Element, Unary
 from .elementwise import Elementwise, number_like
 from .evaluation import Array, Evaluation
 from .operator import operator
 from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
-from .special import erf, rounded, sigmoid
+from .special import rounded
 
 _CUBIC = 0.044715
 _ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
@@ -62,7 +63,7 @@ class Relu(Elementwise):
 
 
 def _silu(x: Array) -> Array:
-    return x * sigmoid(x)
+    return x * sigmoid_of_arrays(x)
 
 
 @operator
@@ -166,7 +167,7 @@ def _tanh_gate(x: Element) -> Element:
 
 
 def _erf_gelu(x: Array) -> Array:
-    return 0.5 * x * (1.0 + erf(x * _ROOT_HALF))
+    return 0.5 * x * (1.0 + erf_of_arrays(x * _ROOT_HALF))
 
 
 def _tanh_gelu(x: Array) -> Array:

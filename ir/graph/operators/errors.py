@@ -11,6 +11,12 @@ class UnknownOperatorError(TilewrightError):
     title = "Unknown operator"
 
 
+class DuplicateOperatorError(TilewrightError):
+    """A second operator with the name of a registered one."""
+
+    title = "Duplicate operator"
+
+
 class OperandError(TilewrightError):
     """A missing or extra operand, or an operand of the wrong kind, rank or dtype."""
 

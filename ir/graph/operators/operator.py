@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar, TypeVar
 
+from ....nearest import nearest
 from ...loop.nodes import Attribute, Attributes
 from ...symbolic import Facts
 from ..nodes import Call, Info, Operand
-from .errors import UnknownOperatorError
+from .errors import DuplicateOperatorError, UnknownOperatorError
 from .evaluation import Array, Evaluation, ReferenceArg
 from .lowering import LoweredOperator, Lowering
 from .shape_inference import CallFacts, Inferred
@@ -114,11 +114,16 @@ def register(operator_: Operator) -> Operator:
 
     Raises
     ------
-    UnknownOperatorError
+    DuplicateOperatorError
         If the name is already registered.
     """
-    if operator_.name in _OPERATORS:
-        raise UnknownOperatorError(f"operator {operator_.name!r} is registered twice")
+    known = _OPERATORS.get(operator_.name)
+    if known is not None:
+        raise DuplicateOperatorError(
+            f"operator {operator_.name!r} is registered twice",
+            where=f"classes {type(known).__qualname__} and {type(operator_).__qualname__}",
+            hint="choose another name",
+        )
     _OPERATORS[operator_.name] = operator_
     return operator_
 
@@ -144,9 +149,12 @@ def get_operator(name: str) -> Operator:
     """
     found = _OPERATORS.get(name)
     if found is None:
-        near = difflib.get_close_matches(name, _OPERATORS, n=5)
+        near = nearest(name, _OPERATORS, count=5)
         kind, names = ("similar", near) if near else ("known", sorted(_OPERATORS))
         hint = f"{kind} operators are {', '.join(names)}"
+        same = [o.name for o in _OPERATORS.values() if f"``{name}``" in (type(o).__doc__ or "")]
+        if same:  # the documentation states the names in NumPy and ONNX
+            hint = f"write {' or '.join(same)}"
         raise UnknownOperatorError(f"no operator {name!r}", hint=hint)
     return found
 

@@ -7,12 +7,13 @@ from typing import Final
 
 from ...dtype import DType
 from ...identity import UidSource
-from ...loop.nodes import AccessMode, Buffer, BufferParam, IndexMap, Param, ScalarParam
+from ...loop.nodes import SCOPES, AccessMode, Buffer, BufferParam, IndexMap, Param, ScalarParam
 from ...symbolic import Expr, Var, var
 from ..errors import DuplicateNameError
 from .arguments import Arguments, called_name
 from .scope import Scope
 from .source import describe
+from .unknown import unknown_name
 
 ACCESS: Final[dict[str, AccessMode]] = {
     "Buffer": "in",
@@ -39,6 +40,7 @@ class BufferReader:
             raise DuplicateNameError(
                 f"duplicate {kind} {name!r} in this function",
                 location=self.source.location(node),
+                hint=f"the names of all {kind}s of a function are different; rename one",
             )
         self._taken.add((kind, name))
         return name
@@ -77,7 +79,7 @@ class BufferReader:
         node: ast.arg | ast.stmt,
     ) -> Buffer:
         self.claim(name, "buffer", node)
-        dims, element = self.scope.dims(shape), self.scope.dtype(dtype)
+        dims, element = self.scope.shape(shape), self.scope.dtype(dtype)
         if options is None:
             buffer = Buffer(self.mint(), name, dims, element)
         else:
@@ -96,11 +98,17 @@ class BufferReader:
             name,
             dims,
             element,
-            "global" if scope is None else self.scope.string(scope),
+            "global" if scope is None else self._memory_scope(scope),
             None if strides is None else self.scope.dims(strides),
             64 if alignment is None else self.scope.integer(alignment),
             None if layout is None else self._layout(layout),
         )
+
+    def _memory_scope(self, node: ast.expr) -> str:
+        name = self.scope.string(node)
+        if name not in SCOPES:
+            raise unknown_name(self.source, node, "memory scope", name, SCOPES)
+        return name
 
     def allocations(self, body: list[ast.stmt]) -> tuple[tuple[Buffer, ...], list[ast.stmt]]:
         """Parse leading ``T = alloc(shape, dtype)`` lines; return the remaining statements too."""

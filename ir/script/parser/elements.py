@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Final, get_args
+from typing import Final
 
+from ....nearest import did_you_mean
 from ...dtype import DTYPES, DType, bool_, i64
+from ...loop.element_functions import FUNCTIONS
 from ...loop.nodes import (
     Binary,
     BinaryOp,
@@ -29,8 +31,10 @@ from ...loop.nodes import (
 )
 from ..errors import ParseError, ScriptTypeError, UnknownNameError
 from .arguments import Arguments, called_name
-from .scope import Scope, listed
-from .source import describe
+from .dtypes import check_dtypes, stored_dtype_error
+from .scope import Scope, listed, shape_text
+from .source import describe, text_of
+from .unknown import DTYPE_NAMES, FUNCTION_NAMES, unknown_name
 
 _INFIX: Final[dict[type[ast.operator], BinaryOp]] = {
     ast.Add: "add",
@@ -59,17 +63,11 @@ _COMPARISONS: Final[dict[type[ast.cmpop], CompareOp]] = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
 }
-_WRITTEN_INFIX = ("neg", "not", "bitnot")
-_UNARY_CALLS: Final[dict[str, UnaryOp]] = {
-    op: op for op in get_args(UnaryOp) if op not in _WRITTEN_INFIX
-}
-_BINARY_CALLS: Final[dict[str, BinaryOp]] = {
-    "min": "min",
-    "max": "max",
-    "pow": "pow",
-    "atan2": "atan2",
-}
-FUNCTIONS: Final = (*_UNARY_CALLS, *_BINARY_CALLS, "where", "index", "condition", *DTYPES)
+_OPERATORS: Final = {*_PREFIX.values(), *_INFIX.values()} - {"pow"}
+"""The functions that are written as operators only; ``pow`` has both forms."""
+
+CALLED: Final = tuple(name for name in FUNCTIONS if name not in _OPERATORS)
+"""The element functions that are written as calls."""
 
 
 class ElementReader:
@@ -78,40 +76,41 @@ class ElementReader:
     def __init__(self, scope: Scope, buffers: Mapping[str, Buffer]) -> None:
         """Look up buffers in ``buffers``, to which the caller may add."""
         self._scope = scope
+        self._source = scope.source
         self._buffers = buffers
 
     def buffer(self, node: ast.expr) -> Buffer:
         """Parse the name of a buffer."""
         if not isinstance(node, ast.Name):
-            raise self._scope.source.error(node, f"expected a buffer name, got {describe(node)}")
-        if node.id not in self._buffers:
-            raise UnknownNameError(
-                f"no buffer {node.id!r}; buffers are {listed(self._buffers)}",
-                location=self._scope.source.location(node),
+            raise self._source.error(
+                node, f"expected a buffer name, got {describe(node)}", "write A[i, j]"
             )
+        if node.id not in self._buffers:
+            declare = f"add a parameter {node.id}: Buffer[(n,), f32], or allocate the buffer"
+            raise unknown_name(self._source, node, "buffer", node.id, self._buffers, hint=declare)
         return self._buffers[node.id]
 
-    def load(self, node: ast.expr) -> Load:
-        """Parse ``A[i, j]``."""
+    def load(self, node: ast.expr, hint: str = "") -> Load:
+        """Parse ``A[i, j]``; the hint is for expressions that are not a buffer access."""
         if not isinstance(node, ast.Subscript):
-            raise self._scope.source.error(
-                node,
-                f"expected a buffer access, got {describe(node)}",
-                "write A[i, j], or A[()] for a buffer of rank 0",
-            )
+            usage = "write A[i, j], or A[()] for a buffer of rank 0"
+            message = f"expected a buffer access, got {describe(node)}"
+            raise self._source.error(node, message, hint or usage)
         buffer = self.buffer(node.value)
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for index in inner:
             if isinstance(index, ast.Slice):
-                raise self._scope.source.error(
+                raise self._source.error(
                     index,
                     "expected an index, got a slice",
-                    "an element access has one integer index per dimension: A[i, j]",
+                    "write a loop, and one integer index per dimension: A[i, j]",
                 )
         if len(inner) != buffer.rank:
             noun = "index" if buffer.rank == 1 else "indices"
-            raise self._scope.source.error(
-                node, f"expected {buffer.rank} {noun} into buffer {buffer.name!r}, got {len(inner)}"
+            raise self._source.error(
+                node,
+                f"expected {buffer.rank} {noun} into buffer {buffer.name!r}, got {len(inner)}",
+                f"the shape of {buffer.name!r} is {shape_text(buffer.shape)}",
             )
         return Load(buffer, self._scope.exprs(inner))
 
@@ -126,10 +125,13 @@ class ElementReader:
             case ast.Subscript():
                 return self.load(node)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _INFIX:
-                return Binary(_INFIX[type(op)], *self._sides(left, right, expected))
+                made = Binary(_INFIX[type(op)], *self._sides(left, right, expected))
+                return check_dtypes(self._source, node, made, (left, right))
             case ast.UnaryOp(op=op, operand=operand) if type(op) in _PREFIX:
-                inner = bool_ if isinstance(op, ast.Not) else expected
-                return Unary(_PREFIX[type(op)], self.read(operand, inner))
+                name = _PREFIX[type(op)]
+                inner = FUNCTIONS[name].operand_dtype(expected)
+                unary = Unary(name, self.read(operand, inner))
+                return check_dtypes(self._source, node, unary, (operand,))
             case ast.Compare():
                 return self._comparison(node)
             case ast.BoolOp():
@@ -153,10 +155,13 @@ class ElementReader:
         if isinstance(value, float) and not expected.is_float:
             hint = f"write an integer, such as {expected}(1)"
             raise self._type_error(node, f"expected {expected}, got {value}", hint)
-        return Number(float(value) if expected.is_float else value, expected)
+        return self._fitting(node, Number(float(value) if expected.is_float else value, expected))
+
+    def _fitting(self, node: ast.expr, number: Number) -> Element:
+        return check_dtypes(self._source, node, number, ())
 
     def _type_error(self, node: ast.expr, message: str, hint: str) -> ParseError:
-        return ScriptTypeError(message, location=self._scope.source.location(node), hint=hint)
+        return ScriptTypeError(message, location=self._source.location(node), hint=hint)
 
     def _term(self, node: ast.expr, expected: DType | None) -> Element:
         predicate = isinstance(node, ast.Compare | ast.BoolOp) or (
@@ -185,19 +190,42 @@ class ElementReader:
             right, first.dtype if untyped_right and not untyped_left else expected
         )
 
-    def augmented(self, left: Element, node: ast.expr) -> Element:
-        """Parse the right operand of an augmented assignment to ``left``."""
-        return self.read(node, left.dtype)
+    def augmented(self, node: ast.AugAssign, op: BinaryOp, left: Element) -> Element:
+        """Parse the value of an augmented assignment to ``left``."""
+        made = Binary(op, left, self.read(node.value, left.dtype))
+        return check_dtypes(self._source, node.value, made, (node.target, node.value))
+
+    def stored(self, node: ast.expr, access: Load) -> Element:
+        """Parse the value of an assignment to an element of a buffer."""
+        value = self.read(node, access.dtype)
+        if value.dtype != access.dtype:
+            raise stored_dtype_error(
+                self._source, node, value.dtype, access.buffer.name, access.dtype
+            )
+        return value
+
+    def integer_load(self, node: ast.expr) -> Load:
+        """Parse an element of a buffer of integers."""
+        load = self.load(node)
+        if not load.dtype.is_integer:
+            raise self._type_error(
+                node,
+                f"an index is loaded from {load.buffer.name!r} of dtype {load.dtype}; expected "
+                "an integer dtype",
+                f"declare {load.buffer.name!r} with an integer dtype, such as i64",
+            )
+        return load
 
     def _comparison(self, node: ast.Compare) -> Element:
         operands = [node.left, *node.comparators]
         parts: list[Element] = []
         for op, left, right in zip(node.ops, operands, operands[1:], strict=False):
             if type(op) not in _COMPARISONS:
-                raise self._scope.source.error(
+                raise self._source.error(
                     node, "unsupported comparison operator", "operators are <, <=, >, >=, ==, !="
                 )
-            parts.append(Compare(_COMPARISONS[type(op)], *self._sides(left, right, None)))
+            made = Compare(_COMPARISONS[type(op)], *self._sides(left, right, None))
+            parts.append(check_dtypes(self._source, node, made, (left, right)))
         return self._joined("and", parts)
 
     def _logic(self, node: ast.BoolOp) -> Element:
@@ -219,13 +247,14 @@ class ElementReader:
         arguments.finish()
         if name in DTYPES:
             return self._typed(arguments.take(1)[0], DTYPES[name])
-        if name in _UNARY_CALLS:
-            op = _UNARY_CALLS[name]
-            inner = None if op in ("isnan", "isinf") else expected
-            return Unary(op, self.read(arguments.take(1)[0], inner))
-        if name in _BINARY_CALLS:
+        if name in CALLED:
+            inner = FUNCTIONS[name].operand_dtype(expected)
+            if FUNCTIONS[name].arity == 1:
+                unary = Unary(name, self.read(arguments.take(1)[0], inner))
+                return check_dtypes(self._source, node, unary, arguments.positional)
             left, right = arguments.take(2)
-            return Binary(_BINARY_CALLS[name], *self._sides(left, right, expected))
+            made = Binary(name, *self._sides(left, right, inner))
+            return check_dtypes(self._source, node, made, (left, right))
         return self._special(name, arguments, expected)
 
     def _special(self, name: str, arguments: Arguments, expected: DType | None) -> Element:
@@ -233,24 +262,26 @@ class ElementReader:
             case "where":
                 condition, then, otherwise = arguments.take(3)
                 sides = self._sides(then, otherwise, expected)
-                return Where(self.read(condition, bool_), *sides)
+                made = Where(self.read(condition, bool_), *sides)
+                return check_dtypes(self._source, arguments.node, made, arguments.positional)
             case "index":
                 value, dtype = arguments.take(2)
                 return Index(self._scope.expr(value), self._scope.dtype(dtype))
             case "condition":
                 return Condition(self._scope.predicate(arguments.take(1)[0]))
             case _:
-                raise UnknownNameError(
-                    f"no element function {name!r}; functions are {listed(FUNCTIONS)}",
-                    location=self._scope.source.location(arguments.node.func),
-                )
+                raise unknown_name(
+                    self._source, arguments.node.func, "element function", name,
+                    (*CALLED, "where", "index", "condition", *DTYPES), plural="functions",
+                    others=FUNCTION_NAMES | DTYPE_NAMES, hint="write it with existing functions",
+                )  # fmt: skip
 
     def _typed(self, node: ast.expr, dtype: DType) -> Element:
         """Parse the operand of ``f32(...)``: a literal, a symbolic term, or an element to cast."""
         value = self._scope.number(node)
         if value is not None:
             same_kind = dtype.is_float and not isinstance(value, bool)
-            return Number(float(value) if same_kind else value, dtype)
+            return self._fitting(node, Number(float(value) if same_kind else value, dtype))
         if self._scope.is_term(node):
             element = self._term(node, i64 if dtype == bool_ else dtype)
             if isinstance(element, Condition) and dtype == bool_:
@@ -262,9 +293,20 @@ class ElementReader:
 
     def _not_an_element(self, node: ast.expr) -> ParseError:
         if isinstance(node, ast.Name):
+            if node.id in self._buffers:
+                usage = f"write one index per dimension: {node.id}[i]"
+                return self._source.error(
+                    node, f"expected an element, got buffer {node.id!r}", usage
+                )
             return UnknownNameError(
                 f"no variable {node.id!r}; variables are {listed(self._scope.variables)}, "
                 f"buffers are {listed(self._buffers)}",
-                location=self._scope.source.location(node),
+                location=self._source.location(node),
+                hint=did_you_mean(node.id, [*self._scope.variables, *self._buffers])
+                or f'declare a symbol above the function: {node.id} = symbols("{node.id}")',
             )
-        return self._scope.source.error(node, f"expected an element, got {describe(node)}")
+        hint = "elements are A[i], numbers, indices, operators, and calls such as exp(A[i])"
+        if isinstance(node, ast.IfExp):
+            parts = ", ".join(map(text_of, (node.test, node.body, node.orelse)))
+            hint = f"write where({parts})"
+        return self._source.error(node, f"expected an element, got {describe(node)}", hint)

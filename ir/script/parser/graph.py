@@ -20,6 +20,7 @@ from ...graph.nodes import (
     VersionCase,
     VersionSwitch,
 )
+from ...graph.unify import operands_text
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import AccessMode, Attributes
 from ...symbolic import TRUE, Bool, Facts
@@ -107,7 +108,9 @@ class GraphReader:
             return infer_call(call.op, call.args, call.attributes, self.facts).info
         except TilewrightError as error:
             location = self.source.location(node)
-            raise ScriptTypeError(error.message, location=location, hint=error.hint) from None
+            message = f"{error.where}: {error.message}" if error.where else error.message
+            hint = error.hint or f"operands are {operands_text(call.args)}"
+            raise ScriptTypeError(message, location=location, hint=hint) from None
 
     def _effect(self, call: ast.Call, origins: Origins, attributes: Attributes) -> Binding:
         right, implied = self._rights.read(call, None)
@@ -198,7 +201,11 @@ class GraphReader:
                 "both branches must end with an assignment to the same name",
             )
         if annotation is None:
-            raise self.source.error(target, f"value {target.id!r} needs an annotation")
+            raise self.source.error(
+                target,
+                f"value {target.id!r} needs an annotation",
+                f"write {target.id}: Tensor[(...), f32] = ...",
+            )
         value = self.values.define(target.id, read_info(self.scope, annotation), target)
         return Binding(value, IfElse(condition, then, otherwise), origins, attributes)
 

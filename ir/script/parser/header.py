@@ -17,10 +17,11 @@ from ...symbolic import (
     Var,
     var,
 )
-from ..errors import ParseError, ScriptSyntaxError, UnknownNameError
+from ..errors import ParseError, ScriptSyntaxError
 from .arguments import Arguments, called_name, dotted_name
 from .scope import Scope, listed
 from .source import Source, describe
+from .unknown import unknown_name
 
 SYMBOLS_USAGE = 'n, m = symbols("n m", lower=1, upper=512, multiple_of=8)'
 _DISCHARGES = {d.name.lower(): d for d in Discharge}
@@ -76,7 +77,8 @@ def _targets(source: Source, node: ast.Assign) -> list[str]:
     names: list[str] = []
     for part in parts:
         if not isinstance(part, ast.Name):
-            raise source.error(part, f"expected a symbol name, got {describe(part)}")
+            hint = f"usage: {SYMBOLS_USAGE}"
+            raise source.error(part, f"expected a symbol name, got {describe(part)}", hint)
         names.append(part.id)
     return names
 
@@ -93,7 +95,9 @@ def take_facts(scope: Scope, body: list[ast.stmt]) -> tuple[Facts, list[ast.stmt
 
 def _assumed(facts: Facts, scope: Scope, node: ast.expr) -> Facts:
     if not isinstance(node, ast.Call):
-        raise scope.source.error(node, f"expected fact(...), got {describe(node)}")
+        raise scope.source.error(
+            node, f"expected fact(...), got {describe(node)}", "write fact(n % 8 == 0)"
+        )
     usage = 'fact(n % 8 == 0, "origin", at="file:line", by="entry_check")'
     arguments = Arguments(scope.source, node, usage)
     predicate, *texts = arguments.take(1, 2)
@@ -113,10 +117,7 @@ def _assumed(facts: Facts, scope: Scope, node: ast.expr) -> Facts:
 def _discharge(scope: Scope, node: ast.expr) -> Discharge:
     name = scope.string(node)
     if name not in _DISCHARGES:
-        raise UnknownNameError(
-            f"no discharge {name!r}; discharges are {listed(_DISCHARGES)}",
-            location=scope.source.location(node),
-        )
+        raise unknown_name(scope.source, node, "discharge", name, _DISCHARGES)
     return _DISCHARGES[name]
 
 
@@ -157,7 +158,11 @@ def decorator_of(
         if name in known and len(node.decorator_list) == 1:
             return name, decorator
     expected = " or ".join(f"@{k}" for k in known)
-    raise source.error(node, f"function {node.name!r} needs exactly one decorator: {expected}")
+    raise source.error(
+        node,
+        f"function {node.name!r} needs exactly one decorator: {expected}",
+        "write @prim_func above a function of loops, @graph_func above one of operators",
+    )
 
 
 def signature(source: Source, node: ast.FunctionDef) -> list[ast.arg]:
@@ -172,7 +177,11 @@ def signature(source: Source, node: ast.FunctionDef) -> list[ast.arg]:
                 "write plain parameters: x: Buffer[(n,), f32]",
             )
     for default in args.defaults:
-        raise source.error(default, "default values of parameters are not supported")
+        raise source.error(
+            default,
+            "default values of parameters are not supported",
+            "pass every argument at the call, or write the value into the body",
+        )
     return args.args
 
 

@@ -74,7 +74,7 @@ def _shape_info(scope: Scope, dims: list[ast.expr]) -> ShapeInfo:
 
 def _shape(scope: Scope, node: ast.expr) -> tuple[Expr, ...] | None:
     unknown = isinstance(node, ast.Constant) and node.value is None
-    return None if unknown else scope.dims(node)
+    return None if unknown else scope.shape(node)
 
 
 def _called(scope: Scope, node: ast.Call, kind: str) -> Info:

@@ -7,7 +7,6 @@ from typing import Final, get_args
 
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import (
-    Binary,
     BinaryOp,
     Block,
     For,
@@ -27,7 +26,7 @@ from ...loop.ranges import range_of
 from ...loop.regions import access_regions
 from ...loop.visit import seq
 from ...symbolic import TRUE, Bool, Expr, InvalidSymbolError, Var, as_expr, var
-from ..errors import DuplicateNameError, ScriptSyntaxError, UnknownNameError
+from ..errors import DuplicateNameError, ScriptSyntaxError
 from .arguments import Arguments, called_name
 from .buffers import BufferReader
 from .elements import ElementReader
@@ -39,8 +38,10 @@ from .header import (
     statements_of,
     take_facts,
 )
-from .scope import Scope, listed
-from .source import Located, Source, describe
+from .scope import Scope, shape_text
+from .source import Located, Source, describe, text_of
+from .statements import assigned_name_hint, check_starts_at_zero, unsupported_statement
+from .unknown import LOOP_NAMES, unknown_name
 
 _LOOPS: Final[dict[str, LoopKind]] = {
     "range": "serial",
@@ -59,7 +60,6 @@ _AUGMENTED: Final[dict[type[ast.operator], BinaryOp]] = {
 _ITERS: Final[dict[str, IterKind]] = {kind: kind for kind in get_args(IterKind)}
 _LETS: Final[dict[str, LetMode]] = {mode: mode for mode in get_args(LetMode)}
 _ONE: Final = as_expr(1)
-_STATEMENTS = "assignments, for, if, pass, with block(...), with checked(...)"
 _CONTEXTS = "with block(...), checked(...), clamped(...), proved(...) or origin(...)"
 _HEADERS = ("guard", "reads", "writes")
 
@@ -95,13 +95,12 @@ class LoopReader:
         """Parse one statement; it inherits ``origins`` from the enclosing statement."""
         match node:
             case ast.Assign(targets=[target], value=value):
-                access = self.elements.load(target)
-                element = self.elements.read(value, access.dtype)
+                access = self.elements.load(target, assigned_name_hint(target, value))
+                element = self.elements.stored(value, access)
                 return Store(access.buffer, access.indices, element, origins)
-            case ast.AugAssign(target=target, op=op, value=value) if type(op) in _AUGMENTED:
+            case ast.AugAssign(target=target, op=op) if type(op) in _AUGMENTED:
                 access = self.elements.load(target)
-                right = self.elements.augmented(access, value)
-                element = Binary(_AUGMENTED[type(op)], access, right)
+                element = self.elements.augmented(node, _AUGMENTED[type(op)], access)
                 return Store(access.buffer, access.indices, element, origins)
             case ast.For():
                 return self._for(node, origins)
@@ -113,11 +112,7 @@ class LoopReader:
             case ast.Pass():
                 return seq()
             case _:
-                raise self.source.error(
-                    node,
-                    "unsupported statement in a loop-level function",
-                    f"statements are {_STATEMENTS}",
-                )
+                raise unsupported_statement(self.source, node)
 
     def origins(self, arguments: Arguments, outer: Origins) -> Origins:
         """Parse the origins of a node; by default those of the enclosing node."""
@@ -149,13 +144,18 @@ class LoopReader:
     def _for(self, node: ast.For, outer: Origins) -> For:
         kind = called_name(node.iter)
         if not isinstance(node.iter, ast.Call) or kind not in _LOOPS:
-            raise UnknownNameError(
-                f"no loop kind {kind or ast.unparse(node.iter)!r}; kinds are {listed(_LOOPS)}",
-                location=self.source.location(node.iter),
-            )
+            raise unknown_name(
+                self.source, node.iter, "loop kind", kind or text_of(node.iter), _LOOPS,
+                plural="kinds", others=LOOP_NAMES, hint="write for i in range(n):",
+            )  # fmt: skip
         if node.orelse:
-            raise self.source.error(node.orelse[0], "else is not supported on loops")
+            raise self.source.error(
+                node.orelse[0],
+                "else is not supported on loops",
+                "write the statements after the loop",
+            )
         arguments = Arguments(self.source, node.iter, f"for i in {kind}(extent, key=value):")
+        check_starts_at_zero(self.source, node, arguments)
         extent, *tags = arguments.take(1, 2)
         name = self._loop_name(node.target)
         size = self.scope.expr(extent)
@@ -169,7 +169,11 @@ class LoopReader:
 
     def _loop_name(self, target: ast.expr) -> str:
         if not isinstance(target, ast.Name):
-            raise self.source.error(target, f"expected one loop variable, got {describe(target)}")
+            raise self.source.error(
+                target,
+                f"expected one loop variable, got {describe(target)}",
+                "write one loop per variable, inside each other",
+            )
         self.scope.check_unbound(target.id, target)
         return self.buffers.claim(target.id, "loop", target)
 
@@ -188,11 +192,10 @@ class LoopReader:
             return self.body(node.body, own)
         if name in _LETS:
             return self._let(node, item, arguments, _LETS[name], outer)
-        raise UnknownNameError(
-            f"no statement 'with {name}'; names after with are "
-            f"{listed(('block', *_LETS, 'origin'))}",
-            location=self.source.location(call),
-        )
+        raise unknown_name(
+            self.source, call, "statement", f"with {name}", ("block", *_LETS, "origin"),
+            plural="names after with", hint=f"write {_CONTEXTS}",
+        )  # fmt: skip
 
     def _let(
         self,
@@ -203,7 +206,7 @@ class LoopReader:
         outer: Origins,
     ) -> Let:
         access, low, high = arguments.take(3)
-        load = self.elements.load(access)
+        load = self.elements.integer_load(access)
         lower, upper = self.scope.expr(low), self.scope.expr(high)
         if not isinstance(item.optional_vars, ast.Name):
             raise self.source.error(
@@ -237,7 +240,7 @@ class LoopReader:
                 if not self._header_line(statement, header, origins)
             ]
         whole = seq(*body)
-        reads, writes = access_regions(whole)
+        reads, writes = access_regions(whole, header.init)
         return Block(
             uid,
             name,
@@ -282,7 +285,9 @@ class LoopReader:
         self.scope.check_unbound(target.id, target)
         if any(v.var.name == target.id for v in before):
             raise DuplicateNameError(
-                f"duplicate iteration variable {target.id!r}", location=self.source.location(target)
+                f"duplicate iteration variable {target.id!r}",
+                location=self.source.location(target),
+                hint="the iteration variables of a block have different names",
             )
         arguments = Arguments(self.source, value, f"{kind}(i), or {kind}(extent, binding)")
         *sizes, bound = arguments.take(1, 2)
@@ -317,7 +322,9 @@ class LoopReader:
     def _once(self, word: str, header: BlockHeader, node: Located) -> None:
         if word in header.seen:
             raise DuplicateNameError(
-                f"duplicate {word}(...) in this block", location=self.source.location(node)
+                f"duplicate {word}(...) in this block",
+                location=self.source.location(node),
+                hint=f"write one {word}(...) with everything in it",
             )
         header.seen.add(word)
 
@@ -344,7 +351,9 @@ class LoopReader:
         if len(inner) != buffer.rank:
             noun = "range" if buffer.rank == 1 else "ranges"
             raise self.source.error(
-                node, f"expected {buffer.rank} {noun} of buffer {buffer.name!r}, got {len(inner)}"
+                node,
+                f"expected {buffer.rank} {noun} of buffer {buffer.name!r}, got {len(inner)}",
+                f"the shape of {buffer.name!r} is {shape_text(buffer.shape)}",
             )
         return Region(buffer, tuple(self._range(n) for n in inner))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ...graph.nodes import (
     AllocStorage,
@@ -30,11 +30,21 @@ from ...graph.nodes import (
 from ...symbolic import Expr
 from .arguments import Arguments, called_name
 from .infos import read_info
-from .source import describe
+from .source import describe, text_of
 from .values import ValueReader
 
 Implied: TypeAlias = "Info | None"
 """The annotation that a right-hand side implies for its value; None if it is not known."""
+
+
+_OPERATORS: Final[dict[type[ast.operator], str]] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.MatMult: "matmul",
+    ast.Pow: "power",
+}
 
 
 class RightReader:
@@ -78,7 +88,7 @@ class RightReader:
                 raise self.source.error(
                     node,
                     f"expected a call, a tuple, or a tuple field, got {describe(node)}",
-                    "write y = relu(x), y = (a, b), or y = t[0]",
+                    _operator_hint(node) or "write y = relu(x), y = (a, b), or y = t[0]",
                 )
 
     def _arguments(self, node: ast.Call, usage: str) -> Arguments:
@@ -97,7 +107,9 @@ class RightReader:
     def _function_name(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name):
             return node.id
-        raise self.source.error(node, f"expected a function name, got {describe(node)}")
+        raise self.source.error(
+            node, f"expected a function name, got {describe(node)}", "write a name without quotes"
+        )
 
     def _outputs(self, arguments: Arguments, written: Implied) -> tuple[TensorInfo, ...]:
         node = arguments.keyword("outputs")
@@ -233,6 +245,13 @@ class RightReader:
         predicate, message = arguments.take(2)
         arguments.finish()
         return Check(self.scope.predicate(predicate), self.scope.string(message)), ObjectInfo()
+
+
+def _operator_hint(node: ast.expr) -> str:
+    """Return the call of the operator that a Python operator denotes; empty if there is none."""
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
+        return ""
+    return f"write {_OPERATORS[type(node.op)]}({text_of(node.left)}, {text_of(node.right)})"
 
 
 def _field(info: Info, index: ast.expr) -> Implied:

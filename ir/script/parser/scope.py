@@ -5,13 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from typing import cast
 
 from ...dtype import DTYPES, DType
 from ...loop.nodes import Attribute, Attributes
-from ...symbolic import Bool, Expr, SymbolicError, Var, as_expr, parse_expr
-from ..errors import DuplicateNameError, ScriptSyntaxError, SourceLocation, UnknownNameError
+from ...symbolic import (
+    Bool,
+    Expr,
+    SymbolicError,
+    SymbolicSyntaxError,
+    Var,
+    as_expr,
+    parse_expr,
+    to_text,
+)
+from ..errors import DuplicateNameError, ScriptSyntaxError, SourceLocation
 from .arguments import Arguments, called_name
-from .source import Located, Source, describe
+from .source import Located, Source, describe, text_of
+from .unknown import DTYPE_NAMES, unknown_name
 
 _TERM_CALLS = frozenset({"min", "max", "ceildiv", "select"})
 _TERM_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
@@ -21,6 +32,21 @@ _FLOATS = {"inf": float("inf"), "nan": float("nan")}
 def listed(names: Iterable[str]) -> str:
     """Return names as a list for a message; ``none`` if there are none."""
     return ", ".join(names) or "none"
+
+
+def shape_text(dims: tuple[Expr, ...]) -> str:
+    """Return a shape as the text of a tuple."""
+    texts = [to_text(d) for d in dims]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _dtype_text(node: ast.expr) -> str:
+    """Return the text of a dtype, also of one in quotes."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return text
+        case _:
+            return text_of(node)
 
 
 class Scope:
@@ -51,7 +77,9 @@ class Scope:
         """Raise an error if a variable of this name is in scope."""
         if name in self.variables:
             raise DuplicateNameError(
-                f"variable {name!r} is already in scope", location=self.source.location(node)
+                f"variable {name!r} is already in scope",
+                location=self.source.location(node),
+                hint=f"rename one of the two, for example to {name}1",
             )
 
     def is_term(self, node: ast.expr) -> bool:
@@ -90,7 +118,9 @@ class Scope:
             return self.variables[node.id]
         term = self._term(node)
         if isinstance(term, Bool):
-            raise self.source.error(node, "expected an integer, got a condition")
+            raise self.source.error(
+                node, "expected an integer, got a condition", "write select(condition, 1, 0)"
+            )
         return term
 
     def exprs(self, nodes: Iterable[ast.expr]) -> tuple[Expr, ...]:
@@ -106,6 +136,18 @@ class Scope:
             f"expected a tuple, got {describe(node)}",
             "write (n,) for one element, () for none",
         )
+
+    def shape(self, node: ast.expr) -> tuple[Expr, ...]:
+        """Parse a tuple of extents, none of which is negative."""
+        dims = self.dims(node)
+        for item, extent in zip(cast("ast.Tuple", node).elts, dims, strict=True):
+            if extent.upper is not None and extent.upper < 0:
+                raise self.source.error(
+                    item,
+                    f"expected an extent of at least 0, got {to_text(extent)}",
+                    "write a number of elements, or a symbol for one that is known at run time",
+                )
+        return dims
 
     def predicate(self, node: ast.expr) -> Bool:
         """Parse a condition."""
@@ -124,9 +166,8 @@ class Scope:
             ) from None
 
     def _location_of(self, error: SymbolicError, node: ast.expr) -> SourceLocation:
-        line, column = error.details.get("line"), error.details.get("column")
-        if isinstance(line, int) and isinstance(column, int):
-            return self.source.location_at(line, column)
+        if isinstance(error, SymbolicSyntaxError):
+            return self.source.location(error.node or node)
         return self.source.location(node)
 
     def _check_names(self, node: ast.expr) -> None:
@@ -136,34 +177,30 @@ class Scope:
                 raise self.source.error(
                     name,
                     "expected a symbolic integer, got an element of a buffer",
-                    "bind it first: with checked(buffer[i], lower, upper) as v:",
+                    f"bind it first: with checked({text_of(name)}, lower, upper) as v:",
                 )
             if isinstance(name, ast.Name) and id(name) not in called:
                 self._known(name)
 
     def _known(self, name: ast.Name) -> None:
         if name.id not in self.variables:
-            raise UnknownNameError(
-                f"no variable {name.id!r}; variables are {listed(self.variables)}",
-                location=self.source.location(name),
-                hint=f'declare a symbol above the function: {name.id} = symbols("{name.id}")',
-            )
+            declare = f'declare a symbol above the function: {name.id} = symbols("{name.id}")'
+            raise unknown_name(self.source, name, "variable", name.id, self.variables, hint=declare)
 
     def dtype(self, node: ast.expr) -> DType:
         """Parse the name of a dtype."""
         name = node.id if isinstance(node, ast.Name) else None
         if name in DTYPES:
             return DTYPES[name]
-        shown = ast.unparse(node) if name is None else name
-        raise UnknownNameError(
-            f"no dtype {shown!r}; dtypes are {listed(DTYPES)}", location=self.source.location(node)
-        )
+        shown = _dtype_text(node) if name is None else name
+        raise unknown_name(self.source, node, "dtype", shown, DTYPES, others=DTYPE_NAMES)
 
     def string(self, node: ast.expr) -> str:
         """Parse a string."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return node.value
-        raise self.source.error(node, f"expected a string, got {describe(node)}")
+        hint = f'write "{node.id}"' if isinstance(node, ast.Name) else 'write text in quotes: "a"'
+        raise self.source.error(node, f"expected a string, got {describe(node)}", hint)
 
     def strings(self, node: ast.expr) -> tuple[str, ...]:
         """Parse a tuple of strings."""
@@ -178,7 +215,9 @@ class Scope:
         value = self.number(node)
         if type(value) is int:
             return value
-        raise self.source.error(node, f"expected an integer, got {describe(node)}")
+        raise self.source.error(
+            node, f"expected an integer, got {describe(node)}", "write an integer literal: 8"
+        )
 
     def optional_integer(self, node: ast.expr) -> int | None:
         """Parse an integer literal or None."""

@@ -23,8 +23,12 @@ _KINDS: Final[dict[type[ast.AST], str]] = {
     ast.Call: "a call",
     ast.Compare: "a comparison",
     ast.Dict: "a dictionary",
+    ast.GeneratorExp: "a generator",
+    ast.IfExp: "a conditional expression",
+    ast.JoinedStr: "a formatted string",
     ast.Lambda: "a lambda",
     ast.List: "a list",
+    ast.ListComp: "a list comprehension",
     ast.Slice: "a slice",
     ast.Starred: "an unpacked argument",
     ast.Subscript: "a subscript",
@@ -55,6 +59,21 @@ def describe(node: ast.AST) -> str:
             return _KINDS.get(type(node), "another expression")
 
 
+def text_of(node: ast.expr) -> str:
+    """Return the text of an expression; a description of it if the text is long.
+
+    Examples
+    --------
+    >>> text_of(ast.parse("x[i] * 2.0", mode="eval").body)
+    'x[i] * 2.0'
+    """
+    try:
+        text = ast.unparse(node)
+    except (ValueError, RecursionError):  # integers beyond the limit of digits
+        return describe(node)
+    return text if len(text) <= _MAX_QUOTED else describe(node)
+
+
 class Source:
     """A program text with its lines.
 
@@ -66,8 +85,9 @@ class Source:
         ...
     tilewright.ir.script.errors.ScriptSyntaxError: invalid syntax
       at line 1, column 8
-        x = 1 +
-               ^
+        1 | x = 1 +
+          |        ^
+      programs are written in Python's syntax
     """
 
     def __init__(self, text: str, *, first_line: int = 1) -> None:
@@ -121,7 +141,9 @@ class Source:
             raise self._too_large("expressions are nested too deeply") from None
         except ValueError as error:
             raise ScriptSyntaxError(
-                f"invalid source text: {error}", location=self.location_at(1, 1)
+                f"invalid source text: {error}",
+                location=self.location_at(1, 1),
+                hint="remove the invalid character, or save the file as UTF-8",
             ) from None
         self._check_depth(tree)
         return tree
@@ -130,11 +152,12 @@ class Source:
         message = error.msg or "invalid Python syntax"
         location = self.location_at(error.lineno or 1, max(error.offset or 1, 1))
         kind = TextTooLargeError if "too many" in message else ScriptSyntaxError
-        return kind(message, location=location)
+        return kind(message, location=location, hint="programs are written in Python's syntax")
 
     def _too_large(self, message: str, node: Located | None = None) -> ParseError:
         location = self.location_at(1, 1) if node is None else self.location(node)
-        return TextTooLargeError(message, location=location)
+        hint = "split the program into several functions, and long expressions into several lines"
+        return TextTooLargeError(message, location=location, hint=hint)
 
     def _check_depth(self, tree: ast.Module) -> None:
         """Check the depth without recursion, so that later passes can recurse safely."""

@@ -16,6 +16,7 @@ from .constants import Constants
 from .infos import read_info
 from .scope import Scope, listed
 from .source import describe
+from .unknown import unknown_name
 
 EFFECT: Final = "_"
 _PLAIN = {float: f32, int: i64, bool: bool_}
@@ -38,6 +39,7 @@ class ValueReader:
             raise DuplicateNameError(
                 f"duplicate value {name!r}; a value is defined once",
                 location=self.source.location(node),
+                hint=f"write another name, such as {name}1",
             )
         value = Value(self.mint(), name, info)
         if name != EFFECT:
@@ -47,12 +49,17 @@ class ValueReader:
     def value(self, node: ast.expr) -> Value:
         """Parse the name of a value."""
         if not isinstance(node, ast.Name):
-            raise self.source.error(node, f"expected a value name, got {describe(node)}")
-        if node.id not in self.values:
-            raise UnknownNameError(
-                f"no value {node.id!r}; values are {listed(self.values)}",
-                location=self.source.location(node),
+            text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            raise self.source.error(
+                node,
+                f"expected a value name, got {describe(node)}",
+                "attributes are passed by name: y = cast(x, dtype=f16)"
+                if text
+                else "bind the expression to a name first: t = relu(x)",
             )
+        if node.id not in self.values:
+            define = f"add a parameter {node.id}: Tensor[(n,), f32], or a binding above"
+            raise unknown_name(self.source, node, "value", node.id, self.values, hint=define)
         return self.values[node.id]
 
     def operand(self, node: ast.expr) -> Operand:
@@ -61,6 +68,14 @@ class ValueReader:
         if number is not None:
             return ScalarLiteral(number, _PLAIN[type(number)])
         match node:
+            case ast.Tuple(elts=[ast.Name(id=name), *_]) if (
+                name in self.values and name not in self.scope.variables
+            ):
+                raise self.source.error(
+                    node,
+                    "expected an operand, got a tuple of values",
+                    "pass the values one by one: call_tir(f, x, y), concat(x, y)",
+                )
             case ast.Tuple(elts=dims):
                 return Dims(self.scope.exprs(dims))
             case ast.Call(func=ast.Name(id="const")):
@@ -68,7 +83,8 @@ class ValueReader:
             case ast.Call(func=ast.Name(id=name), args=[inner]) if name in DTYPES:
                 literal = self.scope.number(inner)
                 if literal is None:
-                    raise self.source.error(inner, f"expected a number, got {describe(inner)}")
+                    message = f"expected a number, got {describe(inner)}"
+                    raise self.source.error(inner, message, f'write cast(x, dtype="{name}")')
                 return ScalarLiteral(literal, DTYPES[name])
             case ast.Call():
                 raise self.source.error(
@@ -94,6 +110,7 @@ class ValueReader:
                 raise self.source.error(
                     infos[0],
                     f"expected a Tensor annotation of a constant, got {describe(infos[0])}",
+                    "write Tensor[(4, 8), f32]",
                 )
             self._constants.describe(key, info)
             return ConstantRef(key, info)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias, assert_never
 
 from ...dtype import DType, bool_
+from ...loop.element_functions import element_function
 from ...loop.nodes import (
     Binary,
     Buffer,
@@ -122,7 +123,7 @@ class Elements:
 
     def _unary(self, element: Unary, expected: DType | None) -> tuple[str, int]:
         operand, op = element.operand, element.op
-        inner = None if op in ("isnan", "isinf") else bool_ if op == "not" else expected
+        inner = element_function(op).operand_dtype(expected)
         if op not in _PREFIX:
             return f"{op}({self.text(operand, inner)})", _ATOM
         symbol, level = _PREFIX[op]

@@ -196,6 +196,11 @@ class GraphPrinter:
             case _:
                 return self._memory(right)
 
+    def right_text(self, right: Rhs) -> str:
+        """Return a right-hand side as text on one line; branches and switches have no such text."""
+        head, arguments, _ = self._right(right, ObjectInfo())
+        return f"{head}({', '.join(arguments)})" if head else arguments[0]
+
     def _memory(
         self, right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check
     ) -> tuple[str, list[str], Info | None]:
@@ -227,12 +232,13 @@ class GraphPrinter:
 
     def _choice(self, call: CallTIR | LaunchKernel) -> list[str]:
         """Return the scalar arguments and versions of a kernel call as keyword arguments."""
-        versions = [self._version(v) for v in call.versions]
+        versions = [self.version_text(v) for v in call.versions]
         return self._scalars(call.scalars) + (
             [f"versions={tuple_text(versions)}"] if versions else []
         )
 
-    def _version(self, version: KernelVersion) -> str:
+    def version_text(self, version: KernelVersion) -> str:
+        """Return a version as text, ``when(guard, function)``."""
         parts = [self._terms.text(version.guard), self._callee(version.function)]
         return f"when({', '.join([*parts, *self._scalars(version.scalars)])})"
 
@@ -326,10 +332,17 @@ def _options(func: GraphFunc, terms: TermPrinter) -> list[str]:
 
 
 def print_graph_func(
-    func: GraphFunc, constants: Mapping[str, Constant], *, provenance: bool = False
+    func: GraphFunc,
+    constants: Mapping[str, Constant],
+    *,
+    provenance: bool = False,
+    lowered: bool = False,
 ) -> Lines:
-    """Print one graph-level function, with its symbols declared above it."""
-    terms, body, out = TermPrinter(func.name), Lines(), Lines()
+    """Print one graph-level function, with its symbols declared above it.
+
+    With ``lowered``, the parser need not accept the text, as in ``print_prim_func``.
+    """
+    terms, body, out = TermPrinter(func.name, rename=lowered), Lines(), Lines()
     printer = GraphPrinter(terms, body, constants, provenance=provenance)
     terms.check(func.name, "function")
     params = [printer.parameter(p) for p in func.params]

@@ -215,7 +215,7 @@ class LoopPrinter:
             self._terms.release(iter_var.var)
 
     def _header(self, block: Block) -> None:
-        bindings = [self._binding(v) for v in block.iters]
+        bindings = [self.iteration_text(v) for v in block.iters]
         guard = None if block.predicate == TRUE else self._terms.text(block.predicate)
         names = [self._terms.bind(v.var, "iteration variable") for v in block.iters]
         self._extents.update({v.var: v.extent for v in block.iters})
@@ -230,7 +230,7 @@ class LoopPrinter:
         if block.iters or not self._lowered:
             self._regions(block)
 
-    def _binding(self, iter_var: IterVar) -> str:
+    def iteration_text(self, iter_var: IterVar) -> str:
         """Return ``spatial(i)``, or ``spatial(n, i0 * 8 + i1)`` if it is not bound to a loop."""
         binding = self._terms.text(iter_var.binding)
         loop = self._extents.get(iter_var.binding) if isinstance(iter_var.binding, Var) else None
@@ -242,17 +242,19 @@ class LoopPrinter:
 
     def _regions(self, block: Block) -> None:
         """Print the regions that differ from those inferred from the body."""
-        reads, writes = access_regions(block.body)
+        reads, writes = access_regions(block.body, block.init)
         if block.reads != reads:
-            self._out.add(f"reads({', '.join(map(self._region, block.reads))})")
+            self._out.add(f"reads({', '.join(map(self.region_text, block.reads))})")
         if block.writes != writes:
-            self._out.add(f"writes({', '.join(map(self._region, block.writes))})")
+            self._out.add(f"writes({', '.join(map(self.region_text, block.writes))})")
 
-    def _region(self, region: Region) -> str:
-        inner = ", ".join(map(self._range, region.ranges)) or "()"
+    def region_text(self, region: Region) -> str:
+        """Return a region as text, ``A[0:8, k]``."""
+        inner = ", ".join(map(self.range_text, region.ranges)) or "()"
         return f"{region.buffer.name}[{inner}]"
 
-    def _range(self, part: Range) -> str:
+    def range_text(self, part: Range) -> str:
+        """Return a range as text, ``start:stop``, or ``start`` if it has one element."""
         start = self._terms.text(part.start)
         if const_value(part.extent) == 1:
             return start

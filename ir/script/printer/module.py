@@ -48,7 +48,7 @@ def _print(
         case PrimFunc():
             return print_prim_func(func, provenance=provenance, lowered=lowered)
         case GraphFunc():
-            return print_graph_func(func, constants, provenance=provenance)
+            return print_graph_func(func, constants, provenance=provenance, lowered=lowered)
 
 
 def print_preamble(module: Module) -> Lines:

@@ -31,13 +31,15 @@ class TermPrinter:
         self.symbols: list[Var] = []
 
     def check(self, name: str, kind: str) -> str:
-        """Return a name if it is valid in the text format.
+        """Return a name if it is valid in the text format; with ``rename``, escape it.
 
         Raises
         ------
         UnprintableProgramError
             If the name is not valid.
         """
+        if self._rename:
+            return name if is_valid_name(name) else repr(name)[1:-1]
         if not is_valid_name(name):
             raise UnprintableProgramError(
                 f"{kind} name {name!r} is not valid in the text format",
@@ -64,7 +66,7 @@ class TermPrinter:
         """Register a symbol of the function."""
         name = self.check(variable.name, "symbol")
         if self._symbol_names.setdefault(name, variable) is not variable:
-            self._ambiguous(name)
+            self.ambiguous(name)
         self.symbols.append(variable)
         self._number(variable, name)
 
@@ -74,14 +76,15 @@ class TermPrinter:
         if other is None or other is variable:
             return name
         if not self._rename:
-            self._ambiguous(name)
+            self.ambiguous(name)
         return fresh_name(name, {*self._symbol_names, *self._bound_names})
 
     def _number(self, variable: Var, name: str) -> None:
         self._names[variable] = name
         self._order[variable] = len(self._order)
 
-    def _ambiguous(self, name: str) -> None:
+    def ambiguous(self, name: str) -> None:
+        """Raise the error of a name of several variables."""
         raise UnprintableProgramError(
             f"two variables named {name!r} are in scope",
             where=f"function {self._function!r}",

@@ -12,6 +12,7 @@ from ...edit import Edit, with_attribute
 from ...handles import BlockRef, LoopRef, label
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from .unannotate import Unannotate
 
@@ -39,12 +40,6 @@ class Annotate(Primitive):
         The name of the annotation.
     value : bool, int, float or str
         The value of the annotation.
-
-    Requires
-    --------
-    1. The key is a Python identifier.
-    2. The target has no annotation with that key.
-    3. The key is not ``intrinsic``, which only ``tensorize`` sets.
 
     Notes
     -----
@@ -75,6 +70,13 @@ class Annotate(Primitive):
             y[i] = x[i]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``annotate``."""
+
+        IDENTIFIER_KEY = "the key is a Python identifier"
+        NEW_KEY = "the target has no annotation with that key"
+        UNRESERVED_KEY = "the key is not ``intrinsic``, which only ``tensorize`` sets"
+
     target: LoopRef | BlockRef
     key: str
     value: bool | int | float | str
@@ -83,12 +85,15 @@ class Annotate(Primitive):
         """Check the key."""
         if not self.key.isidentifier():
             yield Problem(
-                1, f"key {self.key!r} is not a Python identifier", (self.target,), {"key": self.key}
+                self.Requires.IDENTIFIER_KEY,
+                f"key {self.key!r} is not a Python identifier",
+                (self.target,),
+                {"key": self.key},
             )
             return
         if self.key == INTRINSIC:
             yield Problem(
-                3,
+                self.Requires.UNRESERVED_KEY,
                 f"annotation {INTRINSIC!r} is reserved for the tensorize step",
                 (self.target,),
                 {"key": self.key},
@@ -97,7 +102,7 @@ class Annotate(Primitive):
         present = dict(node_at(state, self.target).annotations)
         if self.key in present:
             yield Problem(
-                2,
+                self.Requires.NEW_KEY,
                 f"{label(self.target)} already has the annotation {self.key}={present[self.key]!r}",
                 (self.target,),
                 {"key": self.key},

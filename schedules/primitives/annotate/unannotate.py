@@ -11,6 +11,7 @@ from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, label
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ...suggest_names import unknown
 
@@ -36,10 +37,6 @@ class Unannotate(Primitive):
         The annotated loop or block.
     key : str
         The name of the annotation.
-
-    Requires
-    --------
-    1. The target has an annotation with that key.
 
     Notes
     -----
@@ -69,6 +66,11 @@ class Unannotate(Primitive):
             y[i] = x[i]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``unannotate``."""
+
+        KEY_EXISTS = "the target has an annotation with that key"
+
     target: LoopRef | BlockRef
     key: str
 
@@ -77,7 +79,11 @@ class Unannotate(Primitive):
         keys = [key for key, _ in node_at(state, self.target).annotations]
         if self.key not in keys:
             owner = f"{label(self.target)!r}"
-            yield Problem(1, unknown("annotation", self.key, keys, owner), (self.target,))
+            yield Problem(
+                self.Requires.KEY_EXISTS,
+                unknown("annotation", self.key, keys, owner),
+                (self.target,),
+            )
 
     def rewrite(self, state: State) -> Rewrite:
         """Remove the annotation."""

@@ -15,6 +15,7 @@ from ...handles import BlockRef, BufferRef, Handle
 from ...loop_nests import before, buffer_span, copy_block, nest, outermost_without, swap_buffer
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ..layout.transform_layout import TransformLayout
 
@@ -41,20 +42,13 @@ class CacheRead(Primitive):
     block : BlockRef
         The block that reads the buffer.
     buffer : BufferRef
-        The buffer to cache.
+        The buffer to cache. An integer ``k`` is the ``k``-th buffer, from 0, that the block only
+        reads.
     scope : str
         The memory scope of the copy: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
     index_map : IndexMap or None
         The layout of the copy: a function from the indices of the buffer to those of the copy, or
         the text of a lambda. None keeps the layout of the buffer.
-
-    Requires
-    --------
-    1. The block reads the buffer.
-    2. The block does not write the buffer.
-    3. The memory scope exists.
-    4. The index map, if given, is legal for ``transform_layout``.
-    5. The block is not tensorized.
 
     Notes
     -----
@@ -96,6 +90,15 @@ class CacheRead(Primitive):
                 y[vi] = x_global[vi]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``cache_read``."""
+
+        READS_BUFFER = "the block reads the buffer"
+        ONLY_READS_BUFFER = "the block does not write the buffer"
+        SCOPE_EXISTS = "the memory scope exists"
+        LEGAL_INDEX_MAP = "the index map, if given, is legal for ``transform_layout``"
+        NOT_TENSORIZED = "the block is not tensorized"
+
     block: BlockRef
     buffer: BufferRef
     scope: str = "local"
@@ -107,7 +110,7 @@ class CacheRead(Primitive):
         read = list(dict.fromkeys(a.buffer.name for a in accesses(block) if not a.writes))
         if buffer.name not in read:
             yield Problem(
-                1,
+                self.Requires.READS_BUFFER,
                 f"block {block.name!r} does not read {buffer.name!r}; it reads "
                 f"{', '.join(read) or 'nothing'}",
                 (self.block, self.buffer),
@@ -115,19 +118,26 @@ class CacheRead(Primitive):
             )
         elif any(a.writes and a.buffer is buffer for a in accesses(block)):
             yield Problem(
-                2,
+                self.Requires.ONLY_READS_BUFFER,
                 f"block {block.name!r} also writes {buffer.name!r}, so the copy would be stale",
                 (self.block, self.buffer),
             )
-        yield from known_scope_problems(self.scope, 3)
-        yield from tensorized_problems(state, self.block, 5)
+        yield from known_scope_problems(
+            self.scope, (self.block, self.buffer), self.Requires.SCOPE_EXISTS
+        )
+        yield from tensorized_problems(state, self.block, self.Requires.NOT_TENSORIZED)
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check the index map."""
         if self.index_map is not None:
             after, step = self._layout_step(state, self.index_map)
             for problem in step.check(after):
-                yield Problem(4, problem.message, (self.block, self.buffer), problem.numbers)
+                yield Problem(
+                    self.Requires.LEGAL_INDEX_MAP,
+                    problem.message,
+                    (self.block, self.buffer),
+                    problem.numbers,
+                )
 
     def rewrite(self, state: State) -> Rewrite:
         """Insert the copy, read it in the block, and transform its layout."""

@@ -12,10 +12,11 @@ from ....ir.symbolic import free_vars
 from ...apply import Primitive, Rewrite
 from ...checks import known_scope_problems, tensorized_problems
 from ...edit import Edit
-from ...handles import BlockRef, BufferRef, Handle
+from ...handles import BlockRef, BufferRef, Handle, refs_of
 from ...loop_nests import after, buffer_span, copy_block, nest, outermost_without, swap_buffer
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -41,20 +42,10 @@ class CacheWrite(Primitive):
     block : BlockRef
         The block that writes the buffer.
     buffer : BufferRef
-        The buffer to cache.
+        The buffer to cache. An integer ``k`` is the ``k``-th buffer, from 0, that the block writes.
     scope : str
         The memory scope of the new buffer: ``"global"``, ``"local"``, ``"shared"`` or
         ``"fragment"``.
-
-    Requires
-    --------
-    1. The block writes the buffer.
-    2. No other block writes the buffer.
-    3. The block does not depend on earlier contents of the buffer: it reads only elements that it
-       wrote itself, and a reduction has its init.
-    4. The block writes every element of the bounding box of its writes.
-    5. The memory scope exists.
-    6. The block is not tensorized.
 
     Notes
     -----
@@ -96,20 +87,35 @@ class CacheWrite(Primitive):
                 y[vax0] = y_global[vax0]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``cache_write``."""
+
+        WRITES_BUFFER = "the block writes the buffer"
+        ONLY_WRITER = "no other block writes the buffer"
+        IGNORES_OLD_CONTENTS = (
+            "the block does not depend on earlier contents of the buffer: it reads only elements "
+            "that it wrote itself, and a reduction has its init"
+        )
+        WRITES_WHOLE_BOX = "the block writes every element of the bounding box of its writes"
+        SCOPE_EXISTS = "the memory scope exists"
+        NOT_TENSORIZED = "the block is not tensorized"
+
     block: BlockRef
     buffer: BufferRef
     scope: str = "local"
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check that the block is the only writer of the buffer."""
-        yield from known_scope_problems(self.scope, 5)
-        yield from tensorized_problems(state, self.block, 6)
+        yield from known_scope_problems(
+            self.scope, (self.block, self.buffer), self.Requires.SCOPE_EXISTS
+        )
+        yield from tensorized_problems(state, self.block, self.Requires.NOT_TENSORIZED)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         where = (self.block, self.buffer)
         written = list(dict.fromkeys(a.buffer.name for a in writes(block)))
         if buffer.name not in written:
             yield Problem(
-                1,
+                self.Requires.WRITES_BUFFER,
                 f"block {block.name!r} does not write {buffer.name!r}; it writes "
                 f"{', '.join(written) or 'nothing'}",
                 where,
@@ -120,11 +126,14 @@ class CacheWrite(Primitive):
         if others:
             names = ", ".join(b.name for b in others)
             yield Problem(
-                2, f"{buffer.name!r} is also written by {names}", where, {"writers": names}
+                self.Requires.ONLY_WRITER,
+                f"{buffer.name!r} is also written by {names}",
+                (self.block, *refs_of(self.block.function, *others), self.buffer),
+                {"writers": names},
             )
         if _reads_old_contents(block, buffer):
             yield Problem(
-                3,
+                self.Requires.IGNORES_OLD_CONTENTS,
                 f"block {block.name!r} reads elements of {buffer.name!r} that it did not write",
                 where,
             )
@@ -143,7 +152,7 @@ class CacheWrite(Primitive):
         holes = len(found) > 1 or crossed or not all(span.exhaustive for span in box)
         if holes or not implied_by_domain(block, tree.facts(block)):
             yield Problem(
-                4,
+                self.Requires.WRITES_WHOLE_BOX,
                 f"block {block.name!r} does not provably write every element of the bounding box "
                 f"of its writes to {buffer.name!r}",
                 (self.block, self.buffer),

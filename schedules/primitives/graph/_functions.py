@@ -9,6 +9,7 @@ from ....ir.graph.visit import inner_bindings
 from ....ir.loop.nodes import PrimFunc
 from ...handles import BindingRef, FunctionRef
 from ...problem import Problem
+from ...requirement import Requirement
 from ...state import State
 
 MAIN = FunctionRef("main")
@@ -17,15 +18,16 @@ PRIMITIVE = ("primitive", True)
 
 
 def graph_problem(
-    state: State, ref: FunctionRef, requirement: int, stage: Stage = "dataflow"
+    state: State, ref: FunctionRef, requirement: Requirement, stage: Stage = "dataflow"
 ) -> Iterator[Problem]:
     """Yield a problem if a function is not a graph-level function in a stage."""
     found = state.module.functions.get(ref.function)
     if not isinstance(found, GraphFunc):
-        graphs = ", ".join(f.name for f in state.module.graphs) or "none"
+        names = ", ".join(f.name for f in state.module.graphs)
+        graphs = f"graph-level functions are {names}" if names else "the module has no others"
         yield Problem(
             requirement,
-            f"{ref.function!r} is a loop-level function; graph-level functions are {graphs}",
+            f"{ref.function!r} is a loop-level function; {graphs}",
             (ref,),
         )
     elif found.stage != stage:
@@ -36,13 +38,15 @@ def graph_problem(
         )
 
 
-def prim_problem(state: State, ref: FunctionRef, requirement: int) -> Iterator[Problem]:
+def prim_problem(state: State, ref: FunctionRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if a function is not a loop-level function."""
     if not isinstance(state.module.functions.get(ref.function), PrimFunc):
         yield Problem(requirement, f"{ref.function!r} is not a loop-level function", (ref,))
 
 
-def plain_calls_problem(state: State, ref: FunctionRef, requirement: int) -> Iterator[Problem]:
+def plain_calls_problem(
+    state: State, ref: FunctionRef, requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem for each call that cannot be adapted to new parameters of a kernel."""
     for graph in state.module.graphs:
         for binding in graph.bindings:
@@ -57,7 +61,9 @@ def plain_calls_problem(state: State, ref: FunctionRef, requirement: int) -> Ite
                 )
 
 
-def choosing_calls_problem(state: State, ref: FunctionRef, requirement: int) -> Iterator[Problem]:
+def choosing_calls_problem(
+    state: State, ref: FunctionRef, requirement: Requirement
+) -> Iterator[Problem]:
     """Yield a problem for each use of a kernel that cannot choose a new version of it."""
     for graph in state.module.graphs:
         for binding in graph.bindings:

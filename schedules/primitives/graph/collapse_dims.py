@@ -38,10 +38,11 @@ from ....ir.loop.visit import Rebuilder, loads, seq, stores
 from ....ir.module import Constant, Module
 from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, free_vars, product, var
 from ...apply import Primitive, Rewrite
-from ...handles import FunctionRef, Handle
+from ...handles import FunctionRef, Handle, refs_of
 from ...kernels import KernelCall, call_symbols, generalize, symbols_of
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import plain_calls_problem, prim_problem
 
@@ -63,13 +64,6 @@ class CollapseDims(Primitive):
     ----------
     function : FunctionRef
         The loop-level function.
-
-    Requires
-    --------
-    1. The function is loop-level.
-    2. It is unscheduled: every block is in a perfect nest with one loop per iteration variable.
-    3. All calls of the function are plain: in the dataflow stage, outside of branches and groups,
-       and without versions.
 
     Notes
     -----
@@ -100,21 +94,38 @@ class CollapseDims(Primitive):
     ['(n_1,)', '(n_1,)']
     """
 
+    class Requires(Requirement):
+        """The requirements of ``collapse_dims``."""
+
+        LOOP_LEVEL = "the function is loop-level"
+        UNSCHEDULED = (
+            "the function is unscheduled: every block is in a perfect nest with one loop per "
+            "iteration variable"
+        )
+        PLAIN_CALLS = (
+            "all calls of the function are plain: in the dataflow stage, outside of branches and "
+            "groups, and without versions"
+        )
+
     function: FunctionRef
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level of the function, its loops and its calls."""
-        wrong = list(prim_problem(state, self.function, 1))
+        wrong = list(prim_problem(state, self.function, self.Requires.LOOP_LEVEL))
         yield from wrong
         if wrong:
             return
-        if nests(state.module.prim(self.function.function)) is None:
-            message = (
-                f"{self.function.function!r} is already scheduled: a block is not in a perfect "
-                "nest with one serial loop per iteration variable"
-            )
-            yield Problem(2, message, (self.function,))
-        yield from plain_calls_problem(state, self.function, 3)
+        name = self.function.function
+        for part in _parts(state.module.prim(name)):
+            if _plain_block(part) is None:
+                message = (
+                    f"{name!r} is already scheduled: a block is not in a perfect nest with one "
+                    "serial loop per iteration variable"
+                )
+                where = refs_of(name, part) if isinstance(part, For | Block) else ()
+                yield Problem(self.Requires.UNSCHEDULED, message, where or (self.function,))
+                break
+        yield from plain_calls_problem(state, self.function, self.Requires.PLAIN_CALLS)
 
     def rewrite(self, state: State) -> Rewrite:
         """Collapse pairs of dimensions to a fixed point, then adapt the callers."""
@@ -148,20 +159,30 @@ def nests(func: PrimFunc) -> list[Block] | None:
     A plain nest has one loop per iteration variable, in order; each binding is the loop variable
     itself, and there is no predicate.
     """
-    parts = func.body.body if isinstance(func.body, Seq) else (func.body,)
     blocks: list[Block] = []
-    for part in parts:
-        loops: list[For] = []
-        inner: Stmt = part
-        while isinstance(inner, For) and inner.kind == "serial":
-            loops.append(inner)
-            inner = inner.body
-        if not isinstance(inner, Block) or inner.predicate is not TRUE:
+    for part in _parts(func):
+        block = _plain_block(part)
+        if block is None:
             return None
-        if [v.binding for v in inner.iters] != [f.var for f in loops]:
-            return None
-        blocks.append(inner)
+        blocks.append(block)
     return blocks
+
+
+def _parts(func: PrimFunc) -> tuple[Stmt, ...]:
+    return func.body.body if isinstance(func.body, Seq) else (func.body,)
+
+
+def _plain_block(part: Stmt) -> Block | None:
+    """Return the block of a plain nest, or None if the nest is not plain."""
+    loops: list[For] = []
+    inner = part
+    while isinstance(inner, For) and inner.kind == "serial":
+        loops.append(inner)
+        inner = inner.body
+    if not isinstance(inner, Block) or inner.predicate is not TRUE:
+        return None
+    plain = [v.binding for v in inner.iters] == [f.var for f in loops]
+    return inner if plain else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +360,7 @@ def _join_block(block: Block, left: IterVar | None, round_: _Round) -> Stmt:
     joiner = _Joiner(round_.dims, round_.new, joined)
     body = joiner.statement(block.body)
     init = None if block.init is None else joiner.statement(block.init)
-    reads, writes = access_regions(body)
+    reads, writes = access_regions(body, init)
     result: Stmt = replace(
         block, iters=tuple(iters), body=body, init=init, reads=reads, writes=writes
     )

@@ -25,6 +25,7 @@ from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -49,10 +50,6 @@ class DeadCode(Primitive):
     ----------
     function : FunctionRef
         The graph-level function.
-
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
 
     Notes
     -----
@@ -85,11 +82,16 @@ class DeadCode(Primitive):
         return y
     """
 
+    class Requires(Requirement):
+        """The requirements of ``dead_code``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function."""
-        yield from graph_problem(state, self.function, 1)
+        yield from graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE)
 
     def rewrite(self, state: State) -> Rewrite:
         """Keep the live bindings, found backward from the results."""

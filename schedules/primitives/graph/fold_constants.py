@@ -30,6 +30,7 @@ from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -55,10 +56,6 @@ class FoldConstants(Primitive):
     limit : int
         The maximum size of one result in bytes.
 
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
-
     Notes
     -----
     ``lift_transforms`` handles larger results: it computes them when the program is loaded. Cost:
@@ -71,12 +68,17 @@ class FoldConstants(Primitive):
     Relax (ASPLOS '25), §4 (constant folding).
     """
 
+    class Requires(Requirement):
+        """The requirements of ``fold_constants``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+
     function: FunctionRef = MAIN
     limit: int = 65536
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function."""
-        yield from graph_problem(state, self.function, 1)
+        yield from graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE)
 
     def rewrite(self, state: State) -> Rewrite:
         """Fold in program order, so that folded results are operands of further folding."""

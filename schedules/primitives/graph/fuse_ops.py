@@ -29,6 +29,7 @@ from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, PRIMITIVE, graph_problem
 
@@ -60,14 +61,6 @@ class FuseOps(Primitive):
     bindings : tuple of BindingRef
         The calls to form one group; empty to group the whole function automatically.
 
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
-    2. The chosen bindings are at least two calls of loop-level functions.
-    3. Only chosen bindings use the results of the chosen bindings other than the last.
-    4. No dependence path leaves the group and enters it again.
-    5. No chosen call has versions: a group becomes one function, which cannot choose by a guard.
-
     Notes
     -----
     The results are the handles of the new functions. Cost: linear in the size of the graph.
@@ -95,12 +88,26 @@ class FuseOps(Primitive):
     ['fused_relu_relu']
     """
 
+    class Requires(Requirement):
+        """The requirements of ``fuse_ops``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+        CALLS_OF_FUNCTIONS = "the chosen bindings are at least two calls of loop-level functions"
+        RESULTS_USED_INSIDE = (
+            "only chosen bindings use the results of the chosen bindings other than the last"
+        )
+        NO_REENTERING_PATH = "no dependence path leaves the group and enters it again"
+        NO_VERSIONS = (
+            "no chosen call has versions: a group becomes one function, which cannot choose by a "
+            "guard"
+        )
+
     function: FunctionRef = MAIN
     bindings: tuple[BindingRef, ...] = ()
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the function and the chosen bindings."""
-        wrong = list(graph_problem(state, self.function, 1))
+        wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
         yield from wrong
         if not wrong and self.bindings:
             yield from self._choice(state.module.graph(self.function.function))
@@ -114,7 +121,7 @@ class FuseOps(Primitive):
                 f"{len(calls)} of the {len(wanted)} chosen bindings call kernels; expected all, "
                 "and at least two"
             )
-            yield Problem(2, message, self.bindings)
+            yield Problem(self.Requires.CALLS_OF_FUNCTIONS, message, self.bindings)
             return
         yield from _chosen_versions(graph, chosen)
         inside = {b.value for b in chosen}
@@ -123,9 +130,9 @@ class FuseOps(Primitive):
             outside = [u.value.name for u in uses.get(binding.value, []) if u.value not in inside]
             if outside or binding.value in graph.results:
                 names = ", ".join(outside) or "the result of the function"
-                where = (BindingRef(graph.name, binding.value.uid),)
+                where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
                 message = f"{binding.value.name!r} is also used outside of the group, by {names}"
-                yield Problem(3, message, where)
+                yield Problem(self.Requires.RESULTS_USED_INSIDE, message, where)
         yield from _reentering_paths(graph, chosen)
 
     def rewrite(self, state: State) -> Rewrite:
@@ -155,7 +162,11 @@ def _chosen_versions(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Pr
         if isinstance(binding.right, CallTIR) and binding.right.versions:
             names = ", ".join(v.function for v in binding.right.versions)
             where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
-            yield Problem(5, f"call {binding.value.name!r} has versions: {names}", where)
+            yield Problem(
+                FuseOps.Requires.NO_VERSIONS,
+                f"call {binding.value.name!r} has versions: {names}",
+                where,
+            )
 
 
 def _reentering_paths(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
@@ -168,10 +179,10 @@ def _reentering_paths(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[P
             if through:
                 names = ", ".join(sorted(v.name for v in through))
                 yield Problem(
-                    4,
+                    FuseOps.Requires.NO_REENTERING_PATH,
                     f"{binding.value.name!r} depends on the group through {names}, which is not in "
                     "the group",
-                    (BindingRef(graph.name, binding.value.uid),),
+                    (BindingRef(graph.name, binding.value.uid, binding.value.name),),
                 )
         elif sources & (inside | dependent):
             dependent.add(binding.value)

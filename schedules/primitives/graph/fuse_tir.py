@@ -31,6 +31,7 @@ from ...inline import Renaming, inlined_body
 from ...kernels import KernelCall, KernelTable, generalize
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, PRIMITIVE, graph_problem
 from .legalize import Legalize
@@ -53,13 +54,6 @@ class FuseTir(Primitive):
     ----------
     function : FunctionRef
         The graph-level function that calls the groups.
-
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
-    2. The groups contain only calls of kernels, whose arguments are parameters or values of the
-       group.
-    3. No call in the groups has versions: one function cannot choose by a guard.
 
     Notes
     -----
@@ -90,11 +84,21 @@ class FuseTir(Primitive):
     ['fused_relu_relu']
     """
 
+    class Requires(Requirement):
+        """The requirements of ``fuse_tir``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+        CALLS_OF_KERNELS = (
+            "the groups contain only calls of kernels, whose arguments are parameters or values "
+            "of the group"
+        )
+        NO_VERSIONS = "no call in the groups has versions: one function cannot choose by a guard"
+
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function, and the contents of its groups."""
-        wrong = list(graph_problem(state, self.function, 1))
+        wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
         yield from wrong
         if not wrong:
             for group in self._groups(state.module).values():
@@ -154,16 +158,21 @@ def _contents(group: GraphFunc) -> Iterator[Problem]:
         if not isinstance(right, CallTIR):
             needs = isinstance(right, Call) and not get_operator(right.op).is_view
             fixes = (Legalize(FunctionRef(group.name)),) if needs else ()
-            yield Problem(2, f"{name} is not a call of a kernel", where, fixes=fixes)
+            yield Problem(
+                FuseTir.Requires.CALLS_OF_KERNELS,
+                f"{name} is not a call of a kernel",
+                where,
+                fixes=fixes,
+            )
         elif not known.issuperset(right.args):
             yield Problem(
-                2,
+                FuseTir.Requires.CALLS_OF_KERNELS,
                 f"{name} uses a value that is neither a parameter nor a binding of the group",
                 where,
             )
         elif right.versions:
             names = ", ".join(v.function for v in right.versions)
-            yield Problem(3, f"{name} has versions: {names}", where)
+            yield Problem(FuseTir.Requires.NO_VERSIONS, f"{name} has versions: {names}", where)
         known.add(binding.value)
 
 

@@ -21,10 +21,11 @@ from ....ir.loop.visit import loads, path_to, seq, stores, walk
 from ....ir.module import Module
 from ....ir.symbolic import substitute
 from ...apply import Primitive, Rewrite
-from ...handles import BlockRef, FunctionRef, Handle
+from ...handles import BlockRef, FunctionRef, Handle, refs_of
 from ...kernels import KernelCall, KernelTable, call_symbols, generalize
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import plain_calls_problem
 
@@ -49,14 +50,6 @@ class HoistBlock(Primitive):
     block : BlockRef
         The block to hoist.
 
-    Requires
-    --------
-    1. The loop nest of the block is directly in the function body and contains no other block.
-    2. The nest writes exactly one buffer, a temporary that no other block writes.
-    3. The nest reads only inputs of the function.
-    4. All calls of the function are plain: in the dataflow stage, outside of branches and groups,
-       and without versions.
-
     Notes
     -----
     If the block depends on weights only, ``lift_transforms`` can then move the new call to load
@@ -69,6 +62,22 @@ class HoistBlock(Primitive):
     TensorIR (ASPLOS '23), §4 (layout rewriting).
     """
 
+    class Requires(Requirement):
+        """The requirements of ``hoist_block``."""
+
+        OWN_NEST = (
+            "the loop nest of the block is directly in the function body and contains no other "
+            "block"
+        )
+        WRITES_ONE_TEMPORARY = (
+            "the nest writes exactly one buffer, a temporary that no other block writes"
+        )
+        READS_INPUTS = "the nest reads only inputs of the function"
+        PLAIN_CALLS = (
+            "all calls of the function are plain: in the dataflow stage, outside of branches and "
+            "groups, and without versions"
+        )
+
     block: BlockRef
 
     def structural(self, state: State) -> Iterator[Problem]:
@@ -78,7 +87,7 @@ class HoistBlock(Primitive):
         nest = _nest_of(func, block)
         if nest is None:
             message = f"block {block.name!r} is not in a top-level loop nest without other blocks"
-            yield Problem(1, message, (self.block,))
+            yield Problem(self.Requires.OWN_NEST, message, (self.block,))
             return
         written = {s.buffer for s in stores(nest)}
         others = [p for p in _parts(func) if p is not nest]
@@ -89,17 +98,19 @@ class HoistBlock(Primitive):
                 f"the nest of block {block.name!r} writes {names}; expected exactly one temporary "
                 "that no other block writes"
             )
-            yield Problem(2, message, (self.block,))
+            where = (self.block, *refs_of(func.name, *written))
+            yield Problem(self.Requires.WRITES_ONE_TEMPORARY, message, where)
         read = {load.buffer for load in loads(nest)} - written
-        wrong = sorted(b.name for b in read - _inputs(func))
+        wrong = sorted(read - _inputs(func), key=lambda b: b.name)
         if wrong:
-            names = ", ".join(wrong)
+            names = ", ".join(b.name for b in wrong)
             message = (
                 f"the nest of block {block.name!r} reads {names}; expected only inputs of the "
                 "function"
             )
-            yield Problem(3, message, (self.block,))
-        yield from plain_calls_problem(state, FunctionRef(func.name), 4)
+            where = (self.block, *refs_of(func.name, *wrong))
+            yield Problem(self.Requires.READS_INPUTS, message, where)
+        yield from plain_calls_problem(state, FunctionRef(func.name), self.Requires.PLAIN_CALLS)
 
     def rewrite(self, state: State) -> Rewrite:
         """Split the kernel in two, and call the new kernel before every call of the old one."""

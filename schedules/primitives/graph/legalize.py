@@ -13,6 +13,7 @@ from ...handles import FunctionRef, Handle
 from ...kernels import KernelCall, KernelTable, add_origins, generalize
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -34,10 +35,6 @@ class Legalize(Primitive):
     ----------
     function : FunctionRef
         The graph-level function.
-
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
 
     Notes
     -----
@@ -66,11 +63,16 @@ class Legalize(Primitive):
     ['exp', 'relu']
     """
 
+    class Requires(Requirement):
+        """The requirements of ``legalize``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function."""
-        yield from graph_problem(state, self.function, 1)
+        yield from graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE)
 
     def rewrite(self, state: State) -> Rewrite:
         """Lower each operator call."""

@@ -29,6 +29,7 @@ from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, graph_problem
 
@@ -56,10 +57,6 @@ class LiftTransforms(Primitive):
     function : FunctionRef
         The graph-level function.
 
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
-
     Notes
     -----
     All versions of a kernel share the prepared constants. The result is the handle of ``prepare``,
@@ -73,11 +70,16 @@ class LiftTransforms(Primitive):
     Relax (ASPLOS '25), §4 (LiftTransformParams).
     """
 
+    class Requires(Requirement):
+        """The requirements of ``lift_transforms``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function."""
-        yield from graph_problem(state, self.function, 1)
+        yield from graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE)
 
     def rewrite(self, state: State) -> Rewrite:
         """Split the bindings, and pass values used in both parts as constants."""

@@ -12,6 +12,7 @@ from ...edit import Edit
 from ...handles import BufferRef, Handle
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -34,12 +35,6 @@ class SetScope(Primitive):
         The temporary.
     scope : str
         The new memory scope: ``"global"``, ``"local"``, ``"shared"`` or ``"fragment"``.
-
-    Requires
-    --------
-    1. The buffer is a temporary: the caller chooses the memory of a parameter.
-    2. The memory scope exists.
-    3. No tensorized block accesses the buffer.
 
     Notes
     -----
@@ -69,14 +64,21 @@ class SetScope(Primitive):
     'local'
     """
 
+    class Requires(Requirement):
+        """The requirements of ``set_scope``."""
+
+        TEMPORARY = "the buffer is a temporary: the caller chooses the memory of a parameter"
+        SCOPE_EXISTS = "the memory scope exists"
+        NOT_TENSORIZED = "no tensorized block accesses the buffer"
+
     buffer: BufferRef
     scope: str
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the buffer and the memory scope."""
-        yield from temporary_problems(state, self.buffer, 1)
-        yield from known_scope_problems(self.scope, 2)
-        yield from tensorized_buffer_problems(state, self.buffer, 3)
+        yield from temporary_problems(state, self.buffer, self.Requires.TEMPORARY)
+        yield from known_scope_problems(self.scope, (self.buffer,), self.Requires.SCOPE_EXISTS)
+        yield from tensorized_buffer_problems(state, self.buffer, self.Requires.NOT_TENSORIZED)
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace the buffer by one with the new memory scope."""

@@ -11,9 +11,10 @@ from ....ir.loop.visit import replace_statement
 from ...apply import Primitive, Rewrite
 from ...checks import temporary_problems
 from ...edit import Edit, with_attribute
-from ...handles import BufferRef, Handle
+from ...handles import BufferRef, Handle, block_ref
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 STORAGE_ALIGN = "storage_align"
@@ -47,14 +48,6 @@ class StorageAlign(Primitive):
     offset : int
         The remainder of the new stride in elements.
 
-    Requires
-    --------
-    1. The buffer is a temporary.
-    2. The axis is one of its dimensions, but not the last.
-    3. The factor is positive, and the offset is in [0, factor).
-    4. At least one block writes the buffer; every such block writes no other buffer and has no
-       ``storage_align`` annotation.
-
     Notes
     -----
     Lowering of GPU kernels applies the padding after it has shrunk the buffer to its live part. CPU
@@ -67,6 +60,17 @@ class StorageAlign(Primitive):
     TVM, ``tir.Schedule.storage_align``.
     """
 
+    class Requires(Requirement):
+        """The requirements of ``storage_align``."""
+
+        TEMPORARY = "the buffer is a temporary"
+        INNER_AXIS = "the axis is one of the dimensions of the buffer, but not the last"
+        VALID_ALIGNMENT = "the factor is positive, and the offset is in [0, factor)"
+        ALIGNABLE_WRITERS = (
+            "at least one block writes the buffer; every such block writes no other buffer and "
+            "has no ``storage_align`` annotation"
+        )
+
     buffer: BufferRef
     axis: int
     factor: int
@@ -74,11 +78,11 @@ class StorageAlign(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the buffer, the axis, the factor and the offset."""
-        yield from temporary_problems(state, self.buffer, 1)
+        yield from temporary_problems(state, self.buffer, self.Requires.TEMPORARY)
         rank = state.buffer(self.buffer).rank
         if not 0 <= self.axis < rank - 1:
             yield Problem(
-                2,
+                self.Requires.INNER_AXIS,
                 f"axis {self.axis} of {self.buffer.name!r} must be in [0, {rank - 1}): the buffer "
                 f"has {rank} dimensions, and the stride of the last one is not padded",
                 (self.buffer,),
@@ -86,7 +90,7 @@ class StorageAlign(Primitive):
             )
         if self.factor < 1 or not 0 <= self.offset < self.factor:
             yield Problem(
-                3,
+                self.Requires.VALID_ALIGNMENT,
                 f"offset {self.offset} must be in [0, factor={self.factor}), and the factor must "
                 "be positive",
                 (self.buffer,),
@@ -97,7 +101,11 @@ class StorageAlign(Primitive):
     def _writers(self, state: State) -> Iterator[Problem]:
         found = _writing(state, self.buffer)
         if not found:
-            yield Problem(4, f"no block writes buffer {self.buffer.name!r}", (self.buffer,))
+            yield Problem(
+                self.Requires.ALIGNABLE_WRITERS,
+                f"no block writes buffer {self.buffer.name!r}",
+                (self.buffer,),
+            )
         for block in found:
             others = {a.buffer.name for a in writes(block)} - {self.buffer.name}
             if others:
@@ -107,7 +115,11 @@ class StorageAlign(Primitive):
                 message = f"block {block.name!r} already has a {STORAGE_ALIGN} annotation"
             else:
                 continue
-            yield Problem(4, message, (self.buffer,))
+            yield Problem(
+                self.Requires.ALIGNABLE_WRITERS,
+                message,
+                (block_ref(self.buffer.function, block), self.buffer),
+            )
 
     def rewrite(self, state: State) -> Rewrite:
         """Annotate the blocks that write the buffer."""

@@ -23,6 +23,7 @@ from ...edit import Edit
 from ...handles import BufferRef
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ...values import index_map_text
 
@@ -48,14 +49,6 @@ class TransformLayout(Primitive):
         The temporary.
     index_map : IndexMap
         The new layout: a function from the old indices to the new ones, or the text of a lambda.
-
-    Requires
-    --------
-    1. The buffer is a temporary with compact row-major strides.
-    2. The map has as many inputs as the buffer has dimensions, and at least one output.
-    3. The map is injective.
-    4. Every new index is bounded and starts at 0.
-    5. No tensorized block accesses the buffer.
 
     Notes
     -----
@@ -93,20 +86,35 @@ class TransformLayout(Primitive):
             y[j] = t[j] + 1.0
     """
 
+    class Requires(Requirement):
+        """The requirements of ``transform_layout``."""
+
+        ROW_MAJOR_TEMPORARY = "the buffer is a temporary with compact row-major strides"
+        MATCHING_RANK = (
+            "the map has as many inputs as the buffer has dimensions, and at least one output"
+        )
+        INJECTIVE_MAP = "the map is injective"
+        BOUNDED_INDICES = "every new index is bounded and starts at 0"
+        NOT_TENSORIZED = "no tensorized block accesses the buffer"
+
     buffer: BufferRef
     index_map: IndexMap
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the buffer and the arity of the map."""
         buffer = state.buffer(self.buffer)
-        yield from temporary_problems(state, self.buffer, 1)
+        yield from temporary_problems(state, self.buffer, self.Requires.ROW_MAJOR_TEMPORARY)
         if buffer.strides is not None or buffer.layout is not None:
-            yield Problem(1, f"{buffer.name!r} already has strides or a layout", (self.buffer,))
-        yield from tensorized_buffer_problems(state, self.buffer, 5)
+            yield Problem(
+                self.Requires.ROW_MAJOR_TEMPORARY,
+                f"{buffer.name!r} already has strides or a layout",
+                (self.buffer,),
+            )
+        yield from tensorized_buffer_problems(state, self.buffer, self.Requires.NOT_TENSORIZED)
         given, wanted = len(self.index_map.inputs), buffer.rank
         if given != wanted or not self.index_map.outputs:
             yield Problem(
-                2,
+                self.Requires.MATCHING_RANK,
                 f"got an index map with {given} inputs and {len(self.index_map.outputs)} outputs; "
                 f"expected {wanted} inputs, one per dimension of {buffer.name!r}, and at least one "
                 "output",
@@ -122,7 +130,7 @@ class TransformLayout(Primitive):
         lost = [v.name for v in self.index_map.inputs if v not in known]
         if lost:
             yield Problem(
-                3,
+                self.Requires.INJECTIVE_MAP,
                 f"{index_map_text(self.index_map)} is not injective in {', '.join(lost)}: two "
                 "elements may get the same indices",
                 (self.buffer,),
@@ -133,7 +141,7 @@ class TransformLayout(Primitive):
             if span is None or span.start != 0:
                 start = "is unbounded" if span is None else f"starts at {span.start}"
                 yield Problem(
-                    4,
+                    self.Requires.BOUNDED_INDICES,
                     f"new index {number}, {output}, {start}; it must be bounded and start at 0",
                     (self.buffer,),
                     {"index": number},

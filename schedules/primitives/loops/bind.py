@@ -13,9 +13,10 @@ from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
 from ...apply import Primitive, Rewrite
 from ...checks import kind_problems
 from ...edit import Edit
-from ...handles import Handle, LoopRef, block_ref, loop_ref
+from ...handles import Handle, LoopRef, block_ref, loop_ref, refs_of
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from .split import tile_fixes
 
@@ -42,23 +43,6 @@ class Bind(Primitive):
     thread : str
         The axis: ``blockIdx.x``, ``.y`` or ``.z``; ``threadIdx.x``, ``.y`` or ``.z``; ``vthread``,
         optionally with ``.x``, ``.y`` or ``.z``.
-
-    Requires
-    --------
-    1. The axis exists.
-    2. The loop is serial.
-    3. All loops of a function that are bound to one axis have the same extent, and none of them is
-       inside another.
-    4. The extent of a thread axis or virtual axis is a constant; that of a block axis is a term
-       over the symbols of the function. A constant extent is within the limit of the axis.
-    5. The number of threads per thread block is within the limit of the target.
-    6. A loop of thread blocks is inside loops of thread blocks only. No loop around it or inside it
-       is parallel, and no loop around it is vectorized or unrolled.
-    7. The loop binds no ordered iteration variable. It may bind a reduction iteration variable only
-       on a thread axis, where the update has the form ``C = C op value``: the threads then combine
-       their partial results.
-    8. Its iterations are independent: no two of them write the same element of a buffer that
-       outlives the iteration, and none reads an element that another one writes.
 
     Notes
     -----
@@ -89,6 +73,35 @@ class Bind(Primitive):
             y[i] = x[i]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``bind``."""
+
+        AXIS_EXISTS = "the thread axis exists"
+        SERIAL = "the loop is serial"
+        ONE_EXTENT_PER_AXIS = (
+            "all loops of a function that are bound to one axis have the same extent"
+        )
+        NOT_NESTED = "no loop that is bound to the same axis is around the loop or inside it"
+        KNOWN_EXTENT = (
+            "the extent of a thread axis or virtual axis is a constant, and that of a block axis "
+            "is a term over the symbols of the function"
+        )
+        AXIS_LIMIT = "a constant extent is within the limit of the axis"
+        THREAD_LIMIT = "the number of threads per thread block is within the limit of the target"
+        COMPATIBLE_NESTING = (
+            "a loop of thread blocks is inside loops of thread blocks only, no loop around the "
+            "loop or inside it is parallel, and no loop around it is vectorized or unrolled"
+        )
+        ITERATION_KINDS = (
+            "the loop binds no ordered iteration variable, and it binds a reduction iteration "
+            "variable only on a thread axis, where the update has the form ``C = C op value``, so "
+            "that the threads can combine their partial results"
+        )
+        INDEPENDENT_ITERATIONS = (
+            "the iterations are independent: no two of them write the same element of a buffer "
+            "that outlives the iteration, and none reads an element that another one writes"
+        )
+
     loop: LoopRef
     thread: str
 
@@ -96,13 +109,13 @@ class Bind(Primitive):
         """Check axis, kinds and extents of loops, and kinds of iteration variables."""
         if self.thread not in TAGS:
             yield Problem(
-                1,
+                self.Requires.AXIS_EXISTS,
                 f"no thread axis {self.thread!r}; thread axes are {', '.join(TAGS)}",
                 (self.loop,),
                 {"thread": self.thread},
             )
             return
-        yield from kind_problems(state, self.loop, 2)
+        yield from kind_problems(state, self.loop, self.Requires.SERIAL)
         yield from self._same_axis(state)
         yield from self._extent(state)
         yield from self._threads(state)
@@ -121,8 +134,9 @@ class Bind(Primitive):
             found = conflicts(tree, loop, common=frozenset({"shared"}))
         for conflict in found:
             if not self._is_combined(loop, conflict.block, conflict.buffer.name):
-                where = (self.loop, block_ref(self.loop.function, conflict.block))
-                yield Problem(8, conflict.reason, where)
+                parts = refs_of(self.loop.function, conflict.block, conflict.buffer)
+                where = (self.loop, *parts)
+                yield Problem(self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, where)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""
@@ -155,14 +169,20 @@ class Bind(Primitive):
                     f"loops {loop.var.name!r} and {other.var.name!r} are nested, so they cannot "
                     f"both be bound to {self.thread}"
                 )
-                yield Problem(3, message, where, {"thread": self.thread})
+                yield Problem(self.Requires.NOT_NESTED, message, where, {"thread": self.thread})
             elif not self.thread.startswith("vthread") and other.extent != loop.extent:
                 message = (
                     f"{self.thread} has extent {to_text(other.extent)} in loop {other.var.name!r}, "
                     f"but would have extent {to_text(loop.extent)} in loop {loop.var.name!r}"
                 )
                 numbers = {"has": to_text(other.extent), "would be": to_text(loop.extent)}
-                yield Problem(3, message, where, numbers, fixes=self._fit(state, other.extent))
+                yield Problem(
+                    self.Requires.ONE_EXTENT_PER_AXIS,
+                    message,
+                    where,
+                    numbers,
+                    fixes=self._fit(state, other.extent),
+                )
 
     def _fit(self, state: State, extent: Expr) -> tuple[Primitive, ...]:
         """Return splits that fit one part of the loop to the axis."""
@@ -180,7 +200,7 @@ class Bind(Primitive):
         text = to_text(loop.extent)
         if size is None and self.thread not in BLOCK_AXES:
             yield Problem(
-                4,
+                self.Requires.KNOWN_EXTENT,
                 f"extent {text} of loop {loop.var.name!r} is not a constant, which {self.thread} "
                 "requires",
                 (self.loop,),
@@ -189,7 +209,7 @@ class Bind(Primitive):
             )
         elif self.thread in BLOCK_AXES and self._local_extent(state, loop):
             yield Problem(
-                4,
+                self.Requires.KNOWN_EXTENT,
                 f"extent {text} of loop {loop.var.name!r} depends on a loop around it, but the "
                 "grid size must be known at launch",
                 (self.loop,),
@@ -197,7 +217,7 @@ class Bind(Primitive):
             )
         if size is not None and limit is not None and size > limit:
             yield Problem(
-                4,
+                self.Requires.AXIS_LIMIT,
                 f"extent {size} of loop {loop.var.name!r} is greater than {limit}, the limit of "
                 f"{self.thread}",
                 (self.loop,),
@@ -225,10 +245,11 @@ class Bind(Primitive):
             total *= size
         limit = limits_of(state.tree(self.loop.function).function.target).threads
         if total > limit:
-            parts = " * ".join(f"{axis} {size}" for axis, size in sizes.items())
+            parts = " * ".join(f"{size} ({axis})" for axis, size in sizes.items())
+            product = f"{parts} = {total}" if len(sizes) > 1 else parts
             yield Problem(
-                5,
-                f"a thread block would have {parts} = {total} threads; the limit is {limit}",
+                self.Requires.THREAD_LIMIT,
+                f"a thread block would have {product} threads; the limit is {limit}",
                 (self.loop,),
                 {"threads": total, "limit": limit},
             )
@@ -251,7 +272,7 @@ class Bind(Primitive):
         for other, relation in wrong:
             kind = other.thread or other.kind
             yield Problem(
-                6,
+                self.Requires.COMPATIBLE_NESTING,
                 f"loop {other.var.name!r} {relation} loop {loop.var.name!r} is {kind}, which is "
                 f"incompatible with {self.thread}",
                 (self.loop, loop_ref(self.loop.function, other)),
@@ -282,7 +303,9 @@ class Bind(Primitive):
             else:
                 continue
             message = f"loop {loop.var.name!r} {reason}"
-            yield Problem(7, message, where, {"kinds": ", ".join(sorted(kinds))})
+            yield Problem(
+                self.Requires.ITERATION_KINDS, message, where, {"kinds": ", ".join(sorted(kinds))}
+            )
 
     @staticmethod
     def _is_combined(loop: For, block: Block, buffer: str) -> bool:

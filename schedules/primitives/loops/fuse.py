@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ....ir.analysis import within_loop
 from ....ir.loop.nodes import For
@@ -14,6 +15,7 @@ from ...edit import Edit, rebind
 from ...handles import Handle, LoopRef
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -36,14 +38,8 @@ class Fuse(Primitive):
     Parameters
     ----------
     loops : tuple of LoopRef
-        The loops to fuse, outermost first.
-
-    Requires
-    --------
-    1. There are at least two different loops, all of one function.
-    2. Every loop is serial and has no annotations.
-    3. Every loop but the first is the whole body of the previous loop.
-    4. No extent depends on the variable of another of the loops.
+        The loops to fuse, outermost first. The method also accepts them separately:
+        ``sch.fuse(i, j)``.
 
     Notes
     -----
@@ -66,7 +62,7 @@ class Fuse(Primitive):
     ...             y[i, j] = x[i, j]
     ... ''')
     >>> sch = tw.Schedule(module)
-    >>> fused = sch.fuse(("i", "j"))
+    >>> fused = sch.fuse("i", "j")
     >>> print(sch)
     @prim_func(scheduled=True)
     def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
@@ -74,29 +70,37 @@ class Fuse(Primitive):
             y[i_j // 8, i_j % 8] = x[i_j // 8, i_j % 8]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``fuse``."""
+
+        DIFFERENT_LOOPS = "there are at least two different loops, all of one function"
+        SERIAL = "every loop is serial and has no annotations"
+        PERFECT_NEST = "every loop but the first is the whole body of the previous loop"
+        INDEPENDENT_EXTENTS = "no extent depends on the variable of another of the loops"
+
     loops: tuple[LoopRef, ...]
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check kinds, nesting and extents."""
-        found = tuple(same_function_problems(self.loops, 1))
+        found = tuple(same_function_problems(self.loops, self.Requires.DIFFERENT_LOOPS))
         if found:
             yield from found
             return
         for ref in self.loops:
-            yield from serial_problems(state, ref, 2)
+            yield from serial_problems(state, ref, self.Requires.SERIAL)
         loops = [state.loop(ref) for ref in self.loops]
-        for outer, inner, ref in zip(loops, loops[1:], self.loops[1:], strict=False):
+        for outer, inner, refs in zip(loops, loops[1:], pairwise(self.loops), strict=False):
             if outer.body is not inner:
                 yield Problem(
-                    3,
+                    self.Requires.PERFECT_NEST,
                     f"loop {inner.var.name!r} is not the whole body of loop {outer.var.name!r}",
-                    (ref,),
+                    refs,
                 )
         for loop, ref in zip(loops, self.loops, strict=True):
             bound = free_vars(loop.extent) & {x.var for x in loops}
             if bound:
                 yield Problem(
-                    4,
+                    self.Requires.INDEPENDENT_EXTENTS,
                     f"extent {to_text(loop.extent)} of loop {loop.var.name!r} depends on "
                     f"{', '.join(sorted(v.name for v in bound))}",
                     (ref,),

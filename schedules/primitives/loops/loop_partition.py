@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import bound_kinds, within_loop
-from ....ir.loop.nodes import Block, For, IterVar, Let, Stmt
-from ....ir.loop.visit import children, seq, substitute_in, with_children
+from ....ir.loop.nodes import Block, For, IterVar, Stmt
+from ....ir.loop.visit import seq
 from ....ir.symbolic import (
     Expr,
     Facts,
@@ -20,14 +20,15 @@ from ....ir.symbolic import (
     simplify,
     substitute,
     to_text,
-    var,
 )
 from ...apply import Primitive, Rewrite
 from ...checks import counterexample, serial_problems
+from ...copies import copied, without_inits
 from ...edit import Edit, rebind
-from ...handles import Handle, LoopRef
+from ...handles import Handle, LoopRef, block_ref
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -60,13 +61,6 @@ class LoopPartition(Primitive):
     point : SymInt
         The first iteration of the second part.
 
-    Requires
-    --------
-    1. The loop is serial and has no annotations.
-    2. The point is a term over the symbols of the function, provably between 0 and the extent.
-    3. If the loop binds a reduction iteration variable of a block with an init, that init provably
-       never runs in the second part.
-
     Notes
     -----
     The second part is a copy with new handles. The results are the handles of both loops. Cost:
@@ -94,15 +88,28 @@ class LoopPartition(Primitive):
     ['24', '8']
     """
 
+    class Requires(Requirement):
+        """The requirements of ``loop_partition``."""
+
+        SERIAL = "the loop is serial and has no annotations"
+        POINT_IN_RANGE = (
+            "the point is a term over the symbols of the function, provably between 0 and the "
+            "extent"
+        )
+        INIT_IN_FIRST_PART = (
+            "if the loop binds a reduction iteration variable of a block with an init, that init "
+            "provably never runs in the second part"
+        )
+
     loop: LoopRef
     point: SymInt
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the loop and the variables of the point."""
-        yield from serial_problems(state, self.loop, 1)
+        yield from serial_problems(state, self.loop, self.Requires.SERIAL)
         if not free_vars(as_expr(self.point)) <= state.tree(self.loop.function).symbols():
             yield Problem(
-                2,
+                self.Requires.POINT_IN_RANGE,
                 f"point {to_text(as_expr(self.point))} is not a term over the symbols of the "
                 "function",
                 (self.loop,),
@@ -117,7 +124,7 @@ class LoopPartition(Primitive):
             verdict = prove(claim, facts)
             if not isinstance(verdict, Proved):
                 yield Problem(
-                    2,
+                    self.Requires.POINT_IN_RANGE,
                     f"point {to_text(point)} may be {relation}: loop {loop.var.name!r} has extent "
                     f"{to_text(loop.extent)}",
                     (self.loop,),
@@ -132,9 +139,9 @@ class LoopPartition(Primitive):
                 inside = within_loop(tree.facts(block), loop.var, loop.extent)
                 if not any(isinstance(prove(b >= 1, inside), Proved) for b in later):
                     yield Problem(
-                        3,
+                        self.Requires.INIT_IN_FIRST_PART,
                         f"the init of block {block.name!r} may have to run in the second part",
-                        (self.loop,),
+                        (self.loop, block_ref(self.loop.function, block)),
                     )
 
     def rewrite(self, state: State) -> Rewrite:
@@ -146,7 +153,7 @@ class LoopPartition(Primitive):
         first = replace(loop, extent=point, body=_simplified(loop, point, facts))
         variable = edit.loop_var(loop.var.name, rest)
         inside = within_loop(facts, variable, rest)
-        copy = _copied(edit, _without_inits(loop.body, loop))
+        copy = copied(edit, without_inits(loop.body, loop))
         body = rebind(copy, {loop.var: variable + point}, inside)
         second = edit.loop(variable, rest, body, loop)
         results = (edit.loop_ref(first), edit.loop_ref(second))
@@ -176,39 +183,3 @@ def _reduction_iters(loop: For, block: Block) -> list[IterVar]:
 def _simplified(loop: For, point: Expr, facts: Facts) -> Stmt:
     """Return the body, simplified under the shorter range."""
     return rebind(loop.body, {loop.var: loop.var}, facts.with_loop(loop.var, point))
-
-
-def _without_inits(statement: Stmt, loop: For) -> Stmt:
-    """Drop the inits that the first part has executed."""
-    new = with_children(statement, tuple(_without_inits(c, loop) for c in children(statement)))
-    if isinstance(new, Block) and new.init is not None and "reduce" in bound_kinds(loop, new):
-        return replace(new, init=None)
-    return new
-
-
-def _copied(edit: Edit, statement: Stmt) -> Stmt:
-    """Return a copy of a statement with fresh names and handles."""
-    inner = with_children(statement, tuple(_copied(edit, c) for c in children(statement)))
-    match inner:
-        case For(var=variable, extent=extent):
-            new = edit.loop_var(variable.name, extent)
-            renamed = substitute_in(inner.body, {variable: new})
-            return replace(inner, uid=edit.mint(), var=new, body=renamed)
-        case Block():
-            return _copied_block(edit, inner)
-        case Let(var=variable):
-            name = edit.fresh(variable.name)
-            value = var(name, lower=variable.lower, upper=variable.upper)
-            return replace(inner, var=value, body=substitute_in(inner.body, {variable: value}))
-        case _:
-            return inner
-
-
-def _copied_block(edit: Edit, block: Block) -> Block:
-    fresh: dict[Var, Var] = {v.var: edit.loop_var(v.var.name, v.extent) for v in block.iters}
-    copy = replace(block, uid=edit.mint(), name=edit.fresh(block.name))
-    renamed = substitute_in(copy, fresh)
-    if not isinstance(renamed, Block):
-        raise TypeError(f"renaming block {block.name!r} returned another statement")
-    iters = tuple(replace(v, var=fresh[v.var]) for v in renamed.iters)
-    return replace(renamed, iters=iters)

@@ -16,6 +16,7 @@ from ...checks import (
 from ...handles import Handle, LoopRef
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -38,14 +39,6 @@ class Parallel(Primitive):
     ----------
     loop : LoopRef
         The loop to parallelize.
-
-    Requires
-    --------
-    1. The loop is serial.
-    2. No loop around it or inside it is parallel, and no loop around it is vectorized.
-    3. It binds no reduction iteration variable and no ordered iteration variable.
-    4. Its iterations are independent: no two of them write the same element of a buffer that
-       outlives the iteration, and none reads an element that another one writes.
 
     Notes
     -----
@@ -76,19 +69,38 @@ class Parallel(Primitive):
             y[i] = x[i]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``parallel``."""
+
+        SERIAL = "the loop is serial"
+        COMPATIBLE_NESTING = (
+            "no loop around the loop or inside it is parallel, and no loop around it is vectorized"
+        )
+        ITERATION_KINDS = (
+            "the loop binds no reduction iteration variable and no ordered iteration variable"
+        )
+        INDEPENDENT_ITERATIONS = (
+            "the iterations are independent: no two of them write the same element of a buffer "
+            "that outlives the iteration, and none reads an element that another one writes"
+        )
+
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check kinds of loops and of iteration variables."""
-        yield from kind_problems(state, self.loop, 1)
+        yield from kind_problems(state, self.loop, self.Requires.SERIAL)
         yield from nesting_problems(
-            state, self.loop, 2, inside=("parallel",), around=("parallel", "vectorized")
+            state,
+            self.loop,
+            self.Requires.COMPATIBLE_NESTING,
+            inside=("parallel",),
+            around=("parallel", "vectorized"),
         )
-        yield from iteration_kind_problems(state, self.loop, 3)
+        yield from iteration_kind_problems(state, self.loop, self.Requires.ITERATION_KINDS)
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the iterations are independent."""
-        yield from independence_problems(state, self.loop, 4)
+        yield from independence_problems(state, self.loop, self.Requires.INDEPENDENT_ITERATIONS)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

@@ -19,9 +19,10 @@ from ....ir.symbolic import free_vars, to_text
 from ...apply import Primitive, Rewrite
 from ...checks import same_function_problems
 from ...edit import Edit
-from ...handles import Handle, LoopRef, block_ref
+from ...handles import Handle, LoopRef, block_ref, refs_of
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -46,18 +47,7 @@ class Reorder(Primitive):
     ----------
     loops : tuple of LoopRef
         The loops in the new order, outermost first. Loops of the nest that are not listed keep
-        their positions.
-
-    Requires
-    --------
-    1. There are at least two different loops, all of one function.
-    2. The loops belong to one perfect nest: from the outermost to the innermost, each loop is the
-       whole body of the loop around it.
-    3. No extent depends on a loop that would become an inner loop.
-    4. The loops bind no ordered iteration variable, and the reductions inside them are commutative.
-    5. A loop that binds spatial iteration variables writes different elements in different
-       iterations, and a value read from another block inside the loops is written in the same
-       iteration.
+        their positions. The method also accepts them separately: ``sch.reorder(k, i)``.
 
     Notes
     -----
@@ -81,7 +71,7 @@ class Reorder(Primitive):
     ...             y[i, j] = x[i, j]
     ... ''')
     >>> sch = tw.Schedule(module)
-    >>> sch.reorder(("j", "i"))
+    >>> sch.reorder("j", "i")
     >>> print(sch)
     @prim_func(scheduled=True)
     def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
@@ -90,16 +80,35 @@ class Reorder(Primitive):
                 y[i, j] = x[i, j]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``reorder``."""
+
+        DIFFERENT_LOOPS = "there are at least two different loops, all of one function"
+        PERFECT_NEST = (
+            "the loops belong to one perfect nest: from the outermost to the innermost, each loop "
+            "is the whole body of the loop around it"
+        )
+        INDEPENDENT_EXTENTS = "no extent depends on a loop that would become an inner loop"
+        COMMUTATIVE = (
+            "the loops bind no ordered iteration variable, and the reductions inside them are "
+            "commutative"
+        )
+        INDEPENDENT_ITERATIONS = (
+            "a loop that binds spatial iteration variables writes different elements in different "
+            "iterations, and a value read from another block inside the loops is written in the "
+            "same iteration"
+        )
+
     loops: tuple[LoopRef, ...]
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check nesting, extents and kinds of iteration variables."""
-        found = tuple(same_function_problems(self.loops, 1))
+        found = tuple(same_function_problems(self.loops, self.Requires.DIFFERENT_LOOPS))
         if found:
             yield from found
             return
         tree = state.tree(self.loops[0].function)
-        chain = _chain(tree, [state.loop(ref) for ref in self.loops])
+        chain = _chain(self.loops[0].function, tree, [state.loop(ref) for ref in self.loops])
         if isinstance(chain, Problem):
             yield chain
             return
@@ -114,7 +123,7 @@ class Reorder(Primitive):
             if inside:
                 names = ", ".join(sorted(repr(v.name) for v in inside))
                 yield Problem(
-                    3,
+                    self.Requires.INDEPENDENT_EXTENTS,
                     f"extent {to_text(loop.extent)} of loop {loop.var.name!r} depends on {names}, "
                     "which would become an inner loop",
                     (LoopRef(self.loops[0].function, loop.uid, loop.var.name),),
@@ -123,13 +132,13 @@ class Reorder(Primitive):
 
     def _kinds(self, state: State, block: Block) -> Iterator[Problem]:
         kinds = {k for ref in self.loops for k in bound_kinds(state.loop(ref), block)}
-        where = (block_ref(self.loops[0].function, block),)
+        where = (*self.loops, block_ref(self.loops[0].function, block))
         if "ordered" in kinds:
             message = f"the loops bind an ordered iteration variable of block {block.name!r}"
-            yield Problem(4, message, where)
+            yield Problem(self.Requires.COMMUTATIVE, message, where)
         elif "reduce" in kinds and reduction_update(block) is None:
             yield Problem(
-                4,
+                self.Requires.COMMUTATIVE,
                 f"block {block.name!r} is a reduction, but its body is not a commutative reduction "
                 "update",
                 where,
@@ -147,10 +156,10 @@ class Reorder(Primitive):
                 written = any(writes(b, buffer) for b in blocks)
                 if written and not covered_inside(tree, innermost, block, buffer):
                     yield Problem(
-                        5,
+                        self.Requires.INDEPENDENT_ITERATIONS,
                         f"block {block.name!r} may read elements of {buffer.name!r} that another "
                         f"iteration of loop {innermost.var.name!r} writes",
-                        (block_ref(self.loops[0].function, block),),
+                        refs_of(self.loops[0].function, innermost, block, buffer),
                     )
 
     def _overlaps(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
@@ -161,10 +170,10 @@ class Reorder(Primitive):
             for buffer in dict.fromkeys(a.buffer for a in writes(block)):
                 if not writes_disjoint(tree, loop, block, buffer):
                     yield Problem(
-                        5,
+                        self.Requires.INDEPENDENT_ITERATIONS,
                         f"iterations of loop {loop.var.name!r} may write the same elements of "
                         f"{buffer.name!r} in block {block.name!r}",
-                        (ref, block_ref(ref.function, block)),
+                        (ref, *refs_of(ref.function, block, buffer)),
                     )
 
     def _ordered(self, state: State, chain: list[For]) -> list[For]:
@@ -175,7 +184,7 @@ class Reorder(Primitive):
     def rewrite(self, state: State) -> Rewrite:
         """Nest the same loops in the new order."""
         edit = Edit(state, self.loops[0].function)
-        chain = _chain(edit.tree, [state.loop(ref) for ref in self.loops])
+        chain = _chain(edit.name, edit.tree, [state.loop(ref) for ref in self.loops])
         if isinstance(chain, Problem):
             raise TypeError(chain.message)
         body: Stmt = chain[-1].body
@@ -192,7 +201,7 @@ class Reorder(Primitive):
                 yield cls((LoopRef(selection.function, inner.uid, inner.var.name), selection))
 
 
-def _chain(tree: Tree, loops: list[For]) -> list[For] | Problem:
+def _chain(function: str, tree: Tree, loops: list[For]) -> list[For] | Problem:
     """Return the loops between the outermost and the innermost of some loops of one nest."""
     outermost = min(loops, key=lambda x: tree.order[x])
     missing, chain = set(loops), list[For]()
@@ -205,7 +214,8 @@ def _chain(tree: Tree, loops: list[For]) -> list[For] | Problem:
         return chain
     first = min(missing, key=lambda x: tree.order[x])
     return Problem(
-        2,
+        Reorder.Requires.PERFECT_NEST,
         f"loop {first.var.name!r} is not in a perfect nest with loop {outermost.var.name!r}: the "
         f"body of loop {chain[-1].var.name!r} is not a single loop",
+        refs_of(function, first, chain[-1]),
     )

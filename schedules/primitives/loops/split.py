@@ -4,32 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from ....ir.analysis import within_loops
+from ....ir.analysis import bound_kinds, within_loop, within_loops
+from ....ir.loop.decompose import starts_before_reduction
 from ....ir.loop.nodes import For, Stmt
+from ....ir.loop.ranges import loop_var
+from ....ir.loop.visit import seq
 from ....ir.symbolic import (
     TRUE,
+    Bool,
     Expr,
     Facts,
     Proved,
     Refuted,
     SymInt,
+    Var,
     as_expr,
     ceildiv,
     const_value,
     eq,
     free_vars,
+    maximum,
     product,
     prove,
+    simplify,
     to_text,
 )
-from ...apply import Primitive, Rewrite
+from ...apply import Primitive, Rewrite, check
 from ...checks import counterexample, serial_problems
+from ...copies import copied, without_inits
 from ...edit import Edit, rebind
-from ...handles import Handle, LoopRef
+from ...handles import FunctionRef, Handle, LoopRef, block_ref
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
+from ...values import Value
+from ..specialize.assume import Assume
 
 
 @primitive(family="loops", returns=tuple[LoopRef, ...])
@@ -49,28 +61,42 @@ class Split(Primitive):
                 if i_0 * 8 + i_1 < n:
                     body(i_0 * 8 + i_1)
 
+    After (``factors=(None, 8), tail="epilogue"``)::
+
+        for i_0 in range(n // 8):
+            for i_1 in range(8):
+                body(i_0 * 8 + i_1)
+        for i_tail in range(n % 8):
+            body(n // 8 * 8 + i_tail)
+
     Parameters
     ----------
     loop : LoopRef
         The loop to split.
     factors : tuple of SymInt or None
         Extents of the new loops in iterations, outermost first. At most one factor may be None; it
-        is the old extent divided by the product of the other factors, rounded up.
-
-    Requires
-    --------
-    1. The loop is serial and has no annotations.
-    2. There are at least two factors, and at most one of them is None.
-    3. Every factor is a provably positive integer over the symbols of the function.
-    4. If no factor is None, their product is provably at least the extent of the loop.
+        is the old extent divided by the product of the other factors, rounded up, or rounded down
+        with ``tail="epilogue"``.
+    tail : {"predicate", "epilogue", "perfect"}
+        The treatment of an extent that is not the product of the factors. ``"predicate"``: the
+        last iterations are guarded. ``"epilogue"``: the new loops run the complete tiles without
+        a guard, and another loop runs the remaining iterations. ``"perfect"``: the product must be
+        the extent.
 
     Notes
     -----
-    The blocks in the body get the predicate that the old loop variable is less than its extent,
-    unless the factors provably multiply to exactly the extent. The decision ``guard`` records the
-    choice: ``"predicate"`` or ``"none"``. Cost: linear in the size of the loop body.
+    With ``tail="predicate"``, the blocks in the body get the predicate that the old loop variable
+    is less than its extent, unless the factors provably multiply to exactly the extent. With
+    ``tail="epilogue"``, the results are the loops of the complete tiles, and existing handles
+    refer to these. The loop of the remaining iterations has the name of the old loop with the
+    suffix ``_tail``, and its blocks are copies with this suffix: ``get_loop("i_tail")`` and
+    ``get_block("C_tail")`` return them. It is omitted if provably no iterations remain; the loops
+    of the complete tiles run no iteration if the extent is less than one tile. The decision
+    ``guard`` records the outcome: ``"predicate"``, ``"epilogue"`` or ``"none"``. Cost: linear in
+    the size of the loop body.
 
-    Names elsewhere: TVM ``split``; Halide ``split``.
+    Names elsewhere: TVM ``split``; Halide ``split``, whose ``TailStrategy`` is ``GuardWithIf`` for
+    ``"predicate"`` and ``RoundUp`` for ``"perfect"``.
 
     References
     ----------
@@ -93,18 +119,61 @@ class Split(Primitive):
         for i_0 in range(4):
             for i_1 in range(8):
                 y[i_0 * 8 + i_1] = x[i_0 * 8 + i_1]
+    >>> sch = tw.Schedule(module)
+    >>> outer, inner = sch.split("i", factors=(None, 10), tail="epilogue")
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+        for i_0 in range(3):
+            for i_1 in range(10):
+                y[i_0 * 10 + i_1] = x[i_0 * 10 + i_1]
+        for i_tail in range(2):
+            y[i_tail + 30] = x[i_tail + 30]
+    >>> sch.get_loop("i_tail").name
+    'i_tail'
     """
+
+    class Requires(Requirement):
+        """The requirements of ``split``."""
+
+        SERIAL = "the loop is serial and has no annotations"
+        FACTOR_COUNT = "there are at least two factors, and at most one of them is None"
+        POSITIVE_FACTORS = (
+            "every factor is a provably positive integer over the symbols of the function"
+        )
+        COVERS_EXTENT = (
+            "with a predicate as tail, the product of the factors is provably at least the extent "
+            "of the loop"
+        )
+        PERFECT = (
+            "with a perfect tail, the product of the factors is provably equal to the extent of "
+            "the loop"
+        )
+        WITHIN_EXTENT = (
+            "with an epilogue as tail, the product of the factors is provably at most the extent "
+            "of the loop"
+        )
+        INIT_BEFORE_TILES = (
+            "with an epilogue as tail, a block whose reduction the loop iterates has an init that "
+            "runs before the loop, and no spatial iteration variable that the loop binds"
+        )
 
     loop: LoopRef
     factors: tuple[SymInt | None, ...]
+    tail: Literal["predicate", "epilogue", "perfect"] = "predicate"
+
+    def chosen(self) -> tuple[tuple[str, Value], ...]:
+        """Return the fields; the default of ``tail`` is omitted, as in traces without the field."""
+        found = Primitive.chosen(self)  # `super()` does not know a class with slots
+        return tuple((n, v) for n, v in found if n != "tail" or v != "predicate")
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the loop and the number of factors."""
-        yield from serial_problems(state, self.loop, 1)
+        yield from serial_problems(state, self.loop, self.Requires.SERIAL)
         derived = sum(f is None for f in self.factors)
         if len(self.factors) < 2 or derived > 1:
             yield Problem(
-                2,
+                self.Requires.FACTOR_COUNT,
                 f"got {len(self.factors)} factors, {derived} of them None; expected at least two "
                 "factors, at most one of them None",
                 (self.loop,),
@@ -125,14 +194,14 @@ class Split(Primitive):
                 yield self._not_positive(state, term, None)
             elif not free_vars(term) <= symbols:
                 yield Problem(
-                    3,
+                    self.Requires.POSITIVE_FACTORS,
                     f"factor {to_text(term)} is not a term over the symbols of the function",
                     (self.loop,),
                 )
 
     def _not_positive(self, state: State, term: Expr, found: dict[str, int] | None) -> Problem:
         return Problem(
-            3,
+            self.Requires.POSITIVE_FACTORS,
             f"factor {to_text(term)} is not provably positive",
             (self.loop,),
             {"factor": to_text(term)},
@@ -152,59 +221,164 @@ class Split(Primitive):
             if not isinstance(verdict, Proved):
                 positive = False
                 yield self._not_positive(state, term, counterexample(verdict))
-        if positive and None not in self.factors:
-            yield from self._uncovered(state, facts)
+        if positive:
+            yield from self._tail_problems(state, facts)
 
-    def _uncovered(self, state: State, facts: Facts) -> Iterator[Problem]:
+    def _tail_problems(self, state: State, facts: Facts) -> Iterator[Problem]:
         loop = state.loop(self.loop)
-        factors = tuple(as_expr(f) for f in self.factors if f is not None)
-        total = product(factors)
-        verdict = prove(total >= loop.extent, facts)
+        match self.tail:
+            case "predicate" if None not in self.factors:
+                yield from self._size_problems(state, facts, self._product() >= loop.extent)
+            case "perfect" if None in self.factors:
+                claim = eq(loop.extent % self._product(), 0)
+                yield from self._size_problems(state, facts, claim)
+            case "perfect":
+                claim = eq(self._product(), loop.extent)
+                yield from self._size_problems(state, facts, claim)
+            case "epilogue":
+                if None not in self.factors:
+                    yield from self._size_problems(state, facts, self._product() <= loop.extent)
+                if not self._is_exact(loop, facts):
+                    yield from self._init_problems(state)
+            case _:
+                pass
+
+    def _product(self) -> Expr:
+        """Return the product of the factors that are not None."""
+        return product(tuple(as_expr(f) for f in self.factors if f is not None))
+
+    def _size_problems(self, state: State, facts: Facts, claim: Bool) -> Iterator[Problem]:
+        """Yield the problem of a product that does not have the required relation to the extent."""
+        verdict = prove(claim, facts)
         if isinstance(verdict, Proved):
             return
-        relation = "is less than" if isinstance(verdict, Refuted) else "may be less than"
+        requires = self.Requires
+        requirement, relation = {
+            "predicate": (requires.COVERS_EXTENT, "less than"),
+            "perfect": (requires.PERFECT, "different from"),
+            "epilogue": (requires.WITHIN_EXTENT, "greater than"),
+        }[self.tail]
+        loop, total = state.loop(self.loop), self._product()
+        verb = "is" if isinstance(verdict, Refuted) else "may be"
+        extent = f"the extent {to_text(loop.extent)} of loop {loop.var.name!r}"
+        product_text = f"the product of the factors is {to_text(total)}"
+        message = f"{product_text}, which {verb} {relation} {extent}"
+        if None in self.factors:
+            multiple = f"a multiple of {to_text(total)}, the product of the factors"
+            sure = isinstance(verdict, Refuted) and not free_vars(claim)
+            message = f"{extent} {'is not' if sure else 'may not be'} {multiple}"
         yield Problem(
-            4,
-            f"the product of the factors is {to_text(total)}, which {relation} the extent "
-            f"{to_text(loop.extent)} of loop {loop.var.name!r}",
+            requirement,
+            message,
             (self.loop,),
             {"product": to_text(total), "extent": to_text(loop.extent)},
             counterexample(verdict),
-            (replace(self, factors=(None, *factors[1:])),),
+            tuple(self._size_fixes(state)),
         )
+
+    def _size_fixes(self, state: State) -> Iterator[Primitive]:
+        """Yield splits with a derived factor, and the assumption that makes an extent a multiple.
+
+        With a derived factor, every tail but ``"perfect"`` applies to every extent.
+        """
+        derived = self.factors if None in self.factors else (None, *self.factors[1:])
+        tails = ("predicate", "epilogue") if self.tail == "perfect" else (self.tail,)
+        fixes = [replace(self, factors=derived, tail=tail) for tail in tails]
+        yield from (fix for fix in fixes if not check(state, fix))
+        extent, size = state.loop(self.loop).extent, const_value(self._product())
+        if self.tail == "perfect" and isinstance(extent, Var) and size and None in self.factors:
+            assumption = Assume(FunctionRef(self.loop.function), extent.name, multiple_of=size)
+            if not check(state, assumption):
+                yield assumption
+
+    def _init_problems(self, state: State) -> Iterator[Problem]:
+        """Yield the blocks whose init does not run before both parts of the loop."""
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        for block in tree.blocks_in(loop.body):
+            kinds = bound_kinds(loop, block)
+            if block.init is None or "reduce" not in kinds:
+                continue
+            where = (self.loop, block_ref(self.loop.function, block))
+            fixes = (replace(self, tail="predicate"),) if None in self.factors else ()
+            if "spatial" in kinds:
+                yield Problem(
+                    self.Requires.INIT_BEFORE_TILES,
+                    f"loop {loop.var.name!r} iterates spatial and reduction iteration variables of "
+                    f"block {block.name!r}, which has an init",
+                    where,
+                    fixes=fixes,
+                )
+            elif not starts_before_reduction(tree.function.body, block):
+                yield Problem(
+                    self.Requires.INIT_BEFORE_TILES,
+                    f"the init of block {block.name!r} runs in the first iteration of its "
+                    "reduction, which may be in either part",
+                    where,
+                    fixes=fixes,
+                )
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace the loop by nested loops, and its variable by a term over theirs."""
-        edit = Edit(state, self.loop.function)
-        loop = state.loop(self.loop)
-        outside = edit.tree.facts(loop)
-        extents = self._extents(loop)
+        edit, loop = Edit(state, self.loop.function), state.loop(self.loop)
+        facts = edit.tree.facts(loop)
+        exact = self._is_exact(loop, facts)
+        guarded = not exact and self.tail == "predicate"
+        nest = self._nest(edit, loop, facts, guarded=guarded)
+        parts: list[Stmt] = [nest[0]]
+        if not exact and self.tail == "epilogue":
+            parts.append(self._remainder(edit, loop, facts))
+        results = tuple(edit.loop_ref(x) for x in nest)
+        return edit.finish(
+            edit.replaced(loop, seq(*parts)),
+            results=results,
+            moved={self.loop: results},
+            decisions={"guard": "none" if exact else self.tail},
+        )
+
+    def _is_exact(self, loop: For, facts: Facts) -> bool:
+        """Return whether the new loops provably run as many iterations as the old one."""
+        if self.tail == "perfect":
+            return True
+        claim = eq(product(self._extents(loop, facts)), loop.extent)
+        return isinstance(prove(claim, facts), Proved)
+
+    def _extents(self, loop: For, facts: Facts) -> tuple[Expr, ...]:
+        """Return the extents of the new loops."""
+        match self.tail:
+            case "predicate":
+                derived = ceildiv(loop.extent, self._product())
+            case "perfect":
+                derived = simplify(loop.extent // self._product(), facts)
+            case "epilogue":
+                derived = simplify(_positive(loop, facts) // self._product(), facts)
+        return tuple(derived if f is None else as_expr(f) for f in self.factors)
+
+    def _nest(self, edit: Edit, loop: For, facts: Facts, *, guarded: bool) -> tuple[For, ...]:
+        """Return the new loops, outermost first; the first one contains the others."""
+        extents = self._extents(loop, facts)
         names = [f"{loop.var.name}_{k}" for k in range(len(extents))]
         variables = [edit.loop_var(n, e) for n, e in zip(names, extents, strict=True)]
         index: Expr = variables[0]
         for variable, extent in zip(variables[1:], extents[1:], strict=True):
             index = index * extent + variable
-        exact = isinstance(prove(eq(product(extents), loop.extent), outside), Proved)
         new = [edit.loop(v, e, loop.body, loop) for v, e in zip(variables, extents, strict=True)]
-        facts = within_loops(outside, tuple(new))
-        guard = TRUE if exact else index < loop.extent
-        body: Stmt = rebind(loop.body, {loop.var: index}, facts, guard)
+        guard = index < loop.extent if guarded else TRUE
+        body: Stmt = rebind(loop.body, {loop.var: index}, within_loops(facts, tuple(new)), guard)
         nest: list[For] = []
         for outer in reversed(new):
             body = replace(outer, body=body)
             nest.insert(0, body)
-        results = tuple(edit.loop_ref(x) for x in nest)
-        return edit.finish(
-            edit.replaced(loop, body),
-            results=results,
-            moved={self.loop: results},
-            decisions={"guard": "none" if exact else "predicate"},
-        )
+        return tuple(nest)
 
-    def _extents(self, loop: For) -> tuple[Expr, ...]:
-        others = product(tuple(as_expr(f) for f in self.factors if f is not None))
-        derived = ceildiv(loop.extent, others)
-        return tuple(derived if f is None else as_expr(f) for f in self.factors)
+    def _remainder(self, edit: Edit, loop: For, facts: Facts) -> For:
+        """Return the loop over the iterations after the complete tiles, on a copy of the body."""
+        extent, size = _positive(loop, facts), self._product()
+        rest = simplify(extent % size if None in self.factors else extent - size, facts)
+        start = simplify(product(self._extents(loop, facts)), facts)
+        variable = loop_var(edit.fresh(f"{loop.var.name}_tail"), rest)
+        copy = copied(edit, without_inits(loop.body, loop), "_tail")
+        inside = within_loop(facts, variable, rest)
+        return edit.loop(variable, rest, rebind(copy, {loop.var: variable + start}, inside), loop)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
@@ -216,6 +390,12 @@ class Split(Primitive):
 def tile_fixes(ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
     """Return splits with an inner loop of a constant extent, as fixes of other steps."""
     return tuple(Split(ref, (None, size)) for size in sizes)
+
+
+def _positive(loop: For, facts: Facts) -> Expr:
+    """Return the number of iterations of a loop, whose extent may be negative."""
+    extent = loop.extent
+    return extent if isinstance(prove(extent >= 0, facts), Proved) else maximum(extent, 0)
 
 
 def _tiles(state: State, ref: LoopRef) -> Iterator[Split]:

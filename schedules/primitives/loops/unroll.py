@@ -10,6 +10,7 @@ from ...checks import constant_extent_problems, kind_problems, with_kind
 from ...handles import Handle, LoopRef
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from .split import tile_fixes
 
@@ -33,11 +34,6 @@ class Unroll(Primitive):
     ----------
     loop : LoopRef
         The loop to unroll.
-
-    Requires
-    --------
-    1. The loop is serial.
-    2. Its extent is a constant of at most 256 iterations.
 
     Notes
     -----
@@ -67,13 +63,21 @@ class Unroll(Primitive):
             y[i] = x[i]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``unroll``."""
+
+        SERIAL = "the loop is serial"
+        CONSTANT_EXTENT = "the extent is a constant of at most 256 iterations"
+
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the kind and the extent of the loop."""
-        yield from kind_problems(state, self.loop, 1)
+        yield from kind_problems(state, self.loop, self.Requires.SERIAL)
         fixes = tile_fixes(self.loop, 16, 8)
-        yield from constant_extent_problems(state, self.loop, 2, limit=256, fixes=fixes)
+        yield from constant_extent_problems(
+            state, self.loop, self.Requires.CONSTANT_EXTENT, limit=256, fixes=fixes
+        )
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

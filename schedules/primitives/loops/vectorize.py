@@ -21,6 +21,7 @@ from ...checks import (
 from ...handles import Handle, LoopRef, block_ref, loop_ref
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ..reduction.decompose_reduction import DecomposeReduction
 from .split import tile_fixes
@@ -45,18 +46,6 @@ class Vectorize(Primitive):
     ----------
     loop : LoopRef
         The loop to vectorize.
-
-    Requires
-    --------
-    1. The loop is serial.
-    2. No loop around it or inside it is vectorized, and no loop inside it is parallel.
-    3. Its extent is a constant of at most 1024 iterations.
-    4. It binds no ordered iteration variable. If it binds a reduction iteration variable, it
-       contains only that reduction, whose update has the form ``C = C op value`` and whose init is
-       decomposed.
-    5. No extent inside it depends on its variable.
-    6. Its iterations are independent: no two of them write the same element, and none reads an
-       element that another one writes.
 
     Notes
     -----
@@ -88,22 +77,49 @@ class Vectorize(Primitive):
             y[i] = x[i]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``vectorize``."""
+
+        SERIAL = "the loop is serial"
+        COMPATIBLE_NESTING = (
+            "no loop around the loop or inside it is vectorized, and no loop inside it is parallel"
+        )
+        CONSTANT_EXTENT = "the extent is a constant of at most 1024 iterations"
+        ITERATION_KINDS = (
+            "the loop binds no ordered iteration variable, and if it binds a reduction iteration "
+            "variable, it contains only that reduction, whose update has the form ``C = C op "
+            "value`` and whose init is decomposed"
+        )
+        UNIFORM_EXTENTS = "no extent inside the loop depends on its variable"
+        INDEPENDENT_ITERATIONS = (
+            "the iterations are independent: no two of them write the same element, and none "
+            "reads an element that another one writes"
+        )
+
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check kinds and extents of loops and kinds of iteration variables."""
-        yield from kind_problems(state, self.loop, 1)
+        yield from kind_problems(state, self.loop, self.Requires.SERIAL)
         yield from nesting_problems(
-            state, self.loop, 2, inside=("parallel", "vectorized"), around=("vectorized",)
+            state,
+            self.loop,
+            self.Requires.COMPATIBLE_NESTING,
+            inside=("parallel", "vectorized"),
+            around=("vectorized",),
         )
         fixes = tile_fixes(self.loop, 16, 8)
-        yield from constant_extent_problems(state, self.loop, 3, limit=1024, fixes=fixes)
-        yield from lane_reduction_problems(state, self.loop, 4, lambda b: self._decompose(state, b))
+        yield from constant_extent_problems(
+            state, self.loop, self.Requires.CONSTANT_EXTENT, limit=1024, fixes=fixes
+        )
+        yield from lane_reduction_problems(
+            state, self.loop, self.Requires.ITERATION_KINDS, lambda b: self._decompose(state, b)
+        )
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
         for inner in tree.loops.values():
             if loop.var in free_vars(inner.extent):
                 yield Problem(
-                    5,
+                    self.Requires.UNIFORM_EXTENTS,
                     f"extent {to_text(inner.extent)} of loop {inner.var.name!r} depends on "
                     f"{loop.var.name!r}, so its number of iterations would differ between lanes",
                     (LoopRef(self.loop.function, inner.uid, inner.var.name),),
@@ -123,7 +139,9 @@ class Vectorize(Primitive):
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the iterations are independent."""
         if not binds_reduction(state, self.loop):
-            yield from independence_problems(state, self.loop, 6, lanes=True)
+            yield from independence_problems(
+                state, self.loop, self.Requires.INDEPENDENT_ITERATIONS, lanes=True
+            )
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

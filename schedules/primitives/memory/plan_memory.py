@@ -12,6 +12,7 @@ from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ..graph._functions import MAIN, graph_problem
 
@@ -38,11 +39,6 @@ class PlanMemory(Primitive):
     ----------
     function : FunctionRef
         The graph-level function.
-
-    Requires
-    --------
-    1. The function is a graph-level function in the dataflow stage.
-    2. All operators except views are lowered.
 
     Notes
     -----
@@ -72,11 +68,17 @@ class PlanMemory(Primitive):
     'memory'
     """
 
+    class Requires(Requirement):
+        """The requirements of ``plan_memory``."""
+
+        DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+        LOWERED = "all operators except views are lowered"
+
     function: FunctionRef = MAIN
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the stage, and that all operators except views are lowered."""
-        wrong = list(graph_problem(state, self.function, 1))
+        wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
         yield from wrong
         if wrong:
             return
@@ -85,7 +87,9 @@ class PlanMemory(Primitive):
             name = binding.right.op if isinstance(binding.right, Call) else ""
             where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
             yield Problem(
-                2, f"{binding.value.name!r} calls operator {name}, which is not lowered", where
+                self.Requires.LOWERED,
+                f"{binding.value.name!r} calls operator {name}, which is not lowered",
+                where,
             )
 
     def rewrite(self, state: State) -> Rewrite:

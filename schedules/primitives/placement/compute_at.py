@@ -11,16 +11,19 @@ from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
 from ....ir.symbolic import FloorDiv, Var
 from ...apply import Primitive, Rewrite, check
 from ...edit import Edit
-from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import ONE, before, loops_removed, nest, whole, without
 from ...motion_checks import (
+    Movable,
     dependence_problems,
+    extent_problems,
     injective_write_problems,
     movable_problems,
     vector_problems,
 )
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -51,18 +54,6 @@ class ComputeAt(Primitive):
         The producer.
     loop : LoopRef
         The destination loop. The producer is inserted before its first consumer in the loop body.
-
-    Requires
-    --------
-    1. The loop is not around the block.
-    2. The block can move: it stores one element of one temporary per iteration, and no other block
-       writes that temporary; it has no ordered iteration variables; its predicate only keeps the
-       iteration variables within their extents; a reduction has its init.
-    3. The write indices of the block are injective in its spatial iteration variables.
-    4. All blocks that read the temporary are in the loop.
-    5. The block precedes the loop, and no block between it and the end of the loop writes its
-       inputs.
-    6. Neither the loop nor a loop around it is vectorized.
 
     Notes
     -----
@@ -107,6 +98,35 @@ class ComputeAt(Primitive):
                 y[vj] = t[vj] + 1.0
     """
 
+    class Requires(Requirement):
+        """The requirements of ``compute_at``."""
+
+        LOOP_NOT_AROUND = "the loop is not around the block"
+        NO_ORDERED_ITERATIONS = "the block has no ordered iteration variables"
+        ONE_STORE = "the block stores one element of one buffer per iteration"
+        WRITES_TEMPORARY = "the block writes a temporary"
+        ONLY_WRITER = "no other block writes the buffer that the block writes"
+        IGNORES_OLD_CONTENTS = (
+            "the block does not depend on earlier contents of its buffer: it does not update in "
+            "place, and a reduction has its init"
+        )
+        PLAIN_PREDICATE = (
+            "the predicate of the block only keeps the iteration variables within their extents"
+        )
+        EXTENTS_IN_SCOPE = (
+            "the extents of the iteration variables of the block do not depend on loops that are "
+            "not around the loop"
+        )
+        INJECTIVE_WRITES = (
+            "the write indices of the block are injective in its spatial iteration variables"
+        )
+        CONSUMERS_IN_LOOP = "all blocks that read the temporary are in the loop"
+        KEEPS_DEPENDENCES = (
+            "the block precedes the loop, and no block between it and the end of the loop writes "
+            "its inputs"
+        )
+        NOT_VECTORIZED = "neither the loop nor a loop around it is vectorized"
+
     block: BlockRef
     loop: LoopRef
 
@@ -120,10 +140,12 @@ class ComputeAt(Primitive):
         where = (self.block, self.loop)
         if tree.contains(loop, block):
             yield Problem(
-                1, f"loop {loop.var.name!r} is already around block {block.name!r}", where
+                self.Requires.LOOP_NOT_AROUND,
+                f"loop {loop.var.name!r} is already around block {block.name!r}",
+                where,
             )
             return
-        found = tuple(movable_problems(state, self.block, 2))
+        found = tuple(self._movable(state))
         if found:
             yield from found
             return
@@ -133,21 +155,36 @@ class ComputeAt(Primitive):
         if outside or not readers:
             names = ", ".join(repr(b.name) for b in outside)
             yield Problem(
-                4,
+                self.Requires.CONSUMERS_IN_LOOP,
                 f"no block reads {buffer.name!r}"
                 if not readers
                 else f"{buffer.name!r} is read by {names} outside of loop {loop.var.name!r}",
-                where,
+                (*where, *refs_of(self.block.function, *outside, buffer)),
                 {"readers": ", ".join(b.name for b in outside)},
                 fixes=tuple(self._destinations(state, readers)),
             )
             return
-        yield from dependence_problems(state, self.block, 5, loop, later=True)
-        yield from vector_problems(state, self.loop, 6)
+        yield from dependence_problems(
+            state, self.block, self.Requires.KEEPS_DEPENDENCES, loop, later=True
+        )
+        yield from vector_problems(state, self.loop, self.Requires.NOT_VECTORIZED)
+
+    def _movable(self, state: State) -> Iterator[Problem]:
+        requires = self.Requires
+        found = Movable(
+            requires.NO_ORDERED_ITERATIONS,
+            requires.ONE_STORE,
+            requires.ONLY_WRITER,
+            requires.IGNORES_OLD_CONTENTS,
+            requires.PLAIN_PREDICATE,
+            requires.WRITES_TEMPORARY,
+        )
+        yield from movable_problems(state, self.block, found)
+        yield from extent_problems(state, self.block, self.loop, requires.EXTENTS_IN_SCOPE)
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the write indices are injective."""
-        yield from injective_write_problems(state, self.block, 3)
+        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
 
     def _destinations(self, state: State, readers: list[Block]) -> Iterator[ComputeAt]:
         """Yield the step at the innermost legal loop around all consumers."""

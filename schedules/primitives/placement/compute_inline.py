@@ -26,11 +26,12 @@ from ....ir.symbolic import Expr, Var, eq, is_proved, to_text
 from ...apply import Primitive, Rewrite
 from ...checks import tensorized_problems
 from ...edit import Edit
-from ...handles import BlockRef, BufferRef, Handle, Removed, block_ref
+from ...handles import BlockRef, BufferRef, Handle, Removed, block_ref, refs_of
 from ...loop_nests import loops_removed, without
-from ...motion_checks import movable_problems, plain_store_problems
+from ...motion_checks import Movable, movable_problems, plain_store_problems
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -55,17 +56,6 @@ class ComputeInline(Primitive):
     ----------
     block : BlockRef
         The producer.
-
-    Requires
-    --------
-    1. The block has spatial iteration variables only, and no init.
-    2. The block stores one element of one temporary per iteration, no other block writes that
-       temporary, and its predicate only keeps the iteration variables within their extents.
-    3. The write indices are distinct iteration variables, include all of them, and cover the whole
-       buffer.
-    4. At least one block reads the temporary, and every such block follows the producer.
-    5. No block writes the inputs of the producer between the producer and its last consumer.
-    6. No consumer is tensorized.
 
     Notes
     -----
@@ -104,6 +94,29 @@ class ComputeInline(Primitive):
                 y[vj] = x[vj] * 2.0 + 1.0
     """
 
+    class Requires(Requirement):
+        """The requirements of ``compute_inline``."""
+
+        SPATIAL = "the block has spatial iteration variables only, and no init"
+        ONE_STORE = "the block stores one element of one buffer per iteration"
+        WRITES_TEMPORARY = "the block writes a temporary"
+        ONLY_WRITER = "no other block writes the buffer that the block writes"
+        IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
+        PLAIN_PREDICATE = (
+            "the predicate of the block only keeps the iteration variables within their extents"
+        )
+        COVERS_BUFFER = (
+            "the write indices are distinct iteration variables, include all of them, and cover "
+            "the whole buffer"
+        )
+        CONSUMERS_FOLLOW = (
+            "at least one block reads the temporary, and every such block follows the producer"
+        )
+        KEEPS_DEPENDENCES = (
+            "no block writes the inputs of the producer between the producer and its last consumer"
+        )
+        NOT_TENSORIZED = "no consumer is tensorized"
+
     block: BlockRef
 
     def structural(self, state: State) -> Iterator[Problem]:
@@ -112,7 +125,7 @@ class ComputeInline(Primitive):
         if block.init is not None or any(v.kind != "spatial" for v in block.iters):
             kinds = ", ".join(dict.fromkeys(v.kind for v in block.iters))
             yield Problem(
-                1,
+                self.Requires.SPATIAL,
                 f"block {block.name!r} has an init or an iteration variable that is not spatial "
                 f"(kinds: {kinds})",
                 (self.block,),
@@ -120,13 +133,25 @@ class ComputeInline(Primitive):
             )
             return
         found = [
-            *movable_problems(state, self.block, 2),
-            *plain_store_problems(state, self.block, 3),
+            *self._movable(state),
+            *plain_store_problems(state, self.block, self.Requires.COVERS_BUFFER),
         ]
         if found:
             yield from found
             return
         yield from self._consumers(state, block, writes(block)[0].buffer)
+
+    def _movable(self, state: State) -> Iterator[Problem]:
+        requires = self.Requires
+        found = Movable(
+            requires.SPATIAL,
+            requires.ONE_STORE,
+            requires.ONLY_WRITER,
+            requires.IGNORES_OLD_CONTENTS,
+            requires.PLAIN_PREDICATE,
+            requires.WRITES_TEMPORARY,
+        )
+        return movable_problems(state, self.block, found)
 
     def _consumers(self, state: State, block: Block, buffer: Buffer) -> Iterator[Problem]:
         tree = state.tree(self.block.function)
@@ -137,10 +162,13 @@ class ComputeInline(Primitive):
             message = f"{buffer.name!r} is read by {names} before it is written"
             if not readers:
                 message = f"no block reads {buffer.name!r}"
-            yield Problem(4, message, (self.block,))
+            where = (self.block, *refs_of(self.block.function, *early, buffer))
+            yield Problem(self.Requires.CONSUMERS_FOLLOW, message, where)
             return
         for reader in readers:
-            yield from tensorized_problems(state, block_ref(self.block.function, reader), 6)
+            yield from tensorized_problems(
+                state, block_ref(self.block.function, reader), self.Requires.NOT_TENSORIZED
+            )
         last = max(tree.order[b] for b in readers)
         inputs = read_buffers(block)
         for other in tree.outermost_blocks():
@@ -148,10 +176,10 @@ class ComputeInline(Primitive):
             again = other in _repeated(tree, block, readers) and other is not block
             for changed in written_buffers(other) & inputs if between or again else ():
                 yield Problem(
-                    5,
+                    self.Requires.KEEPS_DEPENDENCES,
                     f"block {other.name!r} writes input {changed.name!r} of the producer before "
                     f"{buffer.name!r} is read",
-                    (self.block, block_ref(self.block.function, other)),
+                    (self.block, *refs_of(self.block.function, other, changed)),
                     {"buffer": changed.name},
                 )
 
@@ -164,10 +192,10 @@ class ComputeInline(Primitive):
             extent = extents[index] if isinstance(index, Var) else size
             if not is_proved(eq(extent, size), tree.function.facts):
                 yield Problem(
-                    3,
+                    self.Requires.COVERS_BUFFER,
                     f"iteration variable {to_text(index)} has extent {to_text(extent)}, but it "
                     f"indexes a dimension of {store.buffer.name!r} of size {to_text(size)}",
-                    (self.block,),
+                    (self.block, *refs_of(self.block.function, store.buffer)),
                     {"extent": to_text(extent), "size": to_text(size)},
                 )
 

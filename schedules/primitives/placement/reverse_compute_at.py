@@ -21,10 +21,12 @@ from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
 from ....ir.symbolic import Expr, Facts, Var, free_vars, substitute, to_text, var
 from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref
 from ...loop_nests import after, loops_between, loops_removed, nest, whole, without
 from ...motion_checks import (
+    Movable,
     dependence_problems,
+    extent_problems,
     injective_write_problems,
     movable_problems,
     parallel_problems,
@@ -32,6 +34,7 @@ from ...motion_checks import (
 )
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -62,24 +65,6 @@ class ReverseComputeAt(Primitive):
         The consumer.
     loop : LoopRef
         The destination loop. The consumer is inserted after its last producer in the loop body.
-
-    Requires
-    --------
-    1. The loop is not around the block.
-    2. The block can move: it stores one element of one buffer per iteration, and no other block
-       writes that buffer; it has no ordered iteration variables; its predicate only keeps the
-       iteration variables within their extents; a reduction has its init.
-    3. A block in the loop writes a buffer that the block reads.
-    4. The block follows the loop; from the loop to the block, no other block accesses its output,
-       and no block outside of the loop writes its inputs.
-    5. Every iteration variable of the block is by itself an index of a buffer that it reads from
-       the loop.
-    6. One iteration of the loop completely writes a box of every buffer that the block reads from
-       it, and the boxes of all iterations cover the domain of the block. A reduction gets all of
-       its terms in one iteration.
-    7. Neither the loop nor a loop around it is vectorized, and the moved block does not write the
-       same elements in different iterations of a parallel loop.
-    8. The write indices of the block are injective in its spatial iteration variables.
 
     Notes
     -----
@@ -124,6 +109,47 @@ class ReverseComputeAt(Primitive):
                 y[vj] = t[vj] + 1.0
     """
 
+    class Requires(Requirement):
+        """The requirements of ``reverse_compute_at``."""
+
+        LOOP_NOT_AROUND = "the loop is not around the block"
+        NO_ORDERED_ITERATIONS = "the block has no ordered iteration variables"
+        ONE_STORE = "the block stores one element of one buffer per iteration"
+        ONLY_WRITER = "no other block writes the buffer that the block writes"
+        IGNORES_OLD_CONTENTS = (
+            "the block does not depend on earlier contents of its buffer: it does not update in "
+            "place, and a reduction has its init"
+        )
+        PLAIN_PREDICATE = (
+            "the predicate of the block only keeps the iteration variables within their extents"
+        )
+        EXTENTS_IN_SCOPE = (
+            "the extents of the iteration variables of the block do not depend on loops that are "
+            "not around the loop"
+        )
+        READS_FROM_LOOP = "a block in the loop writes a buffer that the block reads"
+        KEEPS_DEPENDENCES = (
+            "the block follows the loop; from the loop to the block, no other block accesses its "
+            "output, and no block outside of the loop writes its inputs"
+        )
+        INDICES_OF_INPUTS = (
+            "every iteration variable of the block is by itself an index of a buffer that it "
+            "reads from the loop"
+        )
+        COMPLETE_INPUTS = (
+            "one iteration of the loop completely writes a box of every buffer that the block "
+            "reads from it, and the boxes of all iterations cover the domain of the block; a "
+            "reduction gets all of its terms in one iteration"
+        )
+        NOT_VECTORIZED = "neither the loop nor a loop around it is vectorized"
+        INDEPENDENT_ITERATIONS = (
+            "the moved block does not write the same elements in different iterations of a "
+            "parallel loop"
+        )
+        INJECTIVE_WRITES = (
+            "the write indices of the block are injective in its spatial iteration variables"
+        )
+
     block: BlockRef
     loop: LoopRef
 
@@ -133,10 +159,12 @@ class ReverseComputeAt(Primitive):
         loop, where = state.loop(self.loop), (self.block, self.loop)
         if tree.contains(loop, block):
             yield Problem(
-                1, f"loop {loop.var.name!r} is already around block {block.name!r}", where
+                self.Requires.LOOP_NOT_AROUND,
+                f"loop {loop.var.name!r} is already around block {block.name!r}",
+                where,
             )
             return
-        found = tuple(movable_problems(state, self.block, 2, temporary=False))
+        found = tuple(self._movable(state))
         if found:
             yield from found
             return
@@ -144,39 +172,57 @@ class ReverseComputeAt(Primitive):
         if not made:
             read = ", ".join(dict.fromkeys(a.buffer.name for a in reads(block))) or "nothing"
             yield Problem(
-                3,
+                self.Requires.READS_FROM_LOOP,
                 f"no block in loop {loop.var.name!r} writes a buffer that block {block.name!r} "
                 f"reads ({read})",
                 where,
                 {"reads": read},
             )
             return
-        yield from dependence_problems(state, self.block, 4, loop, later=False)
-        yield from vector_problems(state, self.loop, 7)
+        yield from dependence_problems(
+            state, self.block, self.Requires.KEEPS_DEPENDENCES, loop, later=False
+        )
+        yield from vector_problems(state, self.loop, self.Requires.NOT_VECTORIZED)
         alone = {i for a in made for i in a.indices if isinstance(i, Var)}
         rest = [v.var.name for v in block.iters if v.var not in alone and v.extent != 1]
         if rest:
             yield Problem(
-                5,
+                self.Requires.INDICES_OF_INPUTS,
                 f"iteration variables {', '.join(rest)} of block {block.name!r} are not plain "
                 f"indices of a buffer that it reads from loop {loop.var.name!r}",
                 where,
                 {"iterations": ", ".join(rest)},
             )
 
+    def _movable(self, state: State) -> Iterator[Problem]:
+        requires = self.Requires
+        found = Movable(
+            requires.NO_ORDERED_ITERATIONS,
+            requires.ONE_STORE,
+            requires.ONLY_WRITER,
+            requires.IGNORES_OLD_CONTENTS,
+            requires.PLAIN_PREDICATE,
+        )
+        yield from movable_problems(state, self.block, found)
+        yield from extent_problems(state, self.block, self.loop, requires.EXTENTS_IN_SCOPE)
+
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that an iteration provides the inputs of the block, and that all iterations run."""
-        yield from injective_write_problems(state, self.block, 8)
+        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
         tree, block, loop = self._parts(state)
         spans = _domain(tree, block, loop)
-        where = (self.block, self.loop)
         for access in _loads_from(tree, block, loop):
             message = _missing_input(tree, block, loop, access, spans)
             if message is not None:
-                yield Problem(6, message, where, {"buffer": access.buffer.name})
+                where = (self.loop, self.block, buffer_ref(self.block.function, access.buffer))
+                yield Problem(
+                    self.Requires.COMPLETE_INPUTS, message, where, {"buffer": access.buffer.name}
+                )
                 return
         dropped = tuple(self._dropped_iterations(tree, block, loop, spans))
-        yield from dropped or parallel_problems(state, self, self.loop, 7)
+        yield from dropped or parallel_problems(
+            state, self, self.loop, self.Requires.INDEPENDENT_ITERATIONS
+        )
 
     def _dropped_iterations(
         self, tree: Tree, block: Block, loop: For, spans: dict[Var, Interval]
@@ -195,7 +241,7 @@ class ReverseComputeAt(Primitive):
                 full = spans[item.var]
             if full is None or not covers(full, needed, facts):
                 yield Problem(
-                    6,
+                    self.Requires.COMPLETE_INPUTS,
                     f"iteration variable {item.var.name!r} of block {block.name!r} has the range "
                     f"[{to_text(needed.start)}, {to_text(needed.stop)}), which "
                     + ("one iteration of " if item.kind == "reduce" else "")
@@ -212,7 +258,7 @@ class ReverseComputeAt(Primitive):
             names = [v.name for v, span in spans.items() if moving in free_vars(span.start)]
             if len(names) > 1:
                 yield Problem(
-                    6,
+                    self.Requires.COMPLETE_INPUTS,
                     f"iteration variables {', '.join(names)} of block {block.name!r} would both "
                     f"depend on loop {moving.name!r}, so not all of their combinations would run "
                     f"in loop {loop.var.name!r}",

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, is_plain, reads, with_regions, writes
+from ....ir.analysis import Tree, read_buffers, reads, with_regions, writes
 from ....ir.loop.nodes import Block, Buffer, Element, Load, Store
 from ....ir.loop.visit import Rebuilder, replace_statement, substitute_in_element
 from ....ir.symbolic import Expr, Var, eq, is_proved, substitute, to_text
 from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...handles import BlockRef, Handle, Removed, block_ref
+from ...handles import BlockRef, Handle, Removed, refs_of
 from ...loop_nests import ZERO, loops_removed, without
-from ...motion_checks import dependence_problems, injective_write_problems, movable_problems
+from ...motion_checks import (
+    Movable,
+    dependence_problems,
+    injective_write_problems,
+    movable_problems,
+)
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -40,20 +46,6 @@ class ReverseComputeInline(Primitive):
     ----------
     block : BlockRef
         The consumer.
-
-    Requires
-    --------
-    1. The block has spatial iteration variables only, and no init; it stores one element of one
-       buffer per iteration, no other block writes that buffer, and its predicate only keeps the
-       iteration variables within their extents.
-    2. The block reads exactly one temporary that one other block writes and no other block reads.
-    3. That producer has spatial iteration variables only, and no init; it stores one element per
-       iteration, at distinct iteration variables that cover the whole temporary.
-    4. The block reads the temporary at its iteration variables, each once, and they cover the whole
-       temporary.
-    5. Between the producer and the block, no other block accesses the output of the block or writes
-       its inputs.
-    6. The write indices of the block are injective in its iteration variables.
 
     Notes
     -----
@@ -92,6 +84,35 @@ class ReverseComputeInline(Primitive):
                 y[vi] = x[vi] * 2.0 + 1.0
     """
 
+    class Requires(Requirement):
+        """The requirements of ``reverse_compute_inline``."""
+
+        SPATIAL = "the block has spatial iteration variables only, and no init"
+        ONE_STORE = "the block stores one element of one buffer per iteration"
+        ONLY_WRITER = "no other block writes the buffer that the block writes"
+        IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
+        PLAIN_PREDICATE = (
+            "the predicate of the block only keeps the iteration variables within their extents"
+        )
+        ONE_PRODUCER = (
+            "the block reads exactly one temporary that one other block writes and no other block "
+            "reads"
+        )
+        PLAIN_PRODUCER = (
+            "the producer has spatial iteration variables only, and no init; it stores one "
+            "element per iteration, at distinct iteration variables that cover the whole "
+            "temporary"
+        )
+        PLAIN_READ = (
+            "the block reads the temporary at its iteration variables, each once, and they cover "
+            "the whole temporary"
+        )
+        KEEPS_DEPENDENCES = (
+            "between the producer and the block, no other block accesses the output of the block "
+            "or writes its inputs"
+        )
+        INJECTIVE_WRITES = "the write indices of the block are injective in its iteration variables"
+
     block: BlockRef
 
     def structural(self, state: State) -> Iterator[Problem]:
@@ -101,40 +122,61 @@ class ReverseComputeInline(Primitive):
             message = (
                 f"block {block.name!r} has an init or an iteration variable that is not spatial"
             )
-            yield Problem(1, message, (self.block,))
+            yield Problem(self.Requires.SPATIAL, message, (self.block,))
             return
-        found = tuple(movable_problems(state, self.block, 1, temporary=False))
+        found = tuple(self._movable(state))
         if found:
             yield from found
             return
         pairs = _sources(tree, block)
         if len(pairs) != 1:
             names = ", ".join(buffer.name for buffer, _ in pairs) or "none"
+            message = (
+                f"block {block.name!r} is the only reader of several temporaries ({names}); "
+                "expected exactly one"
+            )
+            if not pairs:
+                message = (
+                    f"block {block.name!r} does not read a temporary that one other block writes "
+                    "and no other block reads"
+                )
             yield Problem(
-                2,
-                f"block {block.name!r} is the only reader of {len(pairs)} temporaries with one "
-                f"writer ({names}); expected exactly one",
-                (self.block,),
+                self.Requires.ONE_PRODUCER,
+                message,
+                (self.block, *refs_of(self.block.function, *(b for b, _ in pairs))),
                 {"temporaries": names},
             )
             return
         buffer, producer = pairs[0]
         yield from self._producer(producer, buffer)
         yield from self._indices(block, buffer)
-        yield from dependence_problems(state, self.block, 5, producer, later=False)
+        yield from dependence_problems(
+            state, self.block, self.Requires.KEEPS_DEPENDENCES, producer, later=False
+        )
+
+    def _movable(self, state: State) -> Iterator[Problem]:
+        requires = self.Requires
+        found = Movable(
+            requires.SPATIAL,
+            requires.ONE_STORE,
+            requires.ONLY_WRITER,
+            requires.IGNORES_OLD_CONTENTS,
+            requires.PLAIN_PREDICATE,
+        )
+        return movable_problems(state, self.block, found)
 
     def _producer(self, producer: Block, buffer: Buffer) -> Iterator[Problem]:
         found = writes(producer)
         spatial = producer.init is None and all(v.kind == "spatial" for v in producer.iters)
-        plain = is_plain(producer) and len(found) == 1 and not reads(producer, buffer)
+        plain = isinstance(producer.body, Store) and buffer not in read_buffers(producer)
         variables = [i for i in found[0].indices if isinstance(i, Var)] if found else []
         every = len(variables) == len(set(variables)) == buffer.rank
         if not (spatial and plain and every):
             yield Problem(
-                3,
+                self.Requires.PLAIN_PRODUCER,
                 f"producer {producer.name!r} does not store exactly one element of {buffer.name!r} "
                 "per iteration, at distinct spatial iteration variables",
-                (block_ref(self.block.function, producer),),
+                refs_of(self.block.function, producer, buffer),
             )
 
     def _indices(self, block: Block, buffer: Buffer) -> Iterator[Problem]:
@@ -145,32 +187,32 @@ class ReverseComputeInline(Primitive):
         if len(found) > 1 or len(set(variables)) < buffer.rank or not moving <= set(variables):
             shown = " and ".join(f"({', '.join(map(str, p))})" for p in found)
             yield Problem(
-                4,
+                self.Requires.PLAIN_READ,
                 f"block {block.name!r} reads {buffer.name!r} at {shown}; expected its iteration "
                 "variables, each once",
-                (self.block,),
+                (self.block, *refs_of(self.block.function, buffer)),
                 {"indices": shown},
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the block reads the whole temporary, and writes each element once."""
-        yield from injective_write_problems(state, self.block, 6)
+        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
         tree, block = state.tree(self.block.function), state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
-        for number, user, indices in (
-            (4, block, reads(block, buffer)[0].indices),
-            (3, producer, writes(producer)[0].indices),
+        for requirement, user, indices in (
+            (self.Requires.PLAIN_READ, block, reads(block, buffer)[0].indices),
+            (self.Requires.PLAIN_PRODUCER, producer, writes(producer)[0].indices),
         ):
             extents = {v.var: v.extent for v in user.iters}
             for index, size in zip(indices, buffer.shape, strict=True):
                 extent = extents[index] if isinstance(index, Var) else size
                 if not is_proved(eq(extent, size), tree.function.facts):
                     yield Problem(
-                        number,
+                        requirement,
                         f"iteration variable {to_text(index)} of block {user.name!r} has extent "
                         f"{to_text(extent)}, but it indexes a dimension of {buffer.name!r} of size "
                         f"{to_text(size)}",
-                        (block_ref(self.block.function, user),),
+                        refs_of(self.block.function, user, buffer),
                         {"extent": to_text(extent), "size": to_text(size)},
                     )
 

@@ -11,11 +11,12 @@ from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import path_to, replace_statement
 from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import before
 from ...motion_checks import injective_write_problems
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -45,15 +46,6 @@ class DecomposeReduction(Primitive):
         The reduction block. It keeps its handle and becomes the update.
     loop : LoopRef
         The loop before which the new block is inserted.
-
-    Requires
-    --------
-    1. The block is a reduction with an init.
-    2. The loop is around the block.
-    3. No loop outside of the given loop binds a reduction iteration variable of the block.
-    4. The extent of a loop inside the given loop that binds spatial iteration variables does not
-       depend on a loop that binds none, and no value is read from memory between them.
-    5. The write indices of the block are injective in its spatial iteration variables.
 
     Notes
     -----
@@ -96,6 +88,23 @@ class DecomposeReduction(Primitive):
                     y[vi] += x[vi, vk]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``decompose_reduction``."""
+
+        REDUCTION = "the block is a reduction with an init"
+        LOOP_AROUND = "the loop is around the block"
+        OUTERMOST_REDUCTION = (
+            "no loop outside of the given loop binds a reduction iteration variable of the block"
+        )
+        DUPLICABLE_INIT = (
+            "the extent of a loop inside the given loop that binds spatial iteration variables "
+            "does not depend on a loop that binds none, and no value is read from memory between "
+            "them"
+        )
+        INJECTIVE_WRITES = (
+            "the write indices of the block are injective in its spatial iteration variables"
+        )
+
     block: BlockRef
     loop: LoopRef
 
@@ -104,13 +113,17 @@ class DecomposeReduction(Primitive):
         block, loop = state.block(self.block), state.loop(self.loop)
         tree = state.tree(self.block.function)
         if block.init is None or all(v.kind != "reduce" for v in block.iters):
-            yield Problem(1, f"block {block.name!r} is not a reduction with an init", (self.block,))
+            yield Problem(
+                self.Requires.REDUCTION,
+                f"block {block.name!r} is not a reduction with an init",
+                (self.block,),
+            )
             return
         above = tree.loops_above(block)
         if loop not in above:
             names = ", ".join(x.var.name for x in above) or "none"
             yield Problem(
-                2,
+                self.Requires.LOOP_AROUND,
                 f"loop {loop.var.name!r} is not around block {block.name!r}; the loops around it "
                 f"are {names}",
                 (self.block, self.loop),
@@ -121,16 +134,16 @@ class DecomposeReduction(Primitive):
         if outside:
             names = ", ".join(x.var.name for x in outside)
             yield Problem(
-                3,
+                self.Requires.OUTERMOST_REDUCTION,
                 f"loops outside of {loop.var.name!r} bind reduction iteration variables of block "
                 f"{block.name!r} ({names}), so the result would be initialized more than once",
-                (self.block, self.loop),
+                (self.block, self.loop, *refs_of(self.block.function, *outside)),
                 {"loops": names},
                 fixes=tuple(self._legal_steps(tree, block)),
             )
         if self._init_nest(Edit(state, self.block.function), block, loop) is None:
             yield Problem(
-                4,
+                self.Requires.DUPLICABLE_INIT,
                 f"the spatial loops between loop {loop.var.name!r} and block {block.name!r} cannot "
                 "be duplicated without the other statements: an extent or a condition depends on "
                 "another loop, or a value is read from memory",
@@ -139,7 +152,7 @@ class DecomposeReduction(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that no element is initialized after an update."""
-        yield from injective_write_problems(state, self.block, 5)
+        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
 
     def _legal_steps(self, tree: Tree, block: Block) -> Iterator[DecomposeReduction]:
         """Yield the step at the innermost legal loop."""

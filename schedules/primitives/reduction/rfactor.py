@@ -34,10 +34,11 @@ from ....ir.loop.visit import replace_statement, substitute_in, substitute_in_el
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, conjuncts, free_vars, substitute
 from ...apply import Primitive, Rewrite, check
 from ...edit import Edit
-from ...handles import BlockRef, Handle, LoopRef, loop_ref
+from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import after, buffer_span, nest, outermost_without, whole
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -75,17 +76,6 @@ class Rfactor(Primitive):
         The reduction block. It keeps its handle and computes the partial results.
     loop : LoopRef
         The reduction loop that becomes spatial.
-
-    Requires
-    --------
-    1. The block is a reduction with an init, its update ``C = C op value`` is commutative, and no
-       other block writes C.
-    2. The loop is around the block and binds reduction iteration variables only, and no other loop
-       binds both spatial and reduction iteration variables.
-    3. C is indexed by the spatial iteration variables, each once; the iteration variables are
-       injective in the loops around the block; and the block writes every element of the bounding
-       box of its writes.
-    4. The extent of the loop does not depend on another loop.
 
     Notes
     -----
@@ -132,6 +122,24 @@ class Rfactor(Primitive):
                     y[vi_all] += y_rf[vi_all, vpart]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``rfactor``."""
+
+        COMMUTATIVE_REDUCTION = (
+            "the block is a reduction with an init, its update ``C = C op value`` is commutative, "
+            "and no other block writes C"
+        )
+        REDUCTION_LOOP = (
+            "the loop is around the block and binds reduction iteration variables only, and no "
+            "other loop binds both spatial and reduction iteration variables"
+        )
+        WRITES_WHOLE_BOX = (
+            "the output C is indexed by the spatial iteration variables, each once; the iteration "
+            "variables are injective in the loops around the block; and the block writes every "
+            "element of the bounding box of its writes"
+        )
+        INDEPENDENT_EXTENT = "the extent of the loop does not depend on another loop"
+
     block: BlockRef
     loop: LoopRef
 
@@ -143,20 +151,25 @@ class Rfactor(Primitive):
         simple = isinstance(block.init, Store) and update is not None
         if not simple or update is None or update[1].op not in get_args(Combiner):
             yield Problem(
-                1,
+                self.Requires.COMMUTATIVE_REDUCTION,
                 f"block {block.name!r} is not a reduction with an init and an update of the form "
                 "C = C op value",
                 (self.block,),
             )
             return
         buffer = update[0].buffer
-        if len(tree.writers(buffer)) > 1:
-            yield Problem(1, f"other blocks also write {buffer.name!r}", (self.block,))
+        others = [b for b in tree.writers(buffer) if b is not block]
+        if others:
+            yield Problem(
+                self.Requires.COMMUTATIVE_REDUCTION,
+                f"other blocks also write {buffer.name!r}",
+                (self.block, *refs_of(self.block.function, *others, buffer)),
+            )
         above = tree.loops_above(block)
         mixed = any(bound_kinds(x, block) == frozenset({"reduce", "spatial"}) for x in above)
         if loop not in above or mixed or bound_kinds(loop, block) != frozenset({"reduce"}):
             yield Problem(
-                2,
+                self.Requires.REDUCTION_LOOP,
                 f"loop {loop.var.name!r} must be around block {block.name!r} and bind reduction "
                 "iteration variables only",
                 where,
@@ -167,14 +180,16 @@ class Rfactor(Primitive):
         indices = update[0].indices
         if {i for i in indices if isinstance(i, Var)} != spatial or len(indices) != len(spatial):
             yield Problem(
-                3,
+                self.Requires.WRITES_WHOLE_BOX,
                 f"{buffer.name!r} is indexed by ({', '.join(map(str, indices))}); expected the "
                 "spatial iteration variables, each once",
-                (self.block,),
+                (self.block, *refs_of(self.block.function, buffer)),
             )
         if not free_vars(loop.extent).isdisjoint({x.var for x in above}):
             yield Problem(
-                4, f"extent {loop.extent} of loop {loop.var.name!r} depends on another loop", where
+                self.Requires.INDEPENDENT_EXTENT,
+                f"extent {loop.extent} of loop {loop.var.name!r} depends on another loop",
+                where,
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
@@ -184,23 +199,26 @@ class Rfactor(Primitive):
         ranges = {x.var: x.extent for x in loops}
         facts = within_loops(tree.function.facts, loops)
         known = injective_in((v.binding for v in block.iters), ranges, facts)
-        lost = [x.var.name for x in loops if x.var not in known]
-        if lost:
+        repeated = [x for x in loops if x.var not in known]
+        if repeated:
+            lost = [x.var.name for x in repeated]
             yield Problem(
-                3,
+                self.Requires.WRITES_WHOLE_BOX,
                 f"the iteration variables of block {block.name!r} are not injective in the loops "
                 f"{', '.join(lost)}, so an instance may run more than once",
-                (self.block,),
+                (self.block, *refs_of(self.block.function, *repeated)),
                 {"loops": ", ".join(lost)},
             )
         update = reduction_update(block)
-        box = () if update is None else _box(tree, block, update[0].buffer)
+        if update is None:
+            return
+        box = _box(tree, block, update[0].buffer)
         if not all(span.exhaustive for span in box):
             yield Problem(
-                3,
+                self.Requires.WRITES_WHOLE_BOX,
                 f"block {block.name!r} does not provably write every element of the bounding box "
                 "of its writes",
-                (self.block,),
+                (self.block, *refs_of(self.block.function, update[0].buffer)),
             )
 
     def _legal_steps(self, state: State, tree: Tree, block: Block) -> Iterator[Rfactor]:

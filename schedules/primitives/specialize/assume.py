@@ -30,6 +30,7 @@ from ...handles import FunctionRef, Handle
 from ...kernels import call_symbols, symbols_of
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ..graph._functions import prim_problem
 
@@ -61,15 +62,6 @@ class Assume(Primitive):
     upper : int or None
         The greatest value of the symbol; None for no bound.
 
-    Requires
-    --------
-    1. The function is loop-level.
-    2. The function has a symbol of that name.
-    3. The new fact is not implied by the facts of the function, and does not contradict them.
-    4. Every caller can check the fact at entry: its calls are in the dataflow stage and have no
-       versions, no other function calls it, and the value of the symbol is a term over the symbols
-       of its parameters.
-
     Notes
     -----
     Later proofs use the fact: predicates that follow from it are removed, and intrinsics that need
@@ -97,8 +89,22 @@ class Assume(Primitive):
     >>> (relu,) = sch.legalize()
     >>> sch.assume(relu, "n", multiple_of=16)
     >>> print(sch.module.prim("relu").facts)
-    Facts(n % 16 == 0)
+    n % 16 == 0 (assumed: n % 16 == 0; entry check)
     """
+
+    class Requires(Requirement):
+        """The requirements of ``assume``."""
+
+        LOOP_LEVEL = "the function is loop-level"
+        SYMBOL_EXISTS = "the function has a symbol of that name"
+        NEW_FACT = (
+            "the new fact is not implied by the facts of the function, and does not contradict them"
+        )
+        CHECKABLE = (
+            "every caller can check the fact at entry: its calls are in the dataflow stage and "
+            "have no versions, no other function calls it, and the value of the symbol is a term "
+            "over the symbols of its parameters"
+        )
 
     function: FunctionRef
     symbol: str
@@ -108,7 +114,7 @@ class Assume(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the function and the symbol."""
-        wrong = list(prim_problem(state, self.function, 1))
+        wrong = list(prim_problem(state, self.function, self.Requires.LOOP_LEVEL))
         yield from wrong
         if wrong:
             return
@@ -116,13 +122,21 @@ class Assume(Primitive):
         if self.symbol not in symbols:
             names = ", ".join(sorted(symbols)) or "none"
             yield Problem(
-                2,
+                self.Requires.SYMBOL_EXISTS,
                 f"no symbol {self.symbol!r}; symbols of {self.function.function!r} are {names}",
+                (self.function,),
+            )
+        elif not self._text():
+            yield Problem(
+                self.Requires.NEW_FACT,
+                f"no fact of {self.symbol!r} is given; expected multiple_of, lower or upper",
                 (self.function,),
             )
         elif self.multiple_of < 1:
             yield Problem(
-                3, f"multiple_of must be at least 1, not {self.multiple_of}", (self.function,)
+                self.Requires.NEW_FACT,
+                f"multiple_of must be at least 1, not {self.multiple_of}",
+                (self.function,),
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
@@ -131,14 +145,14 @@ class Assume(Primitive):
         claim = self._claim(self._symbol(function))
         if claim is TRUE or is_proved(claim, function.facts):
             yield Problem(
-                3,
-                f"{to_text(claim)} already follows from the facts of the function",
+                self.Requires.NEW_FACT,
+                f"{self._text()} already follows from the facts of the function",
                 (self.function,),
             )
             return
         if is_proved(negate(claim), function.facts) or _with(function.facts, claim, "") is None:
-            message = f"{to_text(claim)} contradicts the facts of the function"
-            yield Problem(3, message, (self.function,))
+            message = f"{self._text()} contradicts the facts of the function"
+            yield Problem(self.Requires.NEW_FACT, message, (self.function,))
             return
         for graph in state.module.graphs:
             yield from self._caller(state, graph, function, claim)
@@ -149,7 +163,7 @@ class Assume(Primitive):
         where = (self.function, FunctionRef(graph.name))
         message = _uncheckable(state, graph, function.name)
         if message is not None:
-            yield Problem(4, message, where)
+            yield Problem(self.Requires.CHECKABLE, message, where)
             return
         known = {v for p in graph.params for v in _symbols(p.value.info)}
         for wanted in _claims(graph, function, claim):
@@ -157,14 +171,14 @@ class Assume(Primitive):
             if foreign:
                 names = ", ".join(sorted(v.name for v in foreign))
                 yield Problem(
-                    4,
+                    self.Requires.CHECKABLE,
                     f"{graph.name!r} must check {to_text(wanted)} at entry, but {names} is not a "
                     "symbol of its parameters",
                     where,
                 )
             elif _with(graph.facts, wanted, "") is None:
                 message = f"{to_text(wanted)} contradicts the facts of {graph.name!r}"
-                yield Problem(4, message, where)
+                yield Problem(self.Requires.CHECKABLE, message, where)
 
     def _symbol(self, function: PrimFunc) -> Var:
         return next(v for v in symbols_of(function) if v.name == self.symbol)
@@ -178,6 +192,13 @@ class Assume(Primitive):
         if self.upper is not None:
             parts.append(size <= self.upper)
         return simplify(all_of(*parts), Facts())
+
+    def _text(self) -> str:
+        """Return the new fact before simplification; empty if there is none."""
+        parts = [f"{self.symbol} % {self.multiple_of} == 0"] if self.multiple_of != 1 else []
+        parts += [f"{self.symbol} >= {self.lower}"] if self.lower is not None else []
+        parts += [f"{self.symbol} <= {self.upper}"] if self.upper is not None else []
+        return " and ".join(parts)
 
     def rewrite(self, state: State) -> Rewrite:
         """Add the fact to the function, and the substituted fact of each call to its caller."""

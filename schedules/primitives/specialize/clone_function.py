@@ -11,6 +11,7 @@ from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ..graph._functions import prim_problem
 
@@ -37,12 +38,6 @@ class CloneFunction(Primitive):
     call_sites : tuple of BindingRef
         The calls to redirect to the clone.
 
-    Requires
-    --------
-    1. The function is loop-level.
-    2. Every call site calls the function.
-    3. There is at least one call site.
-
     Notes
     -----
     All calls of a function share its schedule; a clone gets its own. The result is the handle of
@@ -55,23 +50,34 @@ class CloneFunction(Primitive):
     Halide, ``Func::clone_in``.
     """
 
+    class Requires(Requirement):
+        """The requirements of ``clone_function``."""
+
+        LOOP_LEVEL = "the function is loop-level"
+        CALLS_FUNCTION = "every call site calls the function"
+        ONE_CALL_SITE = "there is at least one call site"
+
     function: FunctionRef
     call_sites: tuple[BindingRef, ...]
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the function and its call sites."""
-        wrong = list(prim_problem(state, self.function, 1))
+        wrong = list(prim_problem(state, self.function, self.Requires.LOOP_LEVEL))
         yield from wrong
         if wrong:
             return
         if not self.call_sites:
-            yield Problem(3, "call_sites is empty; expected at least one", (self.function,))
+            yield Problem(
+                self.Requires.ONE_CALL_SITE,
+                "call_sites is empty; expected at least one",
+                (self.function,),
+            )
         sites = {(s.function, s.uid): s for s in self.call_sites}
         for name, binding in callers(state, self.function.function):
             sites.pop((name, binding.value.uid), None)
         for site in sites.values():
-            message = f"{site.name or site.uid!r} does not call {self.function.function!r}"
-            yield Problem(2, message, (site,))
+            message = f"{_name(state, site)!r} does not call {self.function.function!r}"
+            yield Problem(self.Requires.CALLS_FUNCTION, message, (site,))
 
     def rewrite(self, state: State) -> Rewrite:
         """Add the clone, and redirect the call sites."""
@@ -103,6 +109,12 @@ class CloneFunction(Primitive):
                 )
                 if shared and isinstance(right, CallTIR):
                     yield cls(FunctionRef(right.function), (selection,))
+
+
+def _name(state: State, site: BindingRef) -> str:
+    graph = state.module.graph(site.function)
+    values = (*(p.value for p in graph.params), *(b.value for b in graph.bindings))
+    return next(v.name for v in values if v.uid == site.uid)
 
 
 def callers(state: State, kernel: str) -> Iterator[tuple[str, Binding]]:

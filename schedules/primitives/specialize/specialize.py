@@ -25,6 +25,7 @@ from ...handles import FunctionRef, Handle
 from ...kernels import call_symbols, symbols_of, with_symbols
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ..graph._functions import choosing_calls_problem, prim_problem
 
@@ -55,14 +56,6 @@ class Specialize(Primitive):
     multiple_of : int
         A divisor of the symbol in the version.
 
-    Requires
-    --------
-    1. The function is loop-level.
-    2. The function has a symbol of that name.
-    3. The range contains a value that the symbol can have, and excludes another one.
-    4. Its calls can choose a version: none is in the memory stage or in a group of ``fuse_ops``,
-       and the function is not itself a version of another kernel. Calls in branches may choose.
-
     Notes
     -----
     In the version, the symbol is a constant if the range is a single value; otherwise it has the
@@ -92,6 +85,20 @@ class Specialize(Primitive):
     'relu_n1'
     """
 
+    class Requires(Requirement):
+        """The requirements of ``specialize``."""
+
+        LOOP_LEVEL = "the function is loop-level"
+        SYMBOL_EXISTS = "the function has a symbol of that name"
+        PROPER_RANGE = (
+            "the range contains a value that the symbol can have, and excludes another one"
+        )
+        CHOOSING_CALLS = (
+            "the calls of the function can choose a version: none is in the memory stage or in a "
+            "group of ``fuse_ops``, and the function is not itself a version of another kernel; "
+            "calls in branches may choose"
+        )
+
     function: FunctionRef
     symbol: str
     lower: int | None = None
@@ -100,7 +107,7 @@ class Specialize(Primitive):
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the function, the symbol and the range."""
-        wrong = list(prim_problem(state, self.function, 1))
+        wrong = list(prim_problem(state, self.function, self.Requires.LOOP_LEVEL))
         yield from wrong
         if wrong:
             return
@@ -108,13 +115,13 @@ class Specialize(Primitive):
         if self.symbol not in symbols:
             names = ", ".join(sorted(symbols)) or "none"
             yield Problem(
-                2,
+                self.Requires.SYMBOL_EXISTS,
                 f"no symbol {self.symbol!r}; symbols of {self.function.function!r} are {names}",
                 (self.function,),
             )
             return
         yield from self._range(symbols[self.symbol])
-        yield from choosing_calls_problem(state, self.function, 4)
+        yield from choosing_calls_problem(state, self.function, self.Requires.CHOOSING_CALLS)
 
     def _range(self, symbol: Var) -> Iterator[Problem]:
         lows = [x for x in (self.lower, symbol.lower) if x is not None]
@@ -124,7 +131,7 @@ class Specialize(Primitive):
         empty = first is not None and bool(highs) and first > min(highs)
         if self.multiple_of < 1 or empty:
             yield Problem(
-                3,
+                self.Requires.PROPER_RANGE,
                 f"no value of {symbol.name!r} (lower={symbol.lower}, upper={symbol.upper}) "
                 f"satisfies lower={self.lower}, upper={self.upper}, multiple_of={self.multiple_of}",
                 (self.function,),
@@ -133,7 +140,7 @@ class Specialize(Primitive):
             message = (
                 f"the range includes every value of {symbol.name!r}; expected it to exclude one"
             )
-            yield Problem(3, message, (self.function,))
+            yield Problem(self.Requires.PROPER_RANGE, message, (self.function,))
 
     def _excludes(self, symbol: Var) -> bool:
         """Return whether some value of the symbol is outside of the range of the version."""

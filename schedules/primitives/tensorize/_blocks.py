@@ -10,8 +10,9 @@ from ....ir.loop.decompose import Namer, split_off
 from ....ir.loop.nodes import Block, For, IterKind, IterVar, Let, Stmt
 from ....ir.symbolic import Expr, SymInt, Var, all_of, conjuncts, free_vars, substitute
 from ...edit import Edit
-from ...handles import LoopRef, block_ref
+from ...handles import LoopRef, block_ref, refs_of
 from ...problem import Problem
+from ...requirement import Requirement
 from ...state import State
 
 
@@ -68,20 +69,23 @@ def kind_of_variable(chain: Chain, variable: Var) -> frozenset[IterKind]:
     return frozenset(v.kind for v in chain.block.iters if variable in free_vars(v.binding))
 
 
-def chain_problems(state: State, ref: LoopRef, nest: int, kinds: int) -> Iterator[Problem]:
+def chain_problems(
+    state: State, ref: LoopRef, nest: Requirement, kinds: Requirement
+) -> Iterator[Problem]:
     """Yield a problem if the loops below a loop cannot become one block.
 
-    ``nest`` and ``kinds`` are the numbers of the two requirements.
+    ``nest`` and ``kinds`` are the two requirements.
     """
     loop, tree = state.loop(ref), state.tree(ref.function)
     chain = chain_below(loop)
     if not isinstance(chain, Chain):
-        names = [b.name for b in tree.blocks_in(loop)]
+        blocks = tuple(tree.blocks_in(loop))
+        names = [b.name for b in blocks]
         yield Problem(
             nest,
             f"the loops below {loop.var.name!r} are not a perfect nest around a single block; "
             f"blocks inside: {', '.join(names) or 'none'}",
-            (ref,),
+            (ref, *refs_of(ref.function, *blocks)),
             {"blocks": len(names)},
         )
         return
@@ -90,7 +94,7 @@ def chain_problems(state: State, ref: LoopRef, nest: int, kinds: int) -> Iterato
         yield Problem(
             kinds,
             f"block {chain.block.name!r} depends on {found.var.name!r}, which is read from memory",
-            (ref,),
+            (ref, block_ref(ref.function, chain.block)),
         )
         return
     for variable in found:
@@ -168,7 +172,7 @@ def _moved_init(
     return start.nest, replace(inner, init=None)
 
 
-def init_problems(state: State, ref: LoopRef, requirement: int) -> Iterator[Problem]:
+def init_problems(state: State, ref: LoopRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if the init of the block cannot be moved out of the loops."""
     chain = chain_below(state.loop(ref))
     if not isinstance(chain, Chain) or chain.block.init is None:

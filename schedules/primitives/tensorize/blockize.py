@@ -10,6 +10,7 @@ from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._blocks import Chain, blockized, chain_below, chain_problems, init_problems
 
@@ -42,13 +43,6 @@ class Blockize(Primitive):
     loop : LoopRef
         The outermost loop of the nest.
 
-    Requires
-    --------
-    1. The loop is the outermost loop of a perfect nest around a single block.
-    2. Every outer variable that the block depends on binds iteration variables of one kind, and is
-       not read from memory.
-    3. The init of a reduction can be duplicated for the spatial loops of the nest alone.
-
     Notes
     -----
     The new block has one iteration variable per outer variable that the inner block depends on.
@@ -79,20 +73,34 @@ class Blockize(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         with block("y_o"):
-            reads(x[0:32])
-            writes(y[0:32])
             for i in range(32):
                 with block("y"):
                     vi = spatial(i)
                     y[vi] = x[vi]
     """
 
+    class Requires(Requirement):
+        """The requirements of ``blockize``."""
+
+        PERFECT_NEST = "the loop is the outermost loop of a perfect nest around a single block"
+        ONE_KIND_PER_VARIABLE = (
+            "every outer variable that the block depends on binds iteration variables of one "
+            "kind, and is not read from memory"
+        )
+        DUPLICABLE_INIT = (
+            "the init of a reduction can be duplicated for the spatial loops of the nest alone"
+        )
+
     loop: LoopRef
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the nest and its outer variables."""
-        found = tuple(chain_problems(state, self.loop, 1, 2))
-        yield from found or init_problems(state, self.loop, 3)
+        found = tuple(
+            chain_problems(
+                state, self.loop, self.Requires.PERFECT_NEST, self.Requires.ONE_KIND_PER_VARIABLE
+            )
+        )
+        yield from found or init_problems(state, self.loop, self.Requires.DUPLICABLE_INIT)
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace the nest by a new block."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import Tree, is_plain, reads, reduction_update, with_regions, writes
@@ -32,6 +32,7 @@ from ....ir.symbolic import (
     all_of,
     ceildiv,
     eq,
+    free_vars,
     is_proved,
     to_text,
 )
@@ -41,6 +42,7 @@ from ...handles import BlockRef, Handle
 from ...loop_nests import nest, whole
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 
 _IndexedBuffer = tuple[Buffer, tuple[Expr, ...]]
@@ -73,18 +75,6 @@ class PadEinsum(Primitive):
     padding : tuple of int
         The tile size per iteration variable of the block, in iterations; 1 for no padding.
 
-    Requires
-    --------
-    1. The block is an einsum: it stores one element per spatial iteration, indexed by the spatial
-       iteration variables, of a buffer that it reads only to update; every index of its loads is
-       one iteration variable; a reduction has its init.
-    2. The loops around the block contain nothing else, and each runs one iteration variable over
-       its whole extent.
-    3. There is one positive tile size per iteration variable.
-    4. A padded reduction is a sum of products in which every load has the reduction variable as an
-       index, so that the padding adds 0.
-    5. At least one extent is not provably a multiple of its tile size.
-
     Notes
     -----
     Operands with a padded dimension are copied, with zeros in the padding, and the result is
@@ -101,6 +91,25 @@ class PadEinsum(Primitive):
     TensorIR (ASPLOS '23), §4.3; TVM, ``tir.Schedule.pad_einsum``.
     """
 
+    class Requires(Requirement):
+        """The requirements of ``pad_einsum``."""
+
+        EINSUM = (
+            "the block is an einsum: it stores one element per spatial iteration, indexed by the "
+            "spatial iteration variables, of a buffer that it reads only to update; every index "
+            "of its loads is one iteration variable; a reduction has its init"
+        )
+        WHOLE_LOOPS = (
+            "the loops around the block contain nothing else, and each runs one iteration "
+            "variable over its whole extent, which does not depend on another loop"
+        )
+        TILE_SIZES = "there is one positive tile size per iteration variable"
+        ZERO_PADDING = (
+            "a padded reduction is a sum of products in which every load has the reduction "
+            "variable as an index, so that the padding adds 0"
+        )
+        INCOMPLETE_TILE = "at least one extent is not provably a multiple of its tile size"
+
     block: BlockRef
     padding: tuple[int, ...]
 
@@ -108,15 +117,15 @@ class PadEinsum(Primitive):
         """Check the block, its loops and the number of tile sizes."""
         block, tree = state.block(self.block), state.tree(self.block.function)
         for message in _not_einsum(tree, block):
-            yield Problem(1, f"block {block.name!r} {message}", (self.block,))
+            yield Problem(self.Requires.EINSUM, f"block {block.name!r} {message}", (self.block,))
         message = _not_trivial(tree, block)
         if message is not None:
-            yield Problem(2, message, (self.block,))
+            yield Problem(self.Requires.WHOLE_LOOPS, message, (self.block,))
         given, wanted = len(self.padding), len(block.iters)
         if given != wanted or any(p < 1 for p in self.padding):
             names = ", ".join(v.var.name for v in block.iters)
             yield Problem(
-                3,
+                self.Requires.TILE_SIZES,
                 f"padding {self.padding} must have one positive tile size for each of the {wanted} "
                 f"iteration variables of block {block.name!r} ({names})",
                 (self.block,),
@@ -130,12 +139,19 @@ class PadEinsum(Primitive):
         if not padded:
             shown = ", ".join(to_text(v.extent) for v in block.iters)
             yield Problem(
-                5, f"extents {shown} are already multiples of {self.padding}", (self.block,)
+                self.Requires.INCOMPLETE_TILE,
+                f"extents {shown} are already multiples of {self.padding}",
+                (self.block,),
             )
         reduced = [v.var for v in block.iters if v.kind == "reduce" and v.var in padded]
         unsafe = {v: message for v in reduced if (message := _not_zero(block, v)) is not None}
         for message in unsafe.values():
-            yield Problem(4, message, (self.block,), fixes=self._without(state, frozenset(unsafe)))
+            yield Problem(
+                self.Requires.ZERO_PADDING,
+                message,
+                (self.block,),
+                fixes=self._without(state, frozenset(unsafe)),
+            )
 
     def _without(self, state: State, unsafe: frozenset[Var]) -> tuple[PadEinsum, ...]:
         """Return the step without padding of some reductions, if any padding remains."""
@@ -220,10 +236,21 @@ def _not_trivial(tree: Tree, block: Block) -> str | None:
     extents = {x.var: x.extent for x in loops}
     same = bare and all(extents[_var(v.binding)] is v.extent for v in block.iters)
     if loops and single and same and block.predicate == TRUE:
-        return None
+        return _dependent_extent(block, extents)
     return (
         f"the loops around block {block.name!r} are not a perfect nest with one loop per "
         "iteration variable over its whole extent"
+    )
+
+
+def _dependent_extent(block: Block, loops: Mapping[Var, Expr]) -> str | None:
+    """Return the iteration variable whose extent depends on a loop, or None."""
+    dependent = next((v for v in block.iters if not free_vars(v.extent).isdisjoint(loops)), None)
+    if dependent is None:
+        return None
+    return (
+        f"the extent {to_text(dependent.extent)} of iteration variable {dependent.var.name!r} of "
+        f"block {block.name!r} depends on another loop"
     )
 
 

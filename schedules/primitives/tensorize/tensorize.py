@@ -15,13 +15,14 @@ from ....ir.symbolic import SymInt, Var, all_of, conjuncts, const_value, is_prov
 from ...apply import Primitive, Rewrite
 from ...checks import is_tensorized
 from ...edit import Edit, with_attribute
-from ...handles import BlockRef, Handle, LoopRef, Removed, loop_ref
+from ...handles import BlockRef, BufferRef, Handle, LoopRef, Removed, loop_ref, refs_of
 from ...intrinsics.difference import Kind
 from ...intrinsics.match import Unified
 from ...intrinsics.nest import ImperfectNest
 from ...intrinsics.registry import get_intrinsic, has_intrinsic, intrinsics_for, unknown_text
 from ...problem import Problem
 from ...registry import primitive
+from ...requirement import Requirement
 from ...state import State
 from ._blocks import Chain, blockized, chain_below, chain_problems
 from ._site import TensorizeSite, pattern_loops, site_of
@@ -29,20 +30,6 @@ from .explain import mismatch_of
 
 MOST_SIMILAR = 4
 """The maximum number of suggested intrinsics if none matches."""
-
-REQUIREMENTS: Final[Mapping[Kind, int]] = MappingProxyType(
-    {
-        "extent": 3,
-        "dtype": 4,
-        "layout": 5,
-        "access": 6,
-        "reduction": 7,
-        "scope": 8,
-        "target": 9,
-        "predicate": 10,
-    }
-)
-"""The violated requirement by kind of mismatch."""
 
 
 @primitive(family="tensorize", returns=BlockRef)
@@ -77,24 +64,6 @@ class Tensorize(Primitive):
     intrinsic : str
         The name of the intrinsic.
 
-    Requires
-    --------
-    1. The intrinsic exists.
-    2. The target contains one perfect nest around one block with one store; it is not tensorized;
-       and each outer variable binds iteration variables of one kind.
-    3. The nest has the loops of the intrinsic, with the same extents, in any order.
-    4. The elements have the dtypes of the intrinsic, and the same casts.
-    5. The buffers have the layouts of the intrinsic: strides, and fragment layouts in registers.
-    6. The store computes the same expression from the same accesses. The output is not an input,
-       and the write indices are injective in the loops.
-    7. Loops are spatial or reduce as in the intrinsic, reductions use the same operation, and the
-       init is decomposed.
-    8. The buffers have the memory scopes of the intrinsic, and no outer loop is bound to the thread
-       axis on which the intrinsic executes.
-    9. The target supports the intrinsic.
-    10. A predicate only limits the end of one loop. An intrinsic executed by a warp has no
-        predicate.
-
     Notes
     -----
     The semantics of the program do not change: the new block contains the loops of the intrinsic
@@ -111,6 +80,44 @@ class Tensorize(Primitive):
     TensorIR (ASPLOS '23), §4.
     """
 
+    class Requires(Requirement):
+        """The requirements of ``tensorize``."""
+
+        INTRINSIC_EXISTS = "the intrinsic exists"
+        PERFECT_NEST = (
+            "the target contains one perfect nest of loops around one block with one store"
+        )
+        NOT_TENSORIZED = "the target is not tensorized"
+        ONE_KIND_PER_VARIABLE = (
+            "every outer variable that the block depends on binds iteration variables of one "
+            "kind, and is not read from memory"
+        )
+        SAME_EXTENTS = (
+            "the nest has the loops of the intrinsic, with the same extents, in any order"
+        )
+        SAME_DTYPES = "the elements have the dtypes of the intrinsic, and the same casts"
+        SAME_LAYOUTS = (
+            "the buffers have the layouts of the intrinsic: strides, and fragment layouts in "
+            "registers"
+        )
+        SAME_ACCESSES = (
+            "the store computes the same expression from the same accesses; the output is not an "
+            "input, and the write indices are injective in the loops"
+        )
+        SAME_REDUCTION = (
+            "loops are spatial or reduce as in the intrinsic, reductions use the same operation, "
+            "and the init is decomposed"
+        )
+        SAME_SCOPES = (
+            "the buffers have the memory scopes of the intrinsic, and no outer loop is bound to "
+            "the thread axis on which the intrinsic executes"
+        )
+        SUPPORTED_BY_TARGET = "the target supports the intrinsic"
+        LIMITING_PREDICATE = (
+            "a predicate only limits the end of one loop, and an intrinsic executed by a warp has "
+            "no predicate"
+        )
+
     target: LoopRef | BlockRef
     intrinsic: str
 
@@ -118,11 +125,16 @@ class Tensorize(Primitive):
         """Check that the intrinsic and the nest exist."""
         if not has_intrinsic(self.intrinsic):
             yield Problem(
-                1, unknown_text(self.intrinsic), (self.target,), {"intrinsic": self.intrinsic}
+                self.Requires.INTRINSIC_EXISTS,
+                unknown_text(self.intrinsic),
+                (self.target,),
+                {"intrinsic": self.intrinsic},
             )
             return
         if isinstance(self.target, LoopRef):
-            yield from chain_problems(state, self.target, 2, 2)
+            yield from chain_problems(
+                state, self.target, self.Requires.PERFECT_NEST, self.Requires.ONE_KIND_PER_VARIABLE
+            )
         else:
             yield from self._block_problems(state, self.target)
 
@@ -130,10 +142,14 @@ class Tensorize(Primitive):
         block = state.block(ref)
         if is_tensorized(block):
             done = dict(block.annotations)[INTRINSIC]
-            yield Problem(2, f"block {block.name!r} is already tensorized by {done}", (ref,))
+            yield Problem(
+                self.Requires.NOT_TENSORIZED,
+                f"block {block.name!r} is already tensorized by {done}",
+                (ref,),
+            )
         elif not isinstance(block.body, For) or not isinstance(chain_below(block.body), Chain):
             message = f"block {block.name!r} does not contain a perfect nest around a single block"
-            yield Problem(2, message, (ref,))
+            yield Problem(self.Requires.PERFECT_NEST, message, (ref,))
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Compare the nest with the intrinsic."""
@@ -141,22 +157,31 @@ class Tensorize(Primitive):
 
         site = self.site(state)
         if isinstance(site.unified, ImperfectNest):
-            yield Problem(2, site.unified.reason, (self.target,))
+            yield Problem(self.Requires.PERFECT_NEST, site.unified.reason, (self.target,))
             return
         held = site.unified.program.blocks
         if len(held) != 1:
             names = ", ".join(b.name for b in held)
-            yield Problem(2, f"the target contains nested blocks ({names})", (self.target,))
+            yield Problem(
+                self.Requires.PERFECT_NEST,
+                f"the target contains nested blocks ({names})",
+                (self.target, *refs_of(self.target.function, *held)),
+            )
             return
         for difference in site.differences:
             found = mismatch_of(site, difference, fixes_of(site, difference))
             yield Problem(
                 REQUIREMENTS[difference.kind],
                 found.message,
-                found.where,
+                self._where(found.where),
                 found.numbers,
                 fixes=found.fixes,
             )
+
+    def _where(self, found: tuple[Handle, ...]) -> tuple[Handle, ...]:
+        """Return the handles of a difference; buffers with the target that accesses them."""
+        alone = all(isinstance(ref, BufferRef) for ref in found)
+        return (self.target, *found) if alone else found
 
     def site(self, state: State) -> TensorizeSite:
         """Return the comparison of the target with the intrinsic."""
@@ -205,6 +230,21 @@ class Tensorize(Primitive):
         matching = [name for rank, name in ranked if rank == _MATCHES]
         for name in matching or [name for _, name in ranked[:MOST_SIMILAR]]:
             yield cls(selection, name)
+
+
+REQUIREMENTS: Final[Mapping[Kind, Tensorize.Requires]] = MappingProxyType(
+    {
+        "extent": Tensorize.Requires.SAME_EXTENTS,
+        "dtype": Tensorize.Requires.SAME_DTYPES,
+        "layout": Tensorize.Requires.SAME_LAYOUTS,
+        "access": Tensorize.Requires.SAME_ACCESSES,
+        "reduction": Tensorize.Requires.SAME_REDUCTION,
+        "scope": Tensorize.Requires.SAME_SCOPES,
+        "target": Tensorize.Requires.SUPPORTED_BY_TARGET,
+        "predicate": Tensorize.Requires.LIMITING_PREDICATE,
+    }
+)
+"""The violated requirement by kind of mismatch."""
 
 
 _MATCHES = (0, 0, 0)

@@ -1,5 +1,1 @@
-"""Default schedules of kernels for GPUs: shape-generic, built from the same primitives."""
-
-from .default import schedule_for_gpu
-
-__all__ = ["schedule_for_gpu"]
+"""Default rules of kernels for GPUs: shape-generic composite steps."""

@@ -6,78 +6,124 @@ from typing import Final
 
 from ....ir.loop.nodes import Buffer
 from ....ir.symbolic import const_value, product
-from ...handles import BlockRef, LoopRef
+from ...composite import composite
+from ...handles import BlockRef, FunctionRef, LoopRef
+from ...patterns import Rows, classify
 from ...primitives.placement.compute_inline import ComputeInline
-from ...problem import Problem, StepError
+from ...problem import RuleNotApplicableError
 from ...schedule import Schedule
-from ..patterns import Rows, classify
-from .fallback import THREADS, WARP, joined
+from ._binding import THREADS, WARP, joined
 
 LONGEST: Final = 4096
 """The largest number of elements of a row that a thread block keeps in shared memory."""
 
 
-def schedule_row_blocks(schedule: Schedule, name: str) -> None:
-    """Move all blocks of a row together; bind rows to thread blocks and columns to threads.
+@composite
+def schedule_gpu_rows(sch: Schedule, function: FunctionRef) -> None:
+    """Run each row in one thread block: rows are bound to thread blocks, columns to threads.
 
-    Raises
-    ------
-    StepError
-        If the kernel does not reduce rows.
+    Before::
+
+        for i in range(n):
+            for j in range(m):
+                s[i] += x[i, j]
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = x[i, j] / s[i]
+
+    After::
+
+        for i in bind(n, "blockIdx.x"):
+            for j_0 in range(ceildiv(m, 256)):
+                for t in bind(256, "threadIdx.x"):
+                    s[i] += x[i, j_0 * 256 + t]
+            for j_0 in range(ceildiv(m, 256)):
+                for t in bind(256, "threadIdx.x"):
+                    y[i, j_0 * 256 + t] = x[i, j_0 * 256 + t] / s[i]
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The function. Its blocks have common outer dimensions, and some reduce the inner ones.
+
+    Notes
+    -----
+    ``compute_inline`` for temporaries of unknown size, ``compute_at`` under the row loops of the
+    last block, ``set_scope``, then ``split`` and ``bind``. A row of a temporary has at most 4096
+    elements, which are in shared memory.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(4, 64), f32], y: Out[(4,), f32]):
+    ...     for i in range(4):
+    ...         for j in range(64):
+    ...             with block("sum"):
+    ...                 vi, vj = spatial(i), reduce(j)
+    ...                 with init(): y[vi] = 0.0
+    ...                 y[vi] += x[vi, vj]
+    ... ''')
+    >>> sch = tw.Schedule(module, tw.Target("cuda", arch="sm_90a"))
+    >>> sch.schedule_gpu_rows("f")
+    >>> [sch.state.loop(loop).thread for loop in sch.get_loops("sum")]
+    ['blockIdx.x', '', 'threadIdx.x']
     """
-    _inline_columns(schedule, name)
-    pattern = classify(schedule.module.prim(name))
+    name = function.function
+    _inline_columns(sch, name)
+    pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Rows):
-        raise StepError("bind", (Problem(0, f"{name!r} does not reduce rows"),))
-    refs = schedule.get_blocks(name)
+        raise RuleNotApplicableError(f"{name!r} does not reduce rows")
+    refs = sch.get_blocks(name)
     if pattern.shared:
         *before, last = refs
-        row = schedule.get_loops(last)[pattern.shared - 1]
+        row = sch.get_loops(last)[pattern.shared - 1]
         for block in reversed(before):
-            schedule.compute_at(block, row)
-    _scopes(schedule, name, pattern.shared)
-    threads = _threads(schedule, refs, pattern.shared)
+            sch.compute_at(block, row)
+    _scopes(sch, name, pattern.shared)
+    threads = _threads(sch, refs, pattern.shared)
     for block in refs:
-        _columns(schedule, block, schedule.get_loops(block)[pattern.shared :], threads)
+        _columns(sch, block, sch.get_loops(block)[pattern.shared :], threads)
     if pattern.shared:
-        outer = schedule.get_loops(refs[-1])[: pattern.shared]
-        schedule.bind(joined(schedule, outer), "blockIdx.x")
+        outer = sch.get_loops(refs[-1])[: pattern.shared]
+        sch.bind(joined(sch, outer), "blockIdx.x")
 
 
-def _inline_columns(schedule: Schedule, name: str) -> None:
+def _inline_columns(sch: Schedule, name: str) -> None:
     """Inline temporaries of unknown size into their consumers."""
-    for block in schedule.get_blocks(name):
-        node = schedule.state.block(block)
+    for block in sch.get_blocks(name):
+        node = sch.state.block(block)
         written = node.writes[0].buffer
         long = const_value(product(written.shape)) is None
         step = ComputeInline(block)
-        if node.init is None and long and not schedule.check(step):
-            schedule.apply(step)
+        if node.init is None and long and not sch.check(step):
+            sch.apply(step)
 
 
-def _scopes(schedule: Schedule, name: str, shared: int) -> None:
+def _scopes(sch: Schedule, name: str, shared: int) -> None:
     """Set memory scopes: one value per row in registers of every thread, rows in shared memory."""
-    for buffer in schedule.module.prim(name).buffers:
+    for buffer in sch.module.prim(name).buffers:
         size = const_value(product(buffer.shape[shared:]))
         if size is None or size > LONGEST:
-            raise StepError("set_scope", (_too_long(buffer, size),))
+            raise _too_long(buffer, size)
         scope = "local" if size == 1 else "shared"
-        schedule.set_scope(schedule.get_buffer(buffer.name, name), scope)
+        sch.set_scope(sch.get_buffer(buffer.name, name), scope)
 
 
-def _too_long(buffer: Buffer, size: int | None) -> Problem:
+def _too_long(buffer: Buffer, size: int | None) -> RuleNotApplicableError:
     length = "of unknown length" if size is None else f"of {size} elements"
-    return Problem(
-        0, f"a row {length} of {buffer.name!r} does not fit the limit of {LONGEST} elements"
+    return RuleNotApplicableError(
+        f"a row {length} of {buffer.name!r} does not fit the limit of {LONGEST} elements"
     )
 
 
-def _threads(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> int:
+def _threads(sch: Schedule, refs: tuple[BlockRef, ...], shared: int) -> int:
     """Return the number of threads per thread block: whole warps, up to the columns of a row."""
     longest = WARP
     for block in refs:
-        loops = schedule.get_loops(block)[shared:]
-        size = const_value(product(tuple(schedule.state.loop(x).extent for x in loops)))
+        loops = sch.get_loops(block)[shared:]
+        size = const_value(product(tuple(sch.state.loop(x).extent for x in loops)))
         longest = max(longest, THREADS if size is None else size)
     threads = WARP
     while threads < min(longest, THREADS):
@@ -85,24 +131,24 @@ def _threads(schedule: Schedule, refs: tuple[BlockRef, ...], shared: int) -> int
     return threads
 
 
-def _columns(schedule: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], threads: int) -> None:
+def _columns(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], threads: int) -> None:
     """Bind the innermost column loops of a block to threads.
 
     Spatial loops are bound if there are any, else the reduction loops.
     """
-    node = schedule.state.block(block)
+    node = sch.state.block(block)
     reduces = {v.var for v in node.iters if v.kind == "reduce"}
-    spatial = [x for x in loops if not _binds_reduction(schedule, block, x)]
+    spatial = [x for x in loops if not _binds_reduction(sch, block, x)]
     chosen = spatial if spatial or not reduces else list(loops)
     if not chosen:
         return
     if tuple(chosen) != tuple(loops[: len(chosen)]):
-        schedule.reorder((*chosen, *(x for x in loops if x not in chosen)))
-    _, thread = schedule.split(joined(schedule, tuple(chosen)), factors=(None, threads))
-    schedule.bind(thread, "threadIdx.x")
+        sch.reorder((*chosen, *(x for x in loops if x not in chosen)))
+    _, thread = sch.split(joined(sch, tuple(chosen)), factors=(None, threads))
+    sch.bind(thread, "threadIdx.x")
 
 
-def _binds_reduction(schedule: Schedule, block: BlockRef, loop: LoopRef) -> bool:
+def _binds_reduction(sch: Schedule, block: BlockRef, loop: LoopRef) -> bool:
     """Return whether a loop binds a reduction of a block."""
-    node, var = schedule.state.block(block), schedule.state.loop(loop).var
+    node, var = sch.state.block(block), sch.state.loop(loop).var
     return any(v.kind == "reduce" and var in v.binding.free for v in node.iters)

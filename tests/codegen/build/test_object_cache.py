@@ -13,7 +13,13 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.build.build_objects import build_objects
-from tilewright.codegen.build.object_cache import DiskCache, default_cache, default_folder
+from tilewright.codegen.build.object_cache import (
+    DEFAULT_LIMIT,
+    CacheLimitError,
+    DiskCache,
+    default_cache,
+    default_folder,
+)
 from tilewright.codegen.build.worker_pool import WorkerPool
 from tilewright.codegen.compiler import BuildOptions, build
 from tilewright.ir.dtype import f32
@@ -194,3 +200,16 @@ def test_folded_weights_are_part_of_the_key(
     assert [exe(x)[0] for exe in (first, other, again)] == expected
     assert again.cached
     assert other.cached
+
+
+@pytest.mark.parametrize("text", ["1GB", "-1", "1e9", "9" * 30])
+def test_an_invalid_limit_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_LIMIT", text)
+    with pytest.raises(CacheLimitError, match="expected a number of bytes, got") as caught:
+        default_cache()
+    assert caught.value.where == "environment variable TILEWRIGHT_CACHE_LIMIT"
+
+
+def test_an_empty_limit_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_LIMIT", "")
+    assert default_cache().limit == DEFAULT_LIMIT

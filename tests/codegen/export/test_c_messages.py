@@ -156,7 +156,7 @@ CASES = {
     ),
     "count": Case(
         "main", (), 0,
-        "function 'main': expected 1 arguments, got 0: main(x: Tensor((m, 4), f32))",
+        "function 'main': number of arguments: expected 1, got 0: main(x: Tensor((m, 4), f32))",
         ALL - {"c"},
     ),
 }  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.codegen.errors import CallError
 from tilewright.ir.interpreter import call_prim, run_graph
 
 
@@ -95,6 +96,41 @@ def test_error_codes_of_invalid_calls(copy):
     done = plain(copy, code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9", "1", "1"]
+
+
+def test_arguments_by_name_and_named_results(module, copy):
+    rng = np.random.default_rng(2)
+    x, y = (rng.standard_normal((3, width)).astype(np.float32) for width in (24, 40))
+    code = """
+        model, x, y = load(), read("x"), read("y")
+        results = model.main(y=y, x=x)
+        write("c", results.c), write("d", model.main(x, y=y).d)
+        assert isinstance(results, tuple) and len(results) == 2
+        help(model.accumulate)
+        for arguments, named in [
+            ((x,), {"Y": y}), ((x,), {"z": y}), ((x,), {"x": x, "y": y}), ((), {"y": y}),
+            ((x, y, y), {"x": y}),
+        ]:
+            try: model.main(*arguments, **named)
+            except ModelError as error: print(error)
+    """
+    done = plain(copy, code, x=x, y=y)
+    assert done.returncode == 0, done.stderr
+    for name, wanted in zip("cd", run_graph(module, (x, y)), strict=True):
+        got = np.load(copy.parent / f"{name}.npy")
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+    signature = "accumulate(x: Tensor((n,), f32), total: Tensor((n,), f32))"
+    assert signature in done.stdout
+    exe = tw.compile(module)
+    expected = []
+    for arguments, named in [
+        ((x,), {"Y": y}), ((x,), {"z": y}), ((x,), {"x": x, "y": y}), ((), {"y": y}),
+        ((x, y, y), {"x": y}),
+    ]:  # fmt: skip
+        with pytest.raises(CallError) as caught:
+            exe(*arguments, **named)
+        expected.append(f"{caught.value.where}: {caught.value.message}")
+    assert done.stdout.splitlines()[-5:] == expected
 
 
 def test_integers_have_64_bits(tmp_path):

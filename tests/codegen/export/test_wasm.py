@@ -60,7 +60,7 @@ def test_parameters_are_written_in_place(node):
         ("minus", r"14 function 'main', .*dimension 0 is negative: -3"),
         ("alias", r"8 function 'accumulate', .*'total' \(inout\) shares memory with 'x' \(in\)"),
         ("module", r"0 cannot instantiate the module: WebAssembly"),
-        ("count", r"0 function 'main': expected 2 arguments, got 1: main\(x: .*\)"),
+        ("count", r"0 function 'main': number of arguments: expected 2, got 1: main\(x: .*\)"),
         ("fact", r"9 function 'main': the program assumes n <= 64, which is false for n = 65"),
         ("closed", r"14 the model is closed"),
         ("truncated", r"16 expected weights of \d+ bytes, got 99 bytes"),

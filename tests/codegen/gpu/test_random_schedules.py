@@ -18,7 +18,7 @@ from tilewright.schedules import Schedule, StepError
 from tests.codegen.gpu.kernels import SOFTMAX
 from tests.codegen.gpu.running import SIMT, agrees
 from tests.schedules.helpers import CHAIN, MATMUL
-from tests.schedules.rules.gpu.test_default import COLUMNS, NORM
+from tests.schedules.rules.test_gpu import COLUMNS, NORM
 
 PROGRAMS = (MATMUL, CHAIN, COLUMNS, NORM, SOFTMAX)
 SIZES = {"M": 19, "n": 37, "m": 6, "rows": 3, "columns": 37}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from tilewright.codegen.llvm import emit_module, image
@@ -13,7 +11,7 @@ from tilewright.codegen.lower.math import binary_function, unary_function
 from tilewright.codegen.lower.math.functions import UndefinedFunctionError
 from tilewright.codegen.nvidia import shared_layout
 from tilewright.ir.dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
-from tilewright.ir.loop.nodes import BinaryOp, UnaryOp
+from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.thread.function import LaunchGrid, ThreadAxis, ThreadFunc
 from tilewright.ir.thread.nodes import (
@@ -161,14 +159,14 @@ def functions_of(dtype, lanes: int):
     size = max(dtype.bytes, 1) * lanes
     x, y = Load(of, at(X, size, dtype.bytes)), Load(of, at(Y, size, dtype.bytes))
     unlike = ("bitnot",) if dtype.is_float else ("sqrt",)
-    for op in get_args(UnaryOp):
+    for op in (f.name for f in FUNCTIONS.values() if f.arity == 1):
         if op in ("isnan", "isinf", "not", *unlike):
             continue
         try:
             yield op, unary_function(op, x)
         except UndefinedFunctionError:
             continue
-    for op in get_args(BinaryOp):
+    for op in (f.name for f in FUNCTIONS.values() if f.arity == 2):
         if op in ("and", "or", "xor", "shl", "shr") and dtype.is_float:
             continue
         try:

@@ -52,10 +52,10 @@ def test_missing_verdicts_are_reported() -> None:
     module = tw.parse(PROGRAM.format(times=8))
     unchecked = tw.measure(tw.compile(module), X, budget=0.1)
     assert unchecked.verdict is None
-    assert "; not checked" in str(unchecked)
+    assert "not checked" in str(unchecked)
     beside = tw.measure(tw.compile(module), X, budget=0.1, against=[module])
     assert beside.verdict is not None
-    assert "; correct" in str(beside)
+    assert "correct" in str(beside)
     assert "not checked" not in str(beside)
 
 
@@ -75,3 +75,8 @@ def test_invalid_programs_and_arguments() -> None:
         tw.measure(program(2), "x")
     with pytest.raises(MeasureError, match="already compiled for its target"):
         tw.measure(tw.compile(program(2)), X, target="cpu")
+
+
+def test_the_programs_to_compare_with_are_a_list_or_a_dictionary() -> None:
+    with pytest.raises(MeasureError, match="expected programs to compare with, got int"):
+        tw.measure(program(1), against=3)  # type: ignore[arg-type]

@@ -31,3 +31,17 @@ def test_unsupported_options() -> None:
         MeasureOptions(pin=True).plan(5000, target)
     with pytest.raises(MeasureOptionsError, match="apply to the CPU"):
         MeasureOptions(caches="cold").plan(1, tw.Target("simt"))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"threads": "2"}, "threads must be an integer, got '2'"),
+        ({"threads": True}, "threads must be an integer, got True"),
+        ({"budget": "long"}, "budget must be a number of seconds, got 'long'"),
+    ],
+)
+def test_an_option_of_another_type(option, message):
+    with pytest.raises(MeasureOptionsError) as caught:
+        MeasureOptions(**option)
+    assert caught.value.message == message

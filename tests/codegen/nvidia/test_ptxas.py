@@ -62,7 +62,7 @@ def no_packages(monkeypatch: pytest.MonkeyPatch):
     def absent(name: str):
         raise PackageNotFoundError(name)
 
-    caches = (ptxas.assembler, ptxas._disassembler, ptxas.assembler_version)
+    caches = (ptxas.assembler, ptxas.disassembler, ptxas.assembler_version)
     for cached in caches:
         cached.cache_clear()
     monkeypatch.setattr(ptxas, "distribution", absent)

@@ -48,3 +48,10 @@ def test_union_of_overlapping_intervals():
     joined = union([Interval(i, as_expr(2)), Interval(i + 1, as_expr(2))], Facts())
     assert joined == Interval(i, as_expr(3), exhaustive=True)
     assert union([Interval(i, as_expr(2)), Interval(i * 2, as_expr(2))], Facts()) is None
+
+
+def test_an_extent_may_contain_another_variable():
+    n, i, k = var("n", lower=1), var("i", lower=0), var("k", lower=0)
+    inner = {i: n, k: i + 1}
+    assert interval_of(k, inner, Facts()) == Interval(as_expr(0), n, exhaustive=False)
+    assert interval_of(k, {k: i + 1}, Facts()) == Interval(as_expr(0), i + 1)

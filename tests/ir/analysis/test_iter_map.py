@@ -34,6 +34,13 @@ def test_indices_are_injective_in_these_variables(make, known):
     assert {v.name for v in found} == set(known)
 
 
+def test_a_variable_of_one_value_does_not_hide_another():
+    n = var("n", lower=1)
+    i, j, k = var("i", lower=0), var("j", lower=0), var("k", lower=0)
+    loops = {i: n, j: as_expr(1), k: as_expr(4)}
+    assert injective_in((i + j, j * 4 + k), loops, Facts()) == {i, j, k}
+
+
 @settings(max_examples=200)
 @given(indices(), indices())
 def test_injectivity_agrees_with_enumeration(first, second):

@@ -9,8 +9,9 @@ import pytest
 
 from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.builder import GraphBuilder
-from tilewright.ir.graph.nodes import MatchCast, TensorInfo, Value
+from tilewright.ir.graph.nodes import MatchCast, TensorInfo, TupleInfo, Value
 from tilewright.ir.graph.operators import scaled_dot_product_attention
+from tilewright.ir.graph.operators.errors import OperandError
 from tilewright.ir.graph.operators.views import resolved_shape
 from tilewright.ir.interpreter.graph import GraphCheckError, run_graph
 from tilewright.ir.module import Module
@@ -135,6 +136,18 @@ def test_names_are_unique_and_operands_are_converted() -> None:
     b, x = builder((N,))
     names = [b.emit("add", x, 1.0).name for _ in range(3)]
     assert names == ["add", "add_1", "add_2"]
+
+
+def test_a_field_that_does_not_exist_is_rejected() -> None:
+    b, x = builder((4,))
+    with pytest.raises(OperandError, match="expected a tuple of values, got Tensor") as caught:
+        b.item(x, 0)
+    assert caught.value.hint
+    pair = b.param("pair", TupleInfo((x.info, x.info)))
+    for index in (2, -1):
+        with pytest.raises(OperandError, match="the tuple has 2 fields") as caught:
+            b.item(pair, index)
+    assert caught.value.hint == "indices are 0 to 1"
 
 
 def test_fields_of_tuples() -> None:

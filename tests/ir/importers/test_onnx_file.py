@@ -169,3 +169,58 @@ def test_damaged_models_are_rejected(damage: Callable[[Any], None], message: str
     damage(model)
     with pytest.raises(MalformedModelError, match=message):
         from_onnx(model)
+
+
+SOURCES = [
+    (None, "expected a path or an onnx.ModelProto, got NoneType", "onnx.load"),
+    (b"abc", "expected a path or an onnx.ModelProto, got bytes", "load_from_string"),
+    (5, "expected a path or an onnx.ModelProto, got int", "onnx.load"),
+    ("no_such_folder/model.onnx", "the file does not exist", "the current folder"),
+]
+
+
+@pytest.mark.parametrize(("source", "message", "hint"), SOURCES, ids=[s[1] for s in SOURCES])
+def test_a_source_that_is_not_a_model_file(source: object, message: str, hint: str) -> None:
+    with pytest.raises(MalformedModelError, match=message) as caught:
+        from_onnx(source)
+    assert hint in caught.value.hint
+    assert caught.value.where
+
+
+def test_a_folder_is_not_a_model(tmp_path: Path) -> None:
+    with pytest.raises(MalformedModelError, match="expected a model file, got a folder"):
+        from_onnx(tmp_path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path, with_weight())
+
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(MalformedModelError, match="cannot be read: Permission denied") as caught:
+        from_onnx(path)
+    assert caught.value.hint == "check the permissions of the file"
+
+
+def test_the_size_of_a_shape_does_not_wrap() -> None:
+    import onnx
+
+    model = with_weight()
+    del model.graph.initializer[:]
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[2**62 + 1, 4], raw_data=bytes(16))
+    model.graph.initializer.append(tensor)
+    with pytest.raises(MalformedModelError, match="the data has 16 bytes"):
+        from_onnx(model)
+
+
+def test_attributes_of_another_type_are_reported_with_their_node() -> None:
+    from onnx import helper
+
+    model = parsed("y = Transpose(x)", inputs="float[n, 2] x")
+    model.graph.node[0].attribute.append(helper.make_attribute("perm", ["a", "b"]))
+    with pytest.raises(MalformedModelError, match="ONNX operator Transpose are invalid") as caught:
+        from_onnx(model)
+    assert caught.value.where == "node 'y'"
+    assert "check_model" in caught.value.hint

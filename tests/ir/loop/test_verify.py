@@ -8,14 +8,30 @@ import pytest
 from hypothesis import given
 
 from tilewright.errors import MalformedProgramError
-from tilewright.ir.dtype import f32, i64
+from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.operators import lower_call
-from tilewright.ir.loop.nodes import Block, Buffer, For, Number, PrimFunc, ScalarParam, Seq, Store
-from tilewright.ir.loop.rules import RULES
+from tilewright.ir.loop.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Compare,
+    For,
+    Let,
+    Load,
+    Number,
+    PrimFunc,
+    ScalarParam,
+    Seq,
+    Store,
+    Unary,
+    Where,
+)
+from tilewright.ir.loop.rules import DTYPES, RULES
 from tilewright.ir.loop.visit import replace_statement, walk
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, var
-from tilewright.ir.verify import verify, violations
+from tilewright.ir.verify import IllFormedProgramError, verify, violations
 
 from tests.ir.graph.cases import CASES
 from tests.ir.graph.test_operators import Program
@@ -75,6 +91,9 @@ I = GOOD.body.var
 BLOCK_NODE = next(s for s in walk(GOOD.body) if isinstance(s, Block))
 VI = BLOCK_NODE.iters[0].var
 ZERO = Number(0.0, f32)
+LOADED = Load(X, (VI, as_expr(0)))
+INTEGER = Load(W, (VI,))
+EXP_OF_INTEGER = Store(Y, (VI,), Cast(f32, Unary("exp", INTEGER)))
 UNDECLARED = Buffer(99, "undeclared", (as_expr(4),), f32)
 
 
@@ -143,43 +162,43 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
     (
         "L8",
         "add is not defined for dtypes f32 and i64",
-        prim(BLOCK + "            y[vi] = x[vi, 0] + i64(1)"),
+        with_body(Store(Y, (VI,), Binary("add", LOADED, Number(1, i64)))),
     ),
-    ("L8", "exp is not defined for dtype i64", prim(BLOCK + "            y[vi] = f32(exp(w[vi]))")),
+    ("L8", "exp is not defined for dtype i64", with_body(EXP_OF_INTEGER)),
     (
         "L8",
         "shl is not defined for dtypes f32 and f32",
-        prim(BLOCK + "            y[vi] = x[vi, 0] << 2.0"),
+        with_body(Store(Y, (VI,), Binary("shl", LOADED, Number(2.0, f32)))),
     ),
     (
         "L8",
         "not is not defined for dtype f32",
-        prim(BLOCK + "            y[vi] = f32(not x[vi, 0])"),
+        with_body(Store(Y, (VI,), Unary("not", LOADED))),
     ),
     (
         "L8",
         "and is not defined for dtypes f32 and f32",
-        prim(BLOCK + "            y[vi] = x[vi, 0] & x[vi, 0]"),
+        with_body(Store(Y, (VI,), Binary("and", LOADED, LOADED))),
     ),
     (
         "L8",
         "comparison lt is not defined for dtypes f32 and i64",
-        prim(BLOCK + "            y[vi] = where(x[vi, 0] < w[vi], 1.0, 2.0)"),
+        with_body(Store(Y, (VI,), Where(Compare("lt", LOADED, INTEGER), ZERO, ZERO))),
     ),
     (
         "L8",
         "the condition of where must have dtype bool, got f32",
-        prim(BLOCK + "            y[vi] = where(x[vi, 0], 1.0, 2.0)"),
+        with_body(Store(Y, (VI,), Where(LOADED, ZERO, ZERO))),
     ),
     (
         "L8",
         "the two values of where must have the same dtype, got f32 and i64",
-        prim(BLOCK + "            y[vi] = where(vi < 2, x[vi, 0], w[vi])"),
+        with_body(Store(Y, (VI,), Where(Number(True, bool_), LOADED, INTEGER))),
     ),
     (
         "L8",
         "an index is loaded from 'x' of dtype f32; expected an integer dtype",
-        prim(LOOP + "        with checked(x[i, 0], 0, n) as v:\n            y[v] = 0.0"),
+        with_body(Let(var("v"), as_expr(0), as_expr(8), LOADED, "checked", Store(Y, (VI,), ZERO))),
     ),
     (
         "L9",
@@ -277,7 +296,7 @@ def test_the_original_programs_are_well_formed() -> None:
 
 
 def test_location_and_uid_of_a_violation() -> None:
-    (violation,) = violations(prim(BLOCK + "            y[vi] = f32(exp(w[vi]))"))
+    (violation,) = [v for v in violations(with_body(EXP_OF_INTEGER)) if v.rule is DTYPES]
     assert violation.location == "function 'f', loop 'i', block 'b'"
     assert violation.uid == BLOCK_NODE.uid
     assert str(violation) == (
@@ -286,14 +305,46 @@ def test_location_and_uid_of_a_violation() -> None:
 
 
 def test_verify_reports_all_violations() -> None:
-    bad = prim(BLOCK + "            y[vi] = f32(exp(w[vi])) + f32(not x[vi, 0])")
-    with pytest.raises(MalformedProgramError) as caught:
+    total = Binary("add", EXP_OF_INTEGER.value, Cast(f32, Unary("not", LOADED)))
+    bad = edit(GOOD, Block, body=Store(Y, (VI,), total), reads=())
+    with pytest.raises(IllFormedProgramError) as caught:
         verify(bad)
     error = caught.value
-    assert "(and 1 more)" in error.message
-    assert "[L8 dtypes agree]" in error.hint
-    assert [v["rule"] for v in error.details["violations"]] == ["L8", "L8"]
+    assert isinstance(error, MalformedProgramError)
+    assert "(and 3 more)" in error.message
+    assert "requires: the operands of an element expression have" in error.message
+    assert "[L8 dtypes agree]" in error.message
+    assert error.hint == "cast one of the operands"
+    rules = ["L8", "L8", "L9", "L9"]
+    assert [v["rule"] for v in error.details["violations"]] == rules
     verify(GOOD)
+
+
+def test_the_access_of_a_violation_is_underlined(golden) -> None:
+    programs = [
+        prim(LOOP + "        x[i, 0] = 0.0"),
+        edit(NESTED, For, thread="x"),
+        edit(GOOD, Block, reads=()),
+        prim(HEAD + "def f(y: Out[(n + 1,), f32]): pass"),
+    ]
+    shown: list[str] = []
+    for program in programs:
+        with pytest.raises(IllFormedProgramError) as caught:
+            verify(program)
+        shown.append(str(caught.value))
+        assert caught.value.to_json()["excerpts"]
+        assert "<mark" in caught.value._repr_html_()
+    golden("violations.txt", "\n\n".join(shown))
+
+
+@pytest.mark.parametrize("program", [b[2] for b in BROKEN], ids=[f"{b[0]} {b[1]}" for b in BROKEN])
+def test_every_violation_is_rendered(program: PrimFunc) -> None:
+    with pytest.raises(IllFormedProgramError) as caught:
+        verify(program)
+    first = caught.value.violations[0]
+    assert first.rule.claim in str(caught.value)
+    assert first.rule.fix in str(caught.value)
+    assert first.location in str(caught.value)
 
 
 def test_conditions_around_an_access_are_used() -> None:

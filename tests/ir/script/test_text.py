@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from hypothesis import given, strategies as st
 
-from tilewright.ir.dtype import DTYPES, bool_, f32, i64
+from tilewright.ir.dtype import DTYPES, DType, bool_, f32, i64
 from tilewright.ir.graph.operators import lower_call
 from tilewright.ir.identity import UidSource
+from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.loop.nodes import (
     Binary,
     Block,
@@ -18,6 +19,7 @@ from tilewright.ir.loop.nodes import (
     BufferParam,
     Cast,
     Compare,
+    CompareOp,
     Condition,
     Element,
     For,
@@ -29,6 +31,7 @@ from tilewright.ir.loop.nodes import (
     Unary,
     Where,
 )
+from tilewright.ir.loop.typing import own_dtype_problems
 from tilewright.ir.loop.visit import transform, walk
 from tilewright.ir.module import Module
 from tilewright.ir.script import UnprintableProgramError, parse, to_text
@@ -108,34 +111,57 @@ FLOATS = st.floats() | st.sampled_from([0.0, -0.0, 1e300, 1e-320])
 VALUES = FLOATS | st.integers(-(2**63), 2**63) | st.booleans()
 
 
+def cast(dtype: DType, element: Element) -> Element:
+    return element if element.dtype == dtype else Cast(dtype, element)
+
+
+def accepted(op: str, dtype: DType) -> DType:
+    """Return the dtype if a function is defined for it, else another one."""
+    return next(t for t in (dtype, f32, i64, bool_) if FUNCTIONS[op].accepts(t))
+
+
+def well_typed(element: Element) -> Element:
+    match element:
+        case Unary(op=op, operand=operand):
+            return Unary(op, cast(accepted(op, operand.dtype), operand))
+        case Binary(op=op, left=left, right=right):
+            dtype = accepted(op, left.dtype)
+            return Binary(op, cast(dtype, left), cast(dtype, right))
+        case Compare(op=op, left=left, right=right):
+            return Compare(op, left, cast(left.dtype, right))
+        case Where(condition=condition, then=then, otherwise=otherwise):
+            return Where(cast(bool_, condition), then, cast(then.dtype, otherwise))
+        case _:
+            return element
+
+
 def elements() -> st.SearchStrategy[Element]:
-    """Elements of any form, well typed or not."""
+    """Elements of any form; operands of the wrong dtype are cast."""
     dtypes = st.sampled_from(list(DTYPES.values()))
     leaves = (
-        st.builds(Number, VALUES, dtypes)
-        | st.builds(Index, st.sampled_from(TERMS), dtypes)
+        st.builds(Number, VALUES, dtypes).filter(lambda n: not any(own_dtype_problems(n)))
+        | st.builds(Index, st.sampled_from(TERMS), dtypes.filter(lambda t: t != bool_))
         | st.builds(Condition, st.sampled_from(PREDICATES))
         | st.builds(lambda b, t: Load(b, (t,)), st.sampled_from(BUFFERS), st.sampled_from(TERMS))
     )
-    from typing import get_args
-
-    from tilewright.ir.loop.nodes import BinaryOp, CompareOp, UnaryOp
+    unary = [f.name for f in FUNCTIONS.values() if f.arity == 1]
+    binary = [f.name for f in FUNCTIONS.values() if f.arity == 2]
 
     def grow(inner: st.SearchStrategy[Element]) -> st.SearchStrategy[Element]:
         return (
-            st.builds(Unary, st.sampled_from(get_args(UnaryOp)), inner)
-            | st.builds(Binary, st.sampled_from(get_args(BinaryOp)), inner, inner)
+            st.builds(Unary, st.sampled_from(unary), inner)
+            | st.builds(Binary, st.sampled_from(binary), inner, inner)
             | st.builds(Compare, st.sampled_from(get_args(CompareOp)), inner, inner)
             | st.builds(Cast, dtypes, inner)
             | st.builds(Where, inner, inner, inner)
-        )
+        ).map(well_typed)
 
     return st.recursive(leaves, grow, max_leaves=8)
 
 
 @given(elements(), st.sampled_from(BUFFERS))
 def test_elements_of_any_form(value: Element, out: Buffer) -> None:
-    store = Store(out, (I,), value)
+    store = Store(out, (I,), cast(out.dtype, value))
     func = PrimFunc("f", tuple(BufferParam(b, "inout") for b in BUFFERS), For(9, I, N, store))
     text = to_text(func)
     again = parse(text).prim("f")

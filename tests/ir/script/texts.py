@@ -49,8 +49,8 @@ def kitchen(
             with block("copy", stage=1):
                 vi = spatial(n, i0 * 4 + i1)
                 guard(i0 * 4 + i1 < n)
-                reads(x[vi, 0:m + 3], scale[()])
-                writes(y[vi, 0:m])
+                reads(x[vi, 3:m + 3], scale[()])
+                writes(y[0:n, 0:m])
                 for j in unrolled(m):
                     y[vi, j] = x[vi, j + 3] / scale[()] - 1.0
     for b in thread(32, "blockIdx.x"):
@@ -67,7 +67,7 @@ def kitchen(
                 cache[vb] -= i32(i64(vo + 1))
     for i in range(n):
         with checked(which[i], 0, m) as v:
-            y[i, v] = where(flags[i] & (v <= 2), exp(x[i, v]), f32(True) - -f32(1.0))
+            y[i, v] = where(flags[i] & (v <= 2), exp(x[i, v]), 2.0 - -f32(1.0))
         with clamped(which[i], 0, m, bounds=(0, 100)) as w:
             y[i, w] = f32(u[i, w]) * f32(w) + pow(x[i, w], 2.0) + atan2(1.0, x[i, w])
         with proved(which[i], i, i + 1) as z:

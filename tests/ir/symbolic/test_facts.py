@@ -35,7 +35,9 @@ def test_facts_keep_origin_and_discharge() -> None:
     facts = NONE.assume(n <= 64, origin=place, discharge=Discharge.CALLER)
     assert list(facts) == [Fact(n <= 64, place, Discharge.CALLER)]
     assert str(next(iter(facts))) == "n <= 64 (torch.export range at model.py:12; caller)"
-    assert str(facts) == "Facts(n <= 64)"
+    assert repr(facts) == "Facts(n <= 64)"
+    assert str(facts) == "n <= 64 (torch.export range at model.py:12; caller)"
+    assert str(NONE) == "no facts"
 
 
 def test_facts_are_values() -> None:

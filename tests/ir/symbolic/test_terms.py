@@ -28,6 +28,7 @@ from tilewright.ir.symbolic import (
     Mul,
     NotAConditionError,
     NotAnIntegerError,
+    OperandError,
     Select,
     UndecidedConditionError,
     Var,
@@ -155,7 +156,12 @@ def test_bounds_and_congruence() -> None:
 @pytest.mark.parametrize(
     ("operation", "where"),
     [
-        (lambda: x + 1.5, TypeError),
+        (lambda: x + 1.5, OperandError),
+        (lambda: x / 2, OperandError),
+        (lambda: 1 / x, OperandError),
+        (lambda: x**2, OperandError),
+        (lambda: x + None, OperandError),
+        (lambda: x + object(), TypeError),
         (lambda: "a" * x, TypeError),
         (lambda: 2.0 // x, TypeError),
         (lambda: x < "3", TypeError),

@@ -11,16 +11,16 @@ from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Constant, Module
 from tilewright.ir.symbolic import as_expr, const_value, var
-from tilewright.schedules import Schedule
-from tilewright.schedules.rules import apply_defaults, default, with_default_schedule
-from tilewright.schedules.rules.machine import Tile, machine_of
-from tilewright.schedules.rules.patterns import (
+from tilewright.schedules import STEPS, Schedule
+from tilewright.schedules.machine import Tile, machine_of
+from tilewright.schedules.patterns import (
     Elementwise,
     Matmul,
     Other,
     Rows,
     classify,
 )
+from tilewright.schedules.rules import apply_defaults, default, with_default_schedule
 from tilewright.target.cpus import FAMILIES
 from tilewright.target.target import Target
 
@@ -158,9 +158,7 @@ def test_a_right_operand_that_is_not_a_weight_is_packed_in_the_kernel():
 def test_kinds_are_recognized():
     def kind(module):
         schedule = Schedule(module)
-        from tilewright.schedules.rules.default import lower_to_kernels
-
-        lower_to_kernels(schedule, "main")
+        schedule.lower_graph("main")
         return {type(classify(f)) for f in schedule.module.prims}
 
     assert kind(linear(8, 8)) == {Matmul}
@@ -194,12 +192,12 @@ def test_a_product_written_as_a_sum_of_products():
 
 
 def test_a_failing_rule_warns_and_leaves_the_kernel_unscheduled(monkeypatch):
-    def broken(schedule, name, pattern, machine):
-        loops = schedule.get_loops(schedule.get_blocks(name)[0])
+    def broken(schedule, function):
+        loops = schedule.get_loops(schedule.get_blocks(function.function)[0])
         schedule.split(loops[0], factors=(None, 4))
         schedule.fuse((loops[2], loops[1]))
 
-    monkeypatch.setattr(default, "schedule_matmul", broken)
+    monkeypatch.setattr(STEPS["schedule_matmul"], "_body", staticmethod(broken))
     mod = linear(64, 32, constant=False)
     with pytest.warns(default.DefaultRuleFailedWarning, match="'matmul' was left unscheduled"):
         made = with_default_schedule(mod)

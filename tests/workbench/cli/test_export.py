@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tilewright.workbench.cli import export
+from tilewright import progress
 
 
 def test_export_lists_the_files_it_wrote(run, matmul: Path, tmp_path: Path) -> None:
@@ -46,16 +46,16 @@ def test_errors_as_json(run, matmul: Path, tmp_path: Path) -> None:
     assert ran.data["error"]["kind"] == "ExportError"
 
 
-def test_progress_is_displayed_only_on_a_terminal(capsys, monkeypatch) -> None:
-    export._Meter().update(0.5, "lowering")
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    meter = export._Meter()
-    meter.update(0.5, "lowering")
-    meter.clear()
-    output = capsys.readouterr().err
-    assert " 50%  lowering" in output
-    assert output.endswith("\r\x1b[K")
+def test_progress_is_displayed_only_on_a_terminal(
+    run, matmul: Path, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    ran = run("export", matmul, "-o", tmp_path / "plain", "--json")
+    assert ran.err == ""
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    ran = run("export", matmul, "-o", tmp_path / "made", "--json")
+    assert "exporting" in ran.err
+    assert "exporting" not in ran.out
 
 
 def test_manifest_has_the_chosen_name(run, matmul: Path, tmp_path: Path) -> None:

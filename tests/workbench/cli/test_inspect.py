@@ -105,3 +105,114 @@ def test_replay_reports_an_output_file_that_cannot_be_written(
     assert ran.err.startswith(
         f"Invalid output file: cannot write the output file: No such file or directory\n  at {out}"
     )
+
+
+PASSES = ("--target", "cpu", "--arch", "x86_64", "--features", "avx2")
+
+
+def test_passes_are_listed_without_a_program(run) -> None:
+    ran = run("show", "--passes")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0].split() == ["pass", "result", "targets", "summary"]
+    names = [line.split()[0] for line in ran.out.splitlines()[2:]]
+    assert names[0] == "scheduled"
+    assert {"strip_mine", "insert_barriers", "to_thread", "host", "llvm"} <= set(names)
+
+
+def test_passes_of_a_target(run) -> None:
+    listed = run("show", "--passes", "--target", "cpu", "--json").data["passes"]
+    assert all("cpu" in one["targets"] for one in listed)
+    assert "insert_barriers" not in [one["name"] for one in listed]
+    assert {"name", "level", "targets", "summary"} == set(listed[0])
+
+
+def test_show_after_a_pass(run, matmul: Path) -> None:
+    ran = run("show", matmul, "--after", "realize_blocks", *PASSES)
+    assert ran.code == 0
+    assert ran.out.count("def matmul(") == 1
+    assert "spatial(" not in ran.out
+    assert not ran.err
+
+
+def test_show_after_a_pass_applies_a_trace(run, matmul: Path, trace: Path) -> None:
+    ran = run("show", matmul, "--trace", trace, "--after", "scheduled", *PASSES)
+    assert "for j_1 in vectorized(8):" in ran.out
+
+
+def test_show_one_kernel_of_several(run, matmul: Path) -> None:
+    every = run("show", matmul, "--after", "to_thread", *PASSES).out
+    headings = [line for line in every.splitlines() if line.endswith(" after to_thread")]
+    assert headings == ["# matmul after to_thread", "# matmul_n1 after to_thread"]
+    one = run("show", matmul, "--after", "to_thread", "--kernel", "matmul_n1", *PASSES).out
+    assert one.startswith("def matmul_n1(")
+    assert one.strip() in every
+
+
+def test_show_the_change_by_a_pass(run, matmul: Path) -> None:
+    options = ("--after", "realize_blocks", "--kernel", "matmul", "--diff", *PASSES)
+    lines = run("show", matmul, *options).out.splitlines()
+    assert lines[:2] == ["--- after decompose_reductions", "+++ after realize_blocks"]
+    data = run("show", matmul, *options, "--json").data
+    assert data["functions"] == [{"name": "matmul", "diff": "\n".join(lines)}]
+
+
+def test_show_after_a_pass_as_json(run, matmul: Path) -> None:
+    data = run("show", matmul, "--after", "to_thread", "--json", *PASSES).data
+    assert data["stage"] == "to_thread"
+    assert data["functions"][0]["name"] == "matmul"
+    assert data["functions"][0]["text"].startswith("def matmul(")
+
+
+def test_show_for_a_gpu(run, matmul: Path) -> None:
+    ran = run("show", matmul, "--after", "insert_barriers", "--target", "cuda")
+    assert "# blockIdx.x: " in ran.out
+
+
+def test_a_misspelled_pass_is_rejected_before_the_file_is_read(run) -> None:
+    ran = run("show", "no such file", "--after", "strip_mined")
+    assert ran.code == 1
+    assert ran.err.startswith("Unknown pass: no pass 'strip_mined'; did you mean 'strip_mine'?\n")
+    assert "passes for cpu are scheduled, " in ran.err
+
+
+def test_a_misspelled_kernel_is_rejected(run, matmul: Path) -> None:
+    ran = run("show", matmul, "--after", "strip_mine", "--kernel", "matmull", "--json", *PASSES)
+    assert ran.code == 1
+    assert ran.data["error"]["kind"] == "UnknownKernelError"
+    assert ran.data["error"]["details"]["kernels"] == ["matmul", "matmul_n1"]
+    assert "did you mean 'matmul'?" in ran.data["error"]["message"]
+
+
+@pytest.mark.parametrize("option", [("--kernel", "matmul"), ("--diff",)])
+def test_options_of_a_pass_require_it(run, matmul: Path, option: tuple[str, ...]) -> None:
+    ran = run("show", matmul, *option)
+    assert ran.code == 1
+    assert f"{option[0]} requires --after PASS" in ran.err
+
+
+@pytest.mark.parametrize("option", [("--function", "matmul"), ("--list",)])
+def test_options_of_the_program_do_not_apply_to_passes(run, matmul: Path, option) -> None:
+    ran = run("show", matmul, "--after", "strip_mine", *option)
+    assert ran.code == 1
+    assert f"{option[0]} does not apply to --after\n  choose a function with --kernel" in ran.err
+
+
+def test_show_without_a_program_is_rejected(run) -> None:
+    ran = run("show")
+    assert ran.code == 1
+    assert ran.err == (
+        "Invalid command: no program\n  name a file, or list the passes with --passes\n"
+    )
+
+
+def test_an_empty_name_of_a_pass_is_rejected(run, matmul: Path) -> None:
+    ran = run("show", matmul, "--after", "")
+    assert ran.code == 1
+    assert "Unknown pass: no pass ''" in ran.err
+
+
+@pytest.mark.parametrize("option", [("--after", "host"), ("--kernel", "mm"), ("--diff",)])
+def test_options_of_a_pass_do_not_apply_to_the_list(run, option) -> None:
+    ran = run("show", "--passes", *option)
+    assert ran.code == 1
+    assert f"{option[0]} does not apply to --passes" in ran.err

@@ -51,3 +51,55 @@ def test_missing_file_and_syntax_error_are_named_errors(run, tmp_path: Path) -> 
     data = run("show", broken, "--json").data
     assert data["error"]["title"]
     assert "line 2" in json.dumps(data) or "2:" in json.dumps(data)
+
+
+def test_a_misspelled_command_is_reported_with_a_similar_one(run, capsys) -> None:
+    with pytest.raises(SystemExit):
+        run("shw", "program.tw")
+    assert "did you mean 'show'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run("compile", "program.tw", "--emit", "assembley")
+    assert "did you mean 'assembly'?" in capsys.readouterr().err
+
+
+def test_a_misspelled_file_is_reported_with_a_similar_one(run, tmp_path: Path) -> None:
+    (tmp_path / "matmul.tw").write_text("")
+    assert "did you mean 'matmul.tw'?" in run("show", tmp_path / "matmull.tw").err
+    assert "is a folder" in run("show", tmp_path).err
+    assert "does not exist" in run("show", tmp_path / "none" / "a.tw").err
+
+
+def test_an_error_in_a_file_is_located_in_it(run, tmp_path: Path) -> None:
+    (tmp_path / "broken.tw").write_text("x = 1")
+    assert (
+        f"  at {tmp_path / 'broken.tw'}, line 1, column 1\n"
+        in run("show", tmp_path / "broken.tw").err
+    )
+    (tmp_path / "good.tw").write_text("")
+    (tmp_path / "trace.json").write_text("[[[")
+    shown = run("replay", tmp_path / "good.tw", tmp_path / "trace.json").err
+    assert f"  at {tmp_path / 'trace.json'}, line 1\n" in shown
+
+
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    program = tmp_path / "program.tw"
+    program.write_text("@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in range(8): y[i] = 0.0")
+    code = "import sys; from tilewright.workbench.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "show", str(program)]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("Invalid output file: cannot write to standard output: No space")
+    assert "Traceback" not in ran.stderr
+
+
+def test_output_with_half_of_a_character_is_valid_json(run, tmp_path: Path) -> None:
+    (tmp_path / "f.tw").write_text(
+        "@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in range(8): y[i] = 0.0"
+    )
+    header = '{"trace": "tilewright", "schema": 1}'
+    step = '{"op": "split", "args": {"loop": "\\ud800", "factors": [null, 8]}}'
+    (tmp_path / "trace.json").write_text(f"{header}\n{step}\n")
+    ran = run("replay", tmp_path / "f.tw", tmp_path / "trace.json", "--json")
+    assert ran.data["pending"][0]["args"]["loop"] == "\ud800"
+    assert ran.out.encode("utf-8").decode("utf-8") == ran.out

@@ -43,7 +43,34 @@ def test_run_reports_missing_arguments(run, matmul: Path, tmp_path: Path) -> Non
 def test_run_rejects_a_file_without_arguments(run, matmul: Path) -> None:
     ran = run("run", matmul, "--inputs", matmul)
     assert ran.code == 1
-    assert "is not an .npz file" in ran.err
+    assert "expected an .npz file, got a file that is not a ZIP archive" in ran.err
+
+
+def test_run_rejects_a_damaged_archive(run, matmul: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "good.npz", A=np.ones((8, 8), np.float32), B=np.ones((8, 8), np.float32))
+    data = bytearray((tmp_path / "good.npz").read_bytes())
+    data[60:90] = b"z" * 30
+    (tmp_path / "damaged.npz").write_bytes(bytes(data))
+    objects = np.array([{}], dtype=object)
+    np.savez(tmp_path / "objects.npz", A=objects, B=objects)
+    for name in ("damaged.npz", "objects.npz"):
+        ran = run("run", matmul, "--inputs", tmp_path / name)
+        assert ran.code == 1
+        assert ran.err.startswith("Invalid input file: an array of the file cannot be read: ")
+        assert name in ran.err
+
+
+def test_run_rejects_a_size_of_many_digits(run, matmul: Path) -> None:
+    ran = run("run", matmul, "--size", "n=" + "9" * 5000)
+    assert ran.code == 1
+    assert "the value is an integer of at most 40 characters" in ran.err
+    assert len(ran.err) < 400
+
+
+def test_run_rejects_a_negative_seed(run, matmul: Path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        run("run", matmul, "--seed", "-1")
+    assert "expected an integer that is not negative, got '-1'" in capsys.readouterr().err
 
 
 def test_run_at_a_given_size(run, network: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_fact_that_does_not_hold(pair: Executable) -> None:
 
 
 def test_the_number_of_arguments(pair: Executable) -> None:
-    with pytest.raises(ArgumentCountError, match="expected 4 arguments, got 1"):
+    with pytest.raises(ArgumentCountError, match="number of arguments: expected 4, got 1"):
         pair(ones(6, 4))
 
 

@@ -10,7 +10,7 @@ import torch
 from tilewright.codegen import compile
 from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.builder import GraphBuilder
-from tilewright.ir.graph.nodes import CallTIR, ConstantRef, GraphParam, TensorInfo, Value
+from tilewright.ir.graph.nodes import CallTIR, ConstantRef, GraphParam, TensorInfo, TupleInfo, Value
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary, Compare
 from tilewright.ir.module import Module
@@ -117,7 +117,7 @@ def test_a_state_parameter_keeps_its_content() -> None:
     b = Builder("bump")
     s = b.param("s", (n,), f32, "state")
     b.compute(s, lambda i: Binary("add", b.load(s, i), b.load(s, i)))
-    g.bind("done", tensor(), CallTIR("bump", (cache,), ()))
+    g.bind("done", TupleInfo(()), CallTIR("bump", (cache,), ()))
     exe = compile(Module().with_functions(b.finish(), g.finish(())))
     held = ones(3)
     for _ in range(3):

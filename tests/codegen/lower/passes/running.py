@@ -1,7 +1,8 @@
 """Programs before and after one lowering pass.
 
 The golden of a pass contains a program before the pass, a line ``-- after <pass> --``, and the
-program after it.
+program after it. The golden of a check contains a program that it accepts, one that it rejects, and
+the message.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pytest
 
+from tilewright.codegen.lower.annotations import with_block_names
 from tilewright.codegen.lower.pipeline import PASSES
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse, to_text
@@ -58,13 +60,29 @@ def both(name: str, func: PrimFunc | str, target: Target) -> tuple[PrimFunc, Pri
 
 def text_of(func: PrimFunc) -> str:
     """Return an intermediate program as text."""
-    return to_text(func, lowered=True)
+    return to_text(with_block_names(func), lowered=True)
 
 
 def comparison(name: str, func: PrimFunc | str, target: Target) -> str:
     """Return the text of the golden of a pass."""
     first, second = both(name, func, target)
     return f"{text_of(first)}\n\n-- after {name} --\n\n{text_of(second)}\n"
+
+
+def check_comparison(
+    name: str, good: tuple[str, Target], bad: tuple[str, Target], error: type[TilewrightError]
+) -> str:
+    """Return the text of the golden of a check: an accepted and a rejected program."""
+    first, second = both(name, *good)
+    assert second is first
+    wrong = before(name, *bad)
+    with pytest.raises(error) as caught:
+        after(name, wrong, bad[1])
+    return (
+        f"{text_of(first)}\n\n-- {name} accepts it for {good[1]} --\n\n\n"
+        f"{text_of(wrong)}\n\n-- {name} rejects it for {bad[1]} --\n\n"
+        f"{caught.value.message}\n  {caught.value.hint}\n"
+    )
 
 
 def unchanged(name: str, func: PrimFunc | str, target: Target) -> bool:

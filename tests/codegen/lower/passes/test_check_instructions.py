@@ -8,7 +8,14 @@ from tilewright.codegen.errors import MissingInstructionError
 from tilewright.target import host
 from tilewright.target.target import Target
 
-from tests.codegen.lower.passes.running import CPU, GPU, after, comparison, program, rejected
+from tests.codegen.lower.passes.running import (
+    CPU,
+    GPU,
+    after,
+    check_comparison,
+    program,
+    rejected,
+)
 
 NAME = "check_instructions"
 
@@ -30,8 +37,9 @@ LACKING = {
 
 
 def test_golden(golden):
-    """The program is not changed."""
-    golden(f"{NAME}.txt", comparison(NAME, TILE, CPU))
+    """A CPU with the instruction, and one without it."""
+    lacking = (TILE, LACKING["aarch64"])
+    golden(f"{NAME}.txt", check_comparison(NAME, (TILE, CPU), lacking, MissingInstructionError))
 
 
 @pytest.mark.parametrize("target", LACKING.values(), ids=LACKING)

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.errors import MemoryScopeError
 
-from tests.codegen.lower.passes.running import GPU, both, comparison, rejected
+from tests.codegen.lower.passes.running import GPU, both, check_comparison, rejected
 
 NAME = "check_interblock_memory"
 
@@ -34,8 +34,9 @@ def filled(size, at, zero="i < n", copy="j < n"):
 
 
 def test_golden(golden):
-    """Each element is written by one thread block: the program is not changed."""
-    golden(f"{NAME}.txt", comparison(NAME, filled("n", "vj"), GPU))
+    """Each element is written by one thread block, then by two."""
+    good, bad = filled("n", "vj"), filled("n", "n - 1 - vj")
+    golden(f"{NAME}.txt", check_comparison(NAME, (good, GPU), (bad, GPU), MemoryScopeError))
 
 
 @pytest.mark.parametrize(

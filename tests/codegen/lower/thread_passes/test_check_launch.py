@@ -47,12 +47,19 @@ def axis(tag, extent):
 
 
 def test_golden(golden):
-    """The checks do not change a kernel; these are the parts that they read."""
+    """A kernel that is not changed, and one with an exchange that half of each warp skips."""
     assign, exchange = shuffle()
-    checked = kernel(assign, exchange, WRITE, READ, extents=(32, 4))
-    assert CheckLaunch().run(checked, SIMT) is checked
-    parts = "".join(f"{name}: {size} bytes\n" for name, size in shared_parts(checked.body).items())
-    golden("check_launch.txt", f"{to_text(checked)}\n-- shared memory --\n\n{parts}")
+    good = kernel(assign, exchange, WRITE, READ, extents=(32, 4))
+    assert CheckLaunch().run(good, SIMT) is good
+    parts = "".join(f"{name}: {size} bytes\n" for name, size in shared_parts(good.body).items())
+    bad = kernel(assign, If(Predicate(X < 16), (exchange,)), extents=(32, 4))
+    with pytest.raises(WarpError) as caught:
+        CheckLaunch().run(bad, SIMT)
+    golden(
+        "check_launch.txt",
+        f"{to_text(good)}\n-- check_launch accepts it; shared memory --\n\n{parts}\n\n"
+        f"{to_text(bad)}\n-- check_launch rejects it --\n\n{caught.value.message}\n",
+    )
 
 
 def test_threads_along_one_axis():

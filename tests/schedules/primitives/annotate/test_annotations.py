@@ -22,8 +22,18 @@ def test_annotations_are_added_and_removed():
 def test_requirements():
     sch = schedule(CHAIN)
     block = sch.get_block("first")
-    rejected(sch, Annotate(block, "not a name", 1), 1, "not a Python identifier")
+    rejected(
+        sch,
+        Annotate(block, "not a name", 1),
+        Annotate.Requires.IDENTIFIER_KEY,
+        "not a Python identifier",
+    )
     sch.annotate(block, "weight", 2)
-    problem = rejected(sch, Annotate(block, "weight", 3), 2, "already has the annotation weight=2")
+    problem = rejected(
+        sch,
+        Annotate(block, "weight", 3),
+        Annotate.Requires.NEW_KEY,
+        "already has the annotation weight=2",
+    )
     assert problem.fixes == (Unannotate(block, "weight"),)
-    rejected(sch, Unannotate(block, "wait"), 1, "no annotation 'wait'")
+    rejected(sch, Unannotate(block, "wait"), Unannotate.Requires.KEY_EXISTS, "no annotation 'wait'")

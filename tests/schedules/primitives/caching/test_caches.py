@@ -67,28 +67,34 @@ def test_cache_write_copies_after_the_block(golden):
 def test_requirements_of_cache_read():
     sch = schedule(MATMUL)
     mm, c, b = sch.get_block("mm"), sch.get_buffer("C"), sch.get_buffer("B")
-    rejected(sch, CacheRead(mm, b, "cellar"), 3, "no memory scope 'cellar'")
-    rejected(sch, CacheRead(mm, c), 2, "also writes 'C'")
+    rejected(
+        sch, CacheRead(mm, b, "cellar"), CacheRead.Requires.SCOPE_EXISTS, "no memory scope 'cellar'"
+    )
+    rejected(sch, CacheRead(mm, c), CacheRead.Requires.ONLY_READS_BUFFER, "also writes 'C'")
     chain = schedule(CHAIN)
     first, u = chain.get_block("first"), chain.get_buffer("u")
-    rejected(chain, CacheRead(first, u), 1, "it reads x")
+    rejected(chain, CacheRead(first, u), CacheRead.Requires.READS_BUFFER, "it reads x")
 
 
 def test_requirements_of_cache_write():
     sch = schedule(MATMUL)
     mm, c, a = sch.get_block("mm"), sch.get_buffer("C"), sch.get_buffer("A")
-    rejected(sch, CacheWrite(mm, a), 1, "it writes C")
-    rejected(sch, CacheWrite(mm, c, "cellar"), 5)
+    rejected(sch, CacheWrite(mm, a), CacheWrite.Requires.WRITES_BUFFER, "it writes C")
+    rejected(sch, CacheWrite(mm, c, "cellar"), CacheWrite.Requires.SCOPE_EXISTS)
     *_, k = sch.get_loops(mm)
     sch.decompose_reduction(mm, k)
-    rejected(sch, CacheWrite(mm, c), 2, "also written by mm_init")
+    rejected(sch, CacheWrite(mm, c), CacheWrite.Requires.ONLY_WRITER, "also written by mm_init")
     twice = schedule(IN_PLACE)
-    rejected(twice, CacheWrite(twice.get_block("double"), twice.get_buffer("x")), 3)
+    rejected(
+        twice,
+        CacheWrite(twice.get_block("double"), twice.get_buffer("x")),
+        CacheWrite.Requires.IGNORES_OLD_CONTENTS,
+    )
     even = schedule(EVEN)
     rejected(
         even,
         CacheWrite(even.get_block("spread"), even.get_buffer("y")),
-        4,
+        CacheWrite.Requires.WRITES_WHOLE_BOX,
         "does not provably write every element",
     )
     holes = schedule(HOLES)
@@ -110,4 +116,9 @@ def test_a_copy_in_another_layout():
     assert sch.verify().required().compared[0].exact
     mm, buffer = sch.get_block("mm"), sch.get_buffer("A")
     crossed = index_map("lambda a, b: (a + b,)", {})
-    rejected(sch, CacheRead(mm, buffer, "global", crossed), 4, "is not injective in")
+    rejected(
+        sch,
+        CacheRead(mm, buffer, "global", crossed),
+        CacheRead.Requires.LEGAL_INDEX_MAP,
+        "is not injective in",
+    )

@@ -158,11 +158,25 @@ def grouped():
 
 def test_collapse_dims_needs_plain_calls():
     schedule, version = with_version()
-    rejected(schedule, CollapseDims(RELU), 3, "with versions")
-    rejected(schedule, CollapseDims(version), 3, "as a version of another kernel")
-    rejected(launched(), CollapseDims(RELU), 3, "in the memory stage")
-    rejected(lowered(BRANCHES), CollapseDims(RELU), 3, "in a branch")
-    rejected(grouped(), CollapseDims(FunctionRef("negative")), 3, "in a group of fuse_ops")
+    rejected(schedule, CollapseDims(RELU), CollapseDims.Requires.PLAIN_CALLS, "with versions")
+    rejected(
+        schedule,
+        CollapseDims(version),
+        CollapseDims.Requires.PLAIN_CALLS,
+        "as a version of another kernel",
+    )
+    rejected(
+        launched(), CollapseDims(RELU), CollapseDims.Requires.PLAIN_CALLS, "in the memory stage"
+    )
+    rejected(
+        lowered(BRANCHES), CollapseDims(RELU), CollapseDims.Requires.PLAIN_CALLS, "in a branch"
+    )
+    rejected(
+        grouped(),
+        CollapseDims(FunctionRef("negative")),
+        CollapseDims.Requires.PLAIN_CALLS,
+        "in a group of fuse_ops",
+    )
 
 
 def test_hoisting_splits_a_kernel_in_two():
@@ -176,43 +190,62 @@ def test_hoisting_splits_a_kernel_in_two():
 def test_requirements_of_hoist_block():
     schedule = Schedule(parse(COPIED))
     turn, both, last = (schedule.get_block(n, "turned") for n in ("turn", "both", "last"))
-    rejected(schedule, HoistBlock(last), 2, "expected exactly one temporary")
-    rejected(schedule, HoistBlock(both), 3, "reads t; expected only inputs")
+    rejected(
+        schedule,
+        HoistBlock(last),
+        HoistBlock.Requires.WRITES_ONE_TEMPORARY,
+        "expected exactly one temporary",
+    )
+    rejected(
+        schedule,
+        HoistBlock(both),
+        HoistBlock.Requires.READS_INPUTS,
+        "reads t; expected only inputs",
+    )
     shared = schedule.branch()
     shared.compute_at(turn, shared.get_loops(both)[0])
-    rejected(shared, HoistBlock(turn), 1, "is not in a top-level loop nest")
+    rejected(
+        shared, HoistBlock(turn), HoistBlock.Requires.OWN_NEST, "is not in a top-level loop nest"
+    )
     schedule.specialize(FunctionRef("turned"), symbol="n", lower=1, upper=1)
-    rejected(schedule, HoistBlock(turn), 4, "with versions")
+    rejected(schedule, HoistBlock(turn), HoistBlock.Requires.PLAIN_CALLS, "with versions")
 
 
 def test_graph_steps_reject_kernels():
     schedule = lowered(CHAIN)
     message = "'relu' is a loop-level function; graph-level functions are main"
-    rejected(schedule, Legalize(RELU), 1, message)
-    rejected(schedule, FoldConstants(RELU), 1, message)
-    rejected(schedule, DeadCode(RELU), 1, message)
-    rejected(schedule, LiftTransforms(RELU), 1, message)
-    rejected(schedule, FuseOps(RELU), 1, message)
-    rejected(schedule, FuseTir(RELU), 1, message)
-    rejected(schedule, CollapseDims(MAIN), 1, "'main' is not a loop-level function")
+    rejected(schedule, Legalize(RELU), Legalize.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, FoldConstants(RELU), FoldConstants.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, DeadCode(RELU), DeadCode.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, LiftTransforms(RELU), LiftTransforms.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, FuseOps(RELU), FuseOps.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, FuseTir(RELU), FuseTir.Requires.DATAFLOW_STAGE, message)
+    rejected(
+        schedule,
+        CollapseDims(MAIN),
+        CollapseDims.Requires.LOOP_LEVEL,
+        "'main' is not a loop-level function",
+    )
 
 
 def test_graph_steps_reject_the_memory_stage():
     schedule = launched()
     message = "is in the memory stage; expected the dataflow stage"
-    rejected(schedule, Legalize(MAIN), 1, message)
-    rejected(schedule, FoldConstants(MAIN), 1, message)
-    rejected(schedule, DeadCode(MAIN), 1, message)
-    rejected(schedule, LiftTransforms(MAIN), 1, message)
-    rejected(schedule, FuseOps(MAIN), 1, message)
-    rejected(schedule, FuseTir(MAIN), 1, message)
+    rejected(schedule, Legalize(MAIN), Legalize.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, FoldConstants(MAIN), FoldConstants.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, DeadCode(MAIN), DeadCode.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, LiftTransforms(MAIN), LiftTransforms.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, FuseOps(MAIN), FuseOps.Requires.DATAFLOW_STAGE, message)
+    rejected(schedule, FuseTir(MAIN), FuseTir.Requires.DATAFLOW_STAGE, message)
 
 
 def test_collapse_dims_rejects_a_scheduled_kernel():
     schedule = lowered(CHAIN)
     *_, last = schedule.get_loops(schedule.get_block("relu", "relu"))
     schedule.split(last, factors=(None, 4))
-    rejected(schedule, CollapseDims(RELU), 2, "is already scheduled")
+    rejected(
+        schedule, CollapseDims(RELU), CollapseDims.Requires.UNSCHEDULED, "is already scheduled"
+    )
 
 
 def test_fuse_ops_rejects_a_group_of_one_call():
@@ -220,7 +253,7 @@ def test_fuse_ops_rejects_a_group_of_one_call():
     rejected(
         schedule,
         FuseOps(MAIN, (binding(schedule, "u"),)),
-        2,
+        FuseOps.Requires.CALLS_OF_FUNCTIONS,
         "1 of the 1 chosen bindings call kernels",
     )
 
@@ -228,8 +261,18 @@ def test_fuse_ops_rejects_a_group_of_one_call():
 def test_fuse_ops_rejects_paths_that_leave_the_group():
     schedule = lowered(CHAIN.replace("y = add(u, t)", "w = negative(u)\n    y = add(w, t)"))
     ends = (binding(schedule, "u"), binding(schedule, "y"))
-    rejected(schedule, FuseOps(MAIN, ends), 3, "'u' is also used outside of the group, by w")
-    rejected(schedule, FuseOps(MAIN, ends), 4, "depends on the group through w")
+    rejected(
+        schedule,
+        FuseOps(MAIN, ends),
+        FuseOps.Requires.RESULTS_USED_INSIDE,
+        "'u' is also used outside of the group, by w",
+    )
+    rejected(
+        schedule,
+        FuseOps(MAIN, ends),
+        FuseOps.Requires.NO_REENTERING_PATH,
+        "depends on the group through w",
+    )
 
 
 def test_requirements_of_fuse_tir():
@@ -248,7 +291,12 @@ def main(x: Tensor[(b, s, 8), f32]):
     return y
 """
     schedule = Schedule(parse(text))
-    problem = rejected(schedule, FuseTir(MAIN), 2, "'u' in group 'group' is not a call of a kernel")
+    problem = rejected(
+        schedule,
+        FuseTir(MAIN),
+        FuseTir.Requires.CALLS_OF_KERNELS,
+        "'u' in group 'group' is not a call of a kernel",
+    )
     assert [f.title() for f in problem.fixes] == ["legalize(function=group)"]
     schedule.legalize(FunctionRef("group"))
     schedule.fuse_tir(MAIN)

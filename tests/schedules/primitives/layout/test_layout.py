@@ -53,10 +53,30 @@ def map_step(sch, buffer, text):
 
 def test_requirements_of_transform_layout():
     sch, buffer = packed()
-    rejected(sch, map_step(sch, sch.get_buffer("A"), "lambda a, b: (b, a)"), 1, "is a parameter")
-    rejected(sch, map_step(sch, buffer, "lambda a: (a,)"), 2, "index map with 1 inputs")
-    rejected(sch, map_step(sch, buffer, "lambda a, b: (a, b // 2)"), 3, "is not injective in b")
-    rejected(sch, map_step(sch, buffer, "lambda a, b: (a + 1, b)"), 4, "starts at 1")
+    rejected(
+        sch,
+        map_step(sch, sch.get_buffer("A"), "lambda a, b: (b, a)"),
+        TransformLayout.Requires.ROW_MAJOR_TEMPORARY,
+        "is a parameter",
+    )
+    rejected(
+        sch,
+        map_step(sch, buffer, "lambda a: (a,)"),
+        TransformLayout.Requires.MATCHING_RANK,
+        "index map with 1 inputs",
+    )
+    rejected(
+        sch,
+        map_step(sch, buffer, "lambda a, b: (a, b // 2)"),
+        TransformLayout.Requires.INJECTIVE_MAP,
+        "is not injective in b",
+    )
+    rejected(
+        sch,
+        map_step(sch, buffer, "lambda a, b: (a + 1, b)"),
+        TransformLayout.Requires.BOUNDED_INDICES,
+        "starts at 1",
+    )
 
 
 def test_invalid_index_maps():
@@ -72,12 +92,24 @@ def test_scopes():
     sch.set_scope("t", "local")
     assert sch.state.buffer(sch.get_buffer("t")).scope == "local"
     assert sch.verify().ok
-    rejected(sch, SetScope(sch.get_buffer("x"), "local"), 1, "is a parameter")
-    rejected(sch, SetScope(sch.get_buffer("u"), "attic"), 2, "no memory scope 'attic'")
+    rejected(
+        sch, SetScope(sch.get_buffer("x"), "local"), SetScope.Requires.TEMPORARY, "is a parameter"
+    )
+    rejected(
+        sch,
+        SetScope(sch.get_buffer("u"), "attic"),
+        SetScope.Requires.SCOPE_EXISTS,
+        "no memory scope 'attic'",
+    )
 
 
 def test_buffers_of_tensorized_blocks_keep_their_layout():
     sch = FMA_AVX512.scheduled()
     packed = sch.get_buffer("B_global")
     turned = "lambda a, b, c: (b, a, c)"
-    rejected(sch, map_step(sch, packed, turned), 5, "accesses 'B_global' in block 'mm_o'")
+    rejected(
+        sch,
+        map_step(sch, packed, turned),
+        TransformLayout.Requires.NOT_TENSORIZED,
+        "accesses 'B_global' in block 'mm_o'",
+    )

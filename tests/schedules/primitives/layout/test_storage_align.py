@@ -20,11 +20,30 @@ def test_rows_are_padded(golden):
 
 def test_requirements():
     sch, _, buffer = cached()
-    rejected(sch, StorageAlign(sch.get_buffer("A"), 0, 32, 8), 1, "parameter")
-    rejected(sch, StorageAlign(buffer, 1, 32, 8), 2, "must be in [0, 1)")
-    rejected(sch, StorageAlign(buffer, -1, 32, 8), 2, "axis -1")
-    rejected(sch, StorageAlign(buffer, 0, 0, 0), 3, "[0, factor=0)")
-    rejected(sch, StorageAlign(buffer, 0, 32, 32), 3, "offset 32 must be in [0, factor=32)")
+    rejected(
+        sch,
+        StorageAlign(sch.get_buffer("A"), 0, 32, 8),
+        StorageAlign.Requires.TEMPORARY,
+        "parameter",
+    )
+    rejected(
+        sch, StorageAlign(buffer, 1, 32, 8), StorageAlign.Requires.INNER_AXIS, "must be in [0, 1)"
+    )
+    rejected(sch, StorageAlign(buffer, -1, 32, 8), StorageAlign.Requires.INNER_AXIS, "axis -1")
+    rejected(
+        sch, StorageAlign(buffer, 0, 0, 0), StorageAlign.Requires.VALID_ALIGNMENT, "[0, factor=0)"
+    )
+    rejected(
+        sch,
+        StorageAlign(buffer, 0, 32, 32),
+        StorageAlign.Requires.VALID_ALIGNMENT,
+        "offset 32 must be in [0, factor=32)",
+    )
     accepted(sch, StorageAlign(buffer, 0, 32, 8))
     sch.storage_align(buffer, axis=0, factor=32, offset=8)
-    rejected(sch, StorageAlign(buffer, 0, 32, 8), 4, "already has a storage_align annotation")
+    rejected(
+        sch,
+        StorageAlign(buffer, 0, 32, 8),
+        StorageAlign.Requires.ALIGNABLE_WRITERS,
+        "already has a storage_align annotation",
+    )

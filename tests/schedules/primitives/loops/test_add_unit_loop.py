@@ -13,6 +13,7 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.handles import LoopRef
 from tilewright.schedules.primitives.loops.add_unit_loop import AddUnitLoop
 from tilewright.schedules.problem import StepError
+from tilewright.schedules.requirement import CommonRequirement
 
 
 @pytest.fixture
@@ -60,4 +61,4 @@ def test_suggested_for_a_block_outside_of_loops(schedule):
 def test_an_unknown_loop_is_rejected(schedule):
     with pytest.raises(StepError, match="q") as caught:
         schedule.add_unit_loop(LoopRef("shares", 10**6, "q"))
-    assert [p.requirement for p in caught.value.problems] == [0]
+    assert [p.requirement for p in caught.value.problems] == [CommonRequirement.TARGETS_EXIST]

@@ -110,94 +110,144 @@ def test_only_threads_can_share_a_reduction():
     _, k = sch.get_loops(sch.get_block("sum"))
     _, inner = sch.split(k, factors=(None, 32))
     accepted(sch, Bind(inner, "threadIdx.x"))
-    rejected(sch, Bind(inner, "blockIdx.x"), 7, "blockIdx.x cannot combine")
-    rejected(sch, Bind(inner, "vthread"), 7, "vthread cannot combine")
+    rejected(
+        sch, Bind(inner, "blockIdx.x"), Bind.Requires.ITERATION_KINDS, "blockIdx.x cannot combine"
+    )
+    rejected(sch, Bind(inner, "vthread"), Bind.Requires.ITERATION_KINDS, "vthread cannot combine")
 
 
-def test_requirement_1_axis():
+def test_requires_axis():
     sch = schedule(MATMUL)
     i, *_ = sch.get_loops(sch.get_block("mm"))
-    assert "threadIdx.x" in rejected(sch, Bind(i, "threadIdx.q"), 1, "no thread axis").message
+    assert (
+        "threadIdx.x"
+        in rejected(
+            sch, Bind(i, "threadIdx.q"), Bind.Requires.AXIS_EXISTS, "no thread axis"
+        ).message
+    )
 
 
-def test_requirement_2_serial():
+def test_requires_serial():
     sch = schedule(MATMUL)
     i, *_ = sch.get_loops(sch.get_block("mm"))
     sch.parallel(i)
-    rejected(sch, Bind(i, "blockIdx.x"), 2, "is already parallel")
+    rejected(sch, Bind(i, "blockIdx.x"), Bind.Requires.SERIAL, "is already parallel")
 
 
-def test_requirement_3_one_extent_and_not_nested():
+def test_requires_one_extent_and_not_nested():
     sch = schedule(CHAIN)
     loops = [sch.get_loops(sch.get_block(b))[0] for b in ("first", "second")]
     _, a = sch.split(loops[0], factors=(None, 32))
     _, b = sch.split(loops[1], factors=(None, 64))
     sch.bind(a, "threadIdx.x")
-    problem = rejected(sch, Bind(b, "threadIdx.x"), 3, "threadIdx.x has extent 32 in loop")
+    problem = rejected(
+        sch,
+        Bind(b, "threadIdx.x"),
+        Bind.Requires.ONE_EXTENT_PER_AXIS,
+        "threadIdx.x has extent 32 in loop",
+    )
     assert problem.numbers == {"has": "32", "would be": "64"}
     nested = schedule(MATMUL)
     i, j, _ = nested.get_loops(nested.get_block("mm"))
     nested.bind(i, "blockIdx.x")
-    rejected(nested, Bind(j, "blockIdx.x"), 3, "are nested")
+    rejected(nested, Bind(j, "blockIdx.x"), Bind.Requires.NOT_NESTED, "are nested")
 
 
-def test_requirement_4_extents():
+def test_requires_extents():
     sch = schedule(MATMUL)
     i, *_ = sch.get_loops(sch.get_block("mm"))
-    problem = rejected(sch, Bind(i, "threadIdx.x"), 4, "extent M of loop 'i' is not a constant")
+    problem = rejected(
+        sch,
+        Bind(i, "threadIdx.x"),
+        Bind.Requires.KNOWN_EXTENT,
+        "extent M of loop 'i' is not a constant",
+    )
     assert problem.fixes
     long = schedule(LONG)
     i, j = long.get_loops(long.get_block("copy"))
-    rejected(long, Bind(j, "threadIdx.x"), 4, "extent 2048 of loop 'j' is greater than 1024")
-    rejected(long, Bind(i, "blockIdx.y"), 4, "greater than 65535")
+    rejected(
+        long,
+        Bind(j, "threadIdx.x"),
+        Bind.Requires.AXIS_LIMIT,
+        "extent 2048 of loop 'j' is greater than 1024",
+    )
+    rejected(long, Bind(i, "blockIdx.y"), Bind.Requires.AXIS_LIMIT, "greater than 65535")
     accepted(long, Bind(i, "blockIdx.x"))
 
 
-def test_requirement_4_grid_size_is_known_at_launch():
+def test_requires_grid_size_is_known_at_launch():
     sch = schedule(TRIANGLE)
     i, j = sch.get_loops(sch.get_block("lower"))
     sch.bind(i, "blockIdx.y")
-    rejected(sch, Bind(j, "blockIdx.x"), 4, "must be known at launch")
+    rejected(sch, Bind(j, "blockIdx.x"), Bind.Requires.KNOWN_EXTENT, "must be known at launch")
 
 
-def test_requirement_5_threads_of_a_block():
+def test_requires_threads_of_a_block():
     sch = Schedule(parse(LONG), Target("cuda", arch="sm_80"))
     i, j = sch.get_loops(sch.get_block("copy"))
     _, ti = sch.split(i, factors=(None, 32))
     _, tj = sch.split(j, factors=(None, 64))
     sch.bind(tj, "threadIdx.x")
-    problem = rejected(sch, Bind(ti, "threadIdx.y"), 5, "threadIdx.x 64 * threadIdx.y 32 = 2048")
+    problem = rejected(
+        sch,
+        Bind(ti, "threadIdx.y"),
+        Bind.Requires.THREAD_LIMIT,
+        "64 (threadIdx.x) * 32 (threadIdx.y) = 2048 threads",
+    )
     assert problem.numbers == {"threads": 2048, "limit": 1024}
 
 
-def test_requirement_6_nesting():
+def test_requires_nesting():
     sch = schedule(MATMUL)
     i, j, _ = sch.get_loops(sch.get_block("mm"))
     sch.parallel(i)
-    rejected(sch, Bind(j, "threadIdx.x"), 6, "'i' around loop 'j' is parallel")
+    rejected(
+        sch,
+        Bind(j, "threadIdx.x"),
+        Bind.Requires.COMPATIBLE_NESTING,
+        "'i' around loop 'j' is parallel",
+    )
     other = schedule(MATMUL)
     i, j, _ = other.get_loops(other.get_block("mm"))
-    rejected(other, Bind(j, "blockIdx.x"), 6, "'i' around loop 'j' is serial")
+    rejected(
+        other,
+        Bind(j, "blockIdx.x"),
+        Bind.Requires.COMPATIBLE_NESTING,
+        "'i' around loop 'j' is serial",
+    )
     other.bind(i, "blockIdx.x")
     inside = schedule(BOUND)
     rejected(
-        inside, Bind(inside.get_loops(inside.get_block("copy"))[0], "threadIdx.x"), 6, "inside"
+        inside,
+        Bind(inside.get_loops(inside.get_block("copy"))[0], "threadIdx.x"),
+        Bind.Requires.COMPATIBLE_NESTING,
+        "inside",
     )
 
 
-def test_requirement_7_kinds_of_iterations():
+def test_requires_kinds_of_iterations():
     scan = schedule(SCAN)
     (i,) = scan.get_loops(scan.get_block("step"))
-    rejected(scan, Bind(i, "threadIdx.x"), 7, "ordered")
+    rejected(scan, Bind(i, "threadIdx.x"), Bind.Requires.ITERATION_KINDS, "ordered")
     horner = schedule(HORNER)
     _, k = horner.get_loops(horner.get_block("step"))
-    rejected(horner, Bind(k, "threadIdx.x"), 7, "does not have the form C = C op value")
+    rejected(
+        horner,
+        Bind(k, "threadIdx.x"),
+        Bind.Requires.ITERATION_KINDS,
+        "does not have the form C = C op value",
+    )
 
 
-def test_requirement_8_independence():
+def test_requires_independence():
     sch = schedule(SAME)
     _, j = sch.get_loops(sch.get_block("last"))
-    rejected(sch, Bind(j, "threadIdx.x"), 8, "write the same elements of 'y'")
+    rejected(
+        sch,
+        Bind(j, "threadIdx.x"),
+        Bind.Requires.INDEPENDENT_ITERATIONS,
+        "write the same elements of 'y'",
+    )
 
 
 def test_shared_memory_is_not_private_to_a_thread():
@@ -205,7 +255,12 @@ def test_shared_memory_is_not_private_to_a_thread():
     text = STAGED.replace("t[vi, vj]", "t[vi, 0]").replace("t[wi, 31 - wk]", "t[wi, 0]")
     sch = schedule(text)
     _, j = sch.get_loops(sch.get_block("write"))
-    rejected(sch, Bind(j, "threadIdx.x"), 8, "write the same elements of 't'")
+    rejected(
+        sch,
+        Bind(j, "threadIdx.x"),
+        Bind.Requires.INDEPENDENT_ITERATIONS,
+        "write the same elements of 't'",
+    )
 
 
 def test_local_memory_is_private_to_a_thread():

@@ -34,17 +34,22 @@ def test_origins_are_united():
 def test_requirements():
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Fuse((i,)), 1, "at least two")
-    rejected(sch, Fuse((i, i)), 1, "different")
-    rejected(sch, Fuse((i, k)), 3, "not the whole body")
-    rejected(sch, Fuse((j, i)), 3, "not the whole body")
+    rejected(sch, Fuse((i,)), Fuse.Requires.DIFFERENT_LOOPS, "at least two")
+    rejected(sch, Fuse((i, i)), Fuse.Requires.DIFFERENT_LOOPS, "different")
+    rejected(sch, Fuse((i, k)), Fuse.Requires.PERFECT_NEST, "not the whole body")
+    rejected(sch, Fuse((j, i)), Fuse.Requires.PERFECT_NEST, "not the whole body")
     sch.unroll(k)
-    rejected(sch, Fuse((j, k)), 2, "is unrolled")
+    rejected(sch, Fuse((j, k)), Fuse.Requires.SERIAL, "is unrolled")
     other = schedule(TRIANGLE)
-    rejected(other, Fuse(other.get_loops(other.get_block("lower"))), 4, "depends on i")
+    rejected(
+        other,
+        Fuse(other.get_loops(other.get_block("lower"))),
+        Fuse.Requires.INDEPENDENT_EXTENTS,
+        "depends on i",
+    )
     chain = schedule(CHAIN)
     first, second = (chain.get_loops(chain.get_block(b))[0] for b in ("first", "second"))
-    rejected(chain, Fuse((first, second)), 3, "not the whole body")
+    rejected(chain, Fuse((first, second)), Fuse.Requires.PERFECT_NEST, "not the whole body")
 
 
 def test_suggested_with_the_loop_inside():

@@ -63,7 +63,9 @@ def test_lanes_may_share_a_reduction():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     *_, k = sch.get_loops(mm)
-    problem = rejected(sch, Vectorize(k), 4, "whose init is not decomposed")
+    problem = rejected(
+        sch, Vectorize(k), Vectorize.Requires.ITERATION_KINDS, "whose init is not decomposed"
+    )
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
     sch.decompose_reduction(mm, k)
     sch.vectorize(k)
@@ -80,7 +82,9 @@ def test_vectorize_of_a_reduction_with_init_suggests_decompose_reduction(factors
     k0, k1 = sch.split(k, factors=factors)
     if outside:
         sch.reorder((k0, j, k1))
-    problem = rejected(sch, Vectorize(k1), 4, "whose init is not decomposed")
+    problem = rejected(
+        sch, Vectorize(k1), Vectorize.Requires.ITERATION_KINDS, "whose init is not decomposed"
+    )
     assert [f.title() for f in problem.fixes] == [
         f"decompose_reduction(block=mm, loop={sch.state.loop(k0).var.name})"
     ]
@@ -92,17 +96,23 @@ def test_vectorize_of_a_reduction_with_init_suggests_decompose_reduction(factors
 def test_no_fix_for_a_loop_with_other_statements():
     sch = schedule(SHARED)
     k = sch.get_loops(sch.get_block("sum"))[-1]
-    assert rejected(sch, Vectorize(k), 4, "of block 'sum'").fixes == ()
+    assert (
+        rejected(sch, Vectorize(k), Vectorize.Requires.ITERATION_KINDS, "of block 'sum'").fixes
+        == ()
+    )
 
 
 def test_requirements_of_parallel():
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Parallel(k), 3, "binds a reduction of block 'mm'")
+    rejected(sch, Parallel(k), Parallel.Requires.ITERATION_KINDS, "binds a reduction of block 'mm'")
     sch.parallel(j)
-    rejected(sch, Parallel(j), 1, "is already parallel")
+    rejected(sch, Parallel(j), Parallel.Requires.SERIAL, "is already parallel")
     rejected(
-        sch, Parallel(i), 2, "'j' inside loop 'i' is parallel; no loop inside it may be parallel"
+        sch,
+        Parallel(i),
+        Parallel.Requires.COMPATIBLE_NESTING,
+        "'j' inside loop 'i' is parallel; no loop inside it may be parallel",
     )
     other = schedule(MATMUL)
     i, j, k = other.get_loops(other.get_block("mm"))
@@ -111,49 +121,81 @@ def test_requirements_of_parallel():
     rejected(
         other,
         Parallel(i),
-        2,
+        Parallel.Requires.COMPATIBLE_NESTING,
         "'j' around loop 'i' is vectorized; no loop around it may be parallel or vectorized",
     )
     scan = schedule(SCAN)
-    rejected(scan, Parallel(*scan.get_loops(scan.get_block("step"))), 3, "ordered")
+    rejected(
+        scan,
+        Parallel(*scan.get_loops(scan.get_block("step"))),
+        Parallel.Requires.ITERATION_KINDS,
+        "ordered",
+    )
     same = schedule(SAME)
     _, j = same.get_loops(same.get_block("last"))
-    rejected(same, Parallel(j), 4, "write the same elements of 'y'")
+    rejected(
+        same,
+        Parallel(j),
+        Parallel.Requires.INDEPENDENT_ITERATIONS,
+        "write the same elements of 'y'",
+    )
     near = schedule(NEIGHBORS)
     (i,) = near.get_loops(near.get_block("read"))
-    rejected(near, Parallel(i), 4, "reads elements of 't' that other iterations")
+    rejected(
+        near,
+        Parallel(i),
+        Parallel.Requires.INDEPENDENT_ITERATIONS,
+        "reads elements of 't' that other iterations",
+    )
 
 
 def test_requirements_of_vectorize():
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
-    problem = rejected(sch, Vectorize(i), 3, "extent M of loop 'i' is not a constant")
+    problem = rejected(
+        sch,
+        Vectorize(i),
+        Vectorize.Requires.CONSTANT_EXTENT,
+        "extent M of loop 'i' is not a constant",
+    )
     assert [f.verb() for f in problem.fixes] == ["split", "split"]
-    rejected(sch, Vectorize(k), 4, "reduction")
+    rejected(sch, Vectorize(k), Vectorize.Requires.ITERATION_KINDS, "reduction")
     sch.vectorize(j)
-    rejected(sch, Vectorize(j), 1)
+    rejected(sch, Vectorize(j), Vectorize.Requires.SERIAL)
     _i0, i1 = sch.split(i, factors=(None, 4))
-    rejected(sch, Vectorize(i1), 2, "'j' inside loop 'i_1' is vectorized")
+    rejected(
+        sch,
+        Vectorize(i1),
+        Vectorize.Requires.COMPATIBLE_NESTING,
+        "'j' inside loop 'i_1' is vectorized",
+    )
     triangle = schedule(TRIANGLE)
     i, j = triangle.get_loops(triangle.get_block("lower"))
-    rejected(triangle, Vectorize(i), 5, "depends on 'i'")
+    rejected(triangle, Vectorize(i), Vectorize.Requires.UNIFORM_EXTENTS, "depends on 'i'")
     scan = schedule(SCAN)
-    rejected(scan, Vectorize(*scan.get_loops(scan.get_block("step"))), 4, "ordered")
+    rejected(
+        scan,
+        Vectorize(*scan.get_loops(scan.get_block("step"))),
+        Vectorize.Requires.ITERATION_KINDS,
+        "ordered",
+    )
     same = schedule(SAME)
     _, j = same.get_loops(same.get_block("last"))
-    rejected(same, Vectorize(j), 6, "write the same elements")
+    rejected(
+        same, Vectorize(j), Vectorize.Requires.INDEPENDENT_ITERATIONS, "write the same elements"
+    )
 
 
 def test_requirements_of_unroll():
     sch = schedule(MATMUL)
     i, _, k = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Unroll(i), 2, "is not a constant")
+    rejected(sch, Unroll(i), Unroll.Requires.CONSTANT_EXTENT, "is not a constant")
     sch.unroll(k)
-    rejected(sch, Unroll(k), 1, "is already unrolled")
+    rejected(sch, Unroll(k), Unroll.Requires.SERIAL, "is already unrolled")
     text = MATMUL.replace("16", "1000")
     big = schedule(text)
     *_, k = big.get_loops(big.get_block("mm"))
-    rejected(big, Unroll(k), 2, "1000 of loop 'k' exceeds 256")
+    rejected(big, Unroll(k), Unroll.Requires.CONSTANT_EXTENT, "1000 of loop 'k' exceeds 256")
 
 
 @pytest.mark.parametrize("verb", ["parallel", "vectorize", "unroll"])

@@ -30,13 +30,23 @@ def test_a_reduction_continues_in_the_second_part():
 def test_requirements():
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops(sch.get_block("mm"))
-    problem = rejected(sch, step(sch, i, 7), 2, "past the end")
+    problem = rejected(sch, step(sch, i, 7), LoopPartition.Requires.POINT_IN_RANGE, "past the end")
     assert problem.counterexample is not None
-    rejected(sch, step(sch, j, -1), 2, "less than 0")
-    rejected(sch, LoopPartition(j, sch.state.loop(i).var), 2, "not a term over the symbols")
-    rejected(sch, step(sch, k, 0), 3, "may have to run in the second part")
+    rejected(sch, step(sch, j, -1), LoopPartition.Requires.POINT_IN_RANGE, "less than 0")
+    rejected(
+        sch,
+        LoopPartition(j, sch.state.loop(i).var),
+        LoopPartition.Requires.POINT_IN_RANGE,
+        "not a term over the symbols",
+    )
+    rejected(
+        sch,
+        step(sch, k, 0),
+        LoopPartition.Requires.INIT_IN_FIRST_PART,
+        "may have to run in the second part",
+    )
     sch.unroll(k)
-    rejected(sch, step(sch, k, 4), 1, "is unrolled")
+    rejected(sch, step(sch, k, 4), LoopPartition.Requires.SERIAL, "is unrolled")
 
 
 def test_suggested_at_the_last_full_tile():

@@ -60,29 +60,36 @@ def test_the_reduction_becomes_the_outer_loop(golden):
 def test_requirements():
     sch = schedule(MATMUL)
     i, _j, _ = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Reorder((i,)), 1, "at least two")
-    rejected(sch, Reorder((i, i)), 1)
+    rejected(sch, Reorder((i,)), Reorder.Requires.DIFFERENT_LOOPS, "at least two")
+    rejected(sch, Reorder((i, i)), Reorder.Requires.DIFFERENT_LOOPS)
     chain = schedule(CHAIN)
     first, second = (chain.get_loops(chain.get_block(b))[0] for b in ("first", "second"))
-    rejected(chain, Reorder((first, second)), 2, "not in a perfect nest")
+    rejected(
+        chain, Reorder((first, second)), Reorder.Requires.PERFECT_NEST, "not in a perfect nest"
+    )
     triangle = schedule(TRIANGLE)
     a, b = triangle.get_loops(triangle.get_block("lower"))
-    rejected(triangle, Reorder((b, a)), 3, "depends on 'i', which would become an inner loop")
+    rejected(
+        triangle,
+        Reorder((b, a)),
+        Reorder.Requires.INDEPENDENT_EXTENTS,
+        "depends on 'i', which would become an inner loop",
+    )
     scan = schedule(SCAN_2D)
     a, b = scan.get_loops(scan.get_block("step"))
-    rejected(scan, Reorder((b, a)), 4, "ordered")
+    rejected(scan, Reorder((b, a)), Reorder.Requires.COMMUTATIVE, "ordered")
     horner = schedule(NO_UPDATE)
     a, b = horner.get_loops(horner.get_block("horner"))
-    rejected(horner, Reorder((b, a)), 4, "not a commutative reduction")
+    rejected(horner, Reorder((b, a)), Reorder.Requires.COMMUTATIVE, "not a commutative reduction")
     same = schedule(SAME)
     a, b = same.get_loops(same.get_block("last"))
-    rejected(same, Reorder((b, a)), 5, "same elements")
+    rejected(same, Reorder((b, a)), Reorder.Requires.INDEPENDENT_ITERATIONS, "same elements")
     shifted = schedule(SHIFTED)
     a, b = shifted.get_loops(shifted.get_block("read"))
-    rejected(shifted, Reorder((b, a)), 5, "another iteration")
+    rejected(shifted, Reorder((b, a)), Reorder.Requires.INDEPENDENT_ITERATIONS, "another iteration")
 
 
 def test_a_single_loop_is_rejected():
     scan = schedule(SCAN)
     (i,) = scan.get_loops(scan.get_block("step"))
-    rejected(scan, Reorder((i,)), 1)
+    rejected(scan, Reorder((i,)), Reorder.Requires.DIFFERENT_LOOPS)

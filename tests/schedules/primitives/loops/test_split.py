@@ -1,9 +1,23 @@
+import itertools
+import random
+
+import numpy as np
 import pytest
 
+import tilewright as tw
+from tilewright.ir.interpreter import run_prim
 from tilewright.ir.symbolic import var
+from tilewright.schedules import StepError, from_json, to_json, to_python
 from tilewright.schedules.primitives.loops.split import Split
+from tilewright.schedules.primitives.loops.vectorize import Vectorize
+from tilewright.schedules.primitives.specialize.assume import Assume
+from tilewright.schedules.problem import ParameterError
+from tilewright.schedules.requirement import CommonRequirement
 
-from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+from tests.schedules.helpers import CHAIN, MATMUL, SCAN, rejected, schedule
+from tests.strategies import outputs, symbols_of
+
+TAILS = ("predicate", "epilogue", "perfect")
 
 
 def test_a_symbolic_loop_gets_a_predicate(golden):
@@ -44,24 +58,56 @@ def test_split_of_a_fused_loop_leaves_no_division():
 def test_requirements():
     sch = schedule(MATMUL)
     i, j, _ = sch.get_loops(sch.get_block("mm"))
-    rejected(sch, Split(i, (None, None)), 2, "2 of them None")
-    rejected(sch, Split(i, (8,)), 2, "got 1 factors")
-    rejected(sch, Split(j, (None, 0)), 3, "factor 0")
-    rejected(sch, Split(j, (None, var("q"))), 3, "not a term over the symbols")
-    problem = rejected(sch, Split(i, (2, 4)), 4, "product of the factors is 8")
+    rejected(sch, Split(i, (None, None)), Split.Requires.FACTOR_COUNT, "2 of them None")
+    rejected(sch, Split(i, (8,)), Split.Requires.FACTOR_COUNT, "got 1 factors")
+    rejected(sch, Split(j, (None, 0)), Split.Requires.POSITIVE_FACTORS, "factor 0")
+    rejected(
+        sch,
+        Split(j, (None, var("q"))),
+        Split.Requires.POSITIVE_FACTORS,
+        "not a term over the symbols",
+    )
+    problem = rejected(
+        sch, Split(i, (2, 4)), Split.Requires.COVERS_EXTENT, "product of the factors is 8"
+    )
     assert problem.counterexample is not None
     assert problem.counterexample["M"] > 8
-    rejected(sch, Split(j, (5, 4)), 4, "is less than the extent 24")
+    rejected(sch, Split(j, (5, 4)), Split.Requires.COVERS_EXTENT, "is less than the extent 24")
+    problem = rejected(
+        sch,
+        Split(i, (None, 8), "perfect"),
+        Split.Requires.PERFECT,
+        "the extent M of loop 'i' may not be a multiple of 8, the product of the factors",
+    )
+    assert problem.counterexample is not None
+    assert problem.counterexample["M"] % 8
+    assert [fix.title() for fix in problem.fixes] == [
+        "split(loop=i, factors=(None, 8))",
+        "split(loop=i, factors=(None, 8), tail='epilogue')",
+        "assume(function=matmul, symbol='M', multiple_of=8)",
+    ]
+    rejected(sch, Split(j, (None, 5), "perfect"), Split.Requires.PERFECT, "is not a multiple of 5")
+    rejected(sch, Split(j, (4, 5), "perfect"), Split.Requires.PERFECT, "is different from")
+    problem = rejected(
+        sch, Split(j, (5, 5), "epilogue"), Split.Requires.WITHIN_EXTENT, "is greater than"
+    )
+    assert problem.fixes == (Split(j, (None, 5), "epilogue"),)
+    rejected(sch, Split(i, (2, 2), "epilogue"), Split.Requires.WITHIN_EXTENT, "greater than")
     sch.parallel(i)
-    rejected(sch, Split(i, (None, 2)), 1, "is parallel")
+    rejected(sch, Split(i, (None, 2)), Split.Requires.SERIAL, "is parallel")
     sch.annotate(j, "note", 1)
-    rejected(sch, Split(j, (None, 2)), 1, "annotations (note)")
+    rejected(sch, Split(j, (None, 2)), Split.Requires.SERIAL, "annotations (note)")
 
 
 def test_a_factor_that_may_be_zero_is_rejected():
     sch = schedule(CHAIN)
     (i,) = sch.get_loops(sch.get_block("first"))
-    problem = rejected(sch, Split(i, (None, sch.state.loop(i).extent)), 3, "not provably positive")
+    problem = rejected(
+        sch,
+        Split(i, (None, sch.state.loop(i).extent)),
+        Split.Requires.POSITIVE_FACTORS,
+        "not provably positive",
+    )
     assert problem.counterexample == {"n": 0}
 
 
@@ -69,12 +115,21 @@ def test_stale_and_foreign_handles_are_explained():
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops(sch.get_block("mm"))
     sch.split(i, factors=(None, 2))
-    problem = rejected(sch, Split(i, (None, 2)), 0, "replaced it by i_0, i_1")
-    assert problem.where == (i,)
+    problem = rejected(
+        sch, Split(i, (None, 2)), CommonRequirement.TARGETS_EXIST, "replaced it by i_0, i_1"
+    )
+    assert [ref.name for ref in problem.where] == ["i", "i_0", "i_1"]
     missing = type(i)("matmul", 999, "q")
-    rejected(sch, Split(missing, (None, 2)), 0, "no loop 'q'; loops of function 'matmul' are i_0")
+    rejected(
+        sch,
+        Split(missing, (None, 2)),
+        CommonRequirement.TARGETS_EXIST,
+        "no loop 'q'; loops of function 'matmul' are i_0",
+    )
     elsewhere = type(i)("matmull", 1, "i")
-    rejected(sch, Split(elsewhere, (None, 2)), 0, "no function 'matmull'")
+    rejected(
+        sch, Split(elsewhere, (None, 2)), CommonRequirement.TARGETS_EXIST, "no function 'matmull'"
+    )
 
 
 @pytest.mark.parametrize("size", [8, 16])
@@ -82,3 +137,267 @@ def test_tiles_are_suggested(size):
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops(sch.get_block("mm"))
     assert Split(i, (None, size)) in [c.step for c in sch.suggest(i) if c.applicable]
+
+
+def test_the_default_tail_is_not_written():
+    sch = schedule(MATMUL)
+    i, j, _ = sch.get_loops(sch.get_block("mm"))
+    sch.split(i, factors=(None, 4), tail="predicate")
+    sch.split(j, factors=(None, 7), tail="epilogue")
+    assert to_python(sch.trace).splitlines()[-2:] == [
+        "i_0, i_1 = sch.split(loop=i, factors=(None, 4))",
+        "j_0, j_1 = sch.split(loop=j, factors=(None, 7), tail='epilogue')",
+    ]
+    again = schedule(MATMUL)
+    again.replay(from_json(to_json(sch.trace))).completed()
+    assert str(again) == str(sch)
+
+
+def test_a_misspelled_tail_is_reported_with_the_similar_one():
+    sch = schedule(MATMUL)
+    with pytest.raises(ParameterError, match=r"'epilog' .*'tail'; did you mean 'epilogue'\?"):
+        sch.split("i", (None, 4), tail="epilog")
+
+
+def test_an_epilogue_follows_the_complete_tiles(golden):
+    sch = schedule(MATMUL)
+    i, _, k = sch.get_loops(sch.get_block("mm"))
+    sch.split(k, (None, 4, 3), tail="epilogue")
+    results = sch.split(i, (None, 8), tail="epilogue")
+    golden("split_epilogue.txt", str(sch))
+    assert [s.decisions for s in sch.trace.steps if s.op == "split"] == [{"guard": "epilogue"}] * 2
+    assert sch.verify(runs=8).required().ok
+    assert [loop.name for loop in results] == ["i_0", "i_1"]
+    assert sch.get_loops(sch.get_block("mm"))[:2] == results
+    assert str(sch.state.loop(sch.get_loop("i_tail")).extent) == "M % 8"
+    assert sch.get_loops(sch.get_block("mm_tail"))[-1].name == "k_tail"
+    with pytest.raises(StepError, match="replaced it by i_0, i_1"):
+        sch.vectorize(i)
+
+
+def test_existing_handles_refer_to_the_complete_tiles():
+    sch = schedule(MATMUL)
+    block = sch.get_block("mm")
+    i, j, k = sch.get_loops(block)
+    i0, i1 = sch.split(i, (None, 8), tail="epilogue")
+    assert sch.get_loops(block) == (i0, i1, j, k)
+    sch.reorder(i1, k)
+    sch.split(sch.get_loop("i_tail"), (None, 2))
+    assert sch.verify(runs=6).required().ok
+
+
+@pytest.mark.parametrize("tail", ["epilogue", "perfect"])
+def test_an_exact_split_has_neither_guard_nor_epilogue(tail):
+    sch = schedule(MATMUL)
+    sch.assume("matmul", "M", multiple_of=16)
+    sch.split("i", (None, 8), tail=tail)
+    sch.split("j", (4, 6), tail=tail)
+    assert [s.decisions for s in sch.trace.steps if s.op == "split"] == [{"guard": "none"}] * 2
+    assert len(sch.get_blocks("matmul")) == 1
+    assert str(sch.state.loop(sch.get_loop("i_0")).extent) == "M // 8"
+    assert str(sch.state.block(sch.get_block("mm")).predicate) == "True"
+
+
+def test_the_assumption_makes_a_split_perfect():
+    sch = schedule(MATMUL)
+    i, _, _ = sch.get_loops(sch.get_block("mm"))
+    *_, fix = sch.check(Split(i, (None, 4, 2), "perfect"))[0].fixes
+    assert isinstance(fix, Assume)
+    sch.apply(fix)
+    sch.split(i, (None, 4, 2), tail="perfect")
+    assert len(sch.get_blocks("matmul")) == 1
+
+
+def test_a_tile_larger_than_the_extent_has_only_the_epilogue():
+    sch = schedule(SCAN)
+    sch.split("i", (None, 16), tail="epilogue")
+    assert [str(sch.state.loop(sch.get_loop(n)).extent) for n in ("i_0", "i_1", "i_tail")] == [
+        "0",
+        "16",
+        "7",
+    ]
+    assert sch.verify().required().ok
+
+
+def test_all_factors_may_be_stated_with_an_epilogue():
+    sch = schedule(MATMUL)
+    sch.split("j", (2, 5), tail="epilogue")
+    assert [str(sch.state.loop(sch.get_loop(n)).extent) for n in ("j_0", "j_1", "j_tail")] == [
+        "2",
+        "5",
+        "14",
+    ]
+    assert sch.verify().required().ok
+
+
+def test_a_loop_with_a_negative_extent_has_no_epilogue():
+    sch = schedule("""
+n = symbols("n", lower=0)
+
+@prim_func
+def head(x: Buffer[(n,), i32], y: InOut[(n,), i32]):
+    for i in range(n - 5):
+        y[i] = x[i]
+""")
+    sch.split("i", (None, 4), tail="epilogue")
+    check_sizes(sch, ("n",), (0, 1, 4, 5, 6, 9, 11))
+
+
+FUSED_REDUCTION = """
+n = symbols("n", lower=1)
+
+@prim_func
+def rows(x: Buffer[(n, 8), i32], y: Out[(n,), i32]):
+    for ik in range(n * 8):
+        with block("y"):
+            vi, vk = spatial(n, ik // 8), reduce(8, ik % 8)
+            with init(): y[vi] = 0
+            y[vi] += x[vi, vk]
+"""
+
+TRIANGLE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def columns(x: Buffer[(n, n), i32], y: Out[(n,), i32]):
+    for k in range(n):
+        for i in range(k + 1):
+            with block("y"):
+                vi, vk = spatial(n, i), reduce(n, k)
+                with init(): y[vi] = 0
+                y[vi] += x[vi, vk]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "loop", "message"),
+    [
+        (FUSED_REDUCTION, "ik", "iterates spatial and reduction iteration variables of block 'y'"),
+        (TRIANGLE, "k", "the init of block 'y' runs in the first iteration of its reduction"),
+    ],
+)
+def test_an_init_that_may_run_in_either_part_is_rejected(text, loop, message):
+    sch = schedule(text)
+    step = Split(sch.get_loop(loop), (None, 5), "epilogue")
+    problem = rejected(sch, step, Split.Requires.INIT_BEFORE_TILES, message)
+    assert problem.fixes == (Split(step.loop, (None, 5)),)
+
+
+def test_an_init_that_runs_in_both_parts_needs_no_epilogue_if_tiles_are_complete():
+    sch = schedule(FUSED_REDUCTION)
+    assert sch.check(Split(sch.get_loop("ik"), (None, 4), "epilogue")) == ()
+
+
+GUARDED = """
+n = symbols("n", lower=0)
+
+@prim_func
+def guarded(x: Buffer[(n, n), i32], y: InOut[(n, n), i32]):
+    t = alloc((n,), i32)
+    for i in range(n):
+        for k in range(n):
+            with block("t"):
+                vi, vk = spatial(i), reduce(k)
+                guard(i % 3 != 1)
+                with init(): t[vi] = 1
+                t[vi] += x[vi, vk]
+        for j in range(n):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                guard(i % 3 != 1)
+                y[vi, vj] = y[vi, vj] - t[vi] * x[vi, vj]
+"""
+
+SUM = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def total(x: Buffer[(n, m), i32], y: Out[(m,), i32], z: Out[(), i32]):
+    for k in range(n):
+        for i in range(m):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] += x[vk, vi]
+    for p in range(n):
+        for q in range(m):
+            with block("z"):
+                vp, vq = reduce(p), reduce(q)
+                with init(): z[()] = 7
+                z[()] += x[vp, vq] * y[vq]
+"""
+
+PREFIX = """
+n = symbols("n", lower=0)
+
+@prim_func
+def prefix(x: Buffer[(n,), i32], y: InOut[(n + 1,), i32]):
+    for i in range(n):
+        with block("step"):
+            vi = ordered(i)
+            y[vi + 1] = y[vi] + x[vi]
+"""
+
+PROGRAMS = {"matmul": MATMUL, "chain": CHAIN, "guarded": GUARDED, "sum": SUM, "prefix": PREFIX}
+SIZES = (0, 1, 2, 5, 7, 13, 17)
+
+
+def check_sizes(sch, names, sizes):
+    """Compare the results before and after all steps at the product of some sizes."""
+    before, after = sch.history[0].state.module.prims[0], sch.module.prims[0]
+    symbols = {v.name: v for v in symbols_of(before)}
+    for values in itertools.product(sizes, repeat=len(names)):
+        env = {symbols[n]: v for n, v in zip(names, values, strict=True)}
+        if any(v < (symbol.lower or 0) for symbol, v in env.items()):
+            continue
+        old, new = outputs(before, run_prim, env), outputs(after, run_prim, env)
+        for a, b in zip(old, new, strict=True):
+            assert np.array_equal(a, b), f"{env}\n{sch}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_stay_the_same_at_all_kinds_of_sizes(name, seed):
+    rng = random.Random(seed)
+    sch = schedule(PROGRAMS[name])
+    function = sch.module.prims[0].name
+    applied = dict.fromkeys(TAILS, 0)
+    while sum(applied.values()) < 4:
+        loops = [loop for b in sch.get_blocks(function) for loop in sch.get_loops(b)]
+        factors: list[int | str | None] = [rng.choice([1, 2, 3, 4, 8]) for _ in range(2)]
+        factors.insert(rng.randint(0, 2), None)
+        loop, tail = rng.choice(loops), TAILS[(seed + sum(applied.values())) % 3]
+        if tail == "perfect":
+            factors = [sch.state.loop(loop).extent, 1]
+        step = Split(loop, tuple(factors[: rng.choice([2, 3])]), tail)
+        if step.factors.count(None) > 1 or sch.check(step):
+            step = Split(loop, (None, 3, 2), rng.choice(["predicate", "epilogue"]))
+        if not sch.check(step):
+            sch.apply(step)
+            applied[step.tail] += 1
+    check_sizes(sch, [v.name for v in symbols_of(sch.history[0].state.module.prims[0])], SIZES)
+
+
+@pytest.mark.parametrize("name", ["matmul", "sum", "guarded"])
+def test_native_code_agrees_with_the_interpreter(name):
+    sch = schedule(PROGRAMS[name])
+    function = sch.module.prims[0]
+    for block in sch.get_blocks(function.name):
+        for loop in sch.get_loops(block):
+            if sch.state.loop(loop).kind == "serial" and "_" not in loop.name:
+                step = Split(loop, (None, 4), "epilogue")
+                if not sch.check(step):
+                    _, inner = sch.apply(step).results
+                    if sch.check(Vectorize(inner)) == ():
+                        sch.vectorize(inner)
+    exe = tw.compile(sch)
+    symbols = symbols_of(function)
+    for size in (0, 1, 3, 4, 13):
+        env = {v: max(size + k, v.lower or 0) for k, v in enumerate(symbols)}
+
+        def run(_func, arrays, _scalars):
+            exe[function.name].into(*arrays)
+
+        old, new = outputs(function, run_prim, env), outputs(function, run, env)
+        for a, b in zip(old, new, strict=True):
+            assert np.array_equal(a, b), env

@@ -27,9 +27,16 @@ def test_storage_is_reused_after_the_live_range():
 
 def test_requirements_of_plan_memory():
     schedule = Schedule(parse(CHAIN))
-    problem = rejected(schedule, PlanMemory(MAIN), 2, "'t' calls operator relu")
+    problem = rejected(
+        schedule, PlanMemory(MAIN), PlanMemory.Requires.LOWERED, "'t' calls operator relu"
+    )
     (place,) = problem.where
     assert (place.function, place.name) == ("main", "t")
     again = launched()
-    rejected(again, PlanMemory(MAIN), 1, "is in the memory stage")
-    rejected(again, PlanMemory(RELU), 1, "'relu' is a loop-level function; graph-level functions")
+    rejected(again, PlanMemory(MAIN), PlanMemory.Requires.DATAFLOW_STAGE, "is in the memory stage")
+    rejected(
+        again,
+        PlanMemory(RELU),
+        PlanMemory.Requires.DATAFLOW_STAGE,
+        "'relu' is a loop-level function; graph-level functions",
+    )

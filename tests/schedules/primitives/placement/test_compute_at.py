@@ -130,19 +130,39 @@ def test_requirements_of_compute_at():
     sch = schedule(CHAIN)
     first, second, third = (sch.get_block(b) for b in ("first", "second", "third"))
     (i,), (j,), (k,) = (sch.get_loops(b) for b in (first, second, third))
-    rejected(sch, ComputeAt(first, i), 1, "is already around block 'first'")
-    rejected(sch, ComputeAt(third, i), 2, "is a parameter")
-    problem = rejected(sch, ComputeAt(first, k), 4, "is read by 'second' outside of loop 'k'")
+    rejected(
+        sch,
+        ComputeAt(first, i),
+        ComputeAt.Requires.LOOP_NOT_AROUND,
+        "is already around block 'first'",
+    )
+    rejected(sch, ComputeAt(third, i), ComputeAt.Requires.WRITES_TEMPORARY, "is a parameter")
+    problem = rejected(
+        sch,
+        ComputeAt(first, k),
+        ComputeAt.Requires.CONSUMERS_IN_LOOP,
+        "is read by 'second' outside of loop 'k'",
+    )
     assert problem.fixes == (ComputeAt(first, j),)
     twice = schedule(DIAGONAL)
     destination = twice.get_loops(twice.get_block("second"))[0]
     assert not twice.check(ComputeAt(twice.get_block("first"), destination))
     pairs = schedule(DIAGONAL.replace("t[vi, vi]", "t[vi // 2, 0]"))
     destination = pairs.get_loops(pairs.get_block("second"))[0]
-    rejected(pairs, ComputeAt(pairs.get_block("first"), destination), 3, "are not injective in vi")
+    rejected(
+        pairs,
+        ComputeAt(pairs.get_block("first"), destination),
+        ComputeAt.Requires.INJECTIVE_WRITES,
+        "are not injective in vi",
+    )
     between = schedule(BETWEEN)
     destination = between.get_loops(between.get_block("second"))[0]
-    rejected(between, ComputeAt(between.get_block("first"), destination), 5, "dependence on 'x'")
+    rejected(
+        between,
+        ComputeAt(between.get_block("first"), destination),
+        ComputeAt.Requires.KEEPS_DEPENDENCES,
+        "dependence on 'x'",
+    )
 
 
 def test_vectorized_destinations_are_rejected():
@@ -151,8 +171,15 @@ def test_vectorized_destinations_are_rejected():
     second = sch.get_block("second")
     (j,) = sch.get_loops(second)
     sch.vectorize(j)
-    rejected(sch, ComputeAt(sch.get_block("first"), j), 6, "vectorized")
-    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 7, "vectorized")
+    rejected(
+        sch, ComputeAt(sch.get_block("first"), j), ComputeAt.Requires.NOT_VECTORIZED, "vectorized"
+    )
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("third"), j),
+        ReverseComputeAt.Requires.NOT_VECTORIZED,
+        "vectorized",
+    )
 
 
 def test_a_consumer_moves_into_the_tile_of_its_producer(golden):
@@ -169,7 +196,10 @@ def test_a_reduction_of_whole_rows_moves_into_the_loop_of_rows():
     i, j = sch.get_loops(sch.get_block("square"))
     total = sch.get_block("sum")
     rejected(
-        sch, ReverseComputeAt(total, j), 6, "one iteration of loop 'j' does not provably cover"
+        sch,
+        ReverseComputeAt(total, j),
+        ReverseComputeAt.Requires.COMPLETE_INPUTS,
+        "one iteration of loop 'j' does not provably cover",
     )
     sch.reverse_compute_at(total, i)
     assert sch.verify().ok
@@ -179,31 +209,53 @@ def test_requirements_of_reverse_compute_at():
     sch = schedule(CHAIN)
     first, second, third = (sch.get_block(b) for b in ("first", "second", "third"))
     (i,), (j,), (k,) = (sch.get_loops(b) for b in (first, second, third))
-    rejected(sch, ReverseComputeAt(third, k), 1, "already")
-    rejected(sch, ReverseComputeAt(third, i), 3, "no block in loop 'i' writes")
-    rejected(sch, ReverseComputeAt(second, k), 3)
+    rejected(sch, ReverseComputeAt(third, k), ReverseComputeAt.Requires.LOOP_NOT_AROUND, "already")
+    rejected(
+        sch,
+        ReverseComputeAt(third, i),
+        ReverseComputeAt.Requires.READS_FROM_LOOP,
+        "no block in loop 'i' writes",
+    )
+    rejected(sch, ReverseComputeAt(second, k), ReverseComputeAt.Requires.READS_FROM_LOOP)
     clear = schedule(BETWEEN)
     destination = clear.get_loops(clear.get_block("first"))[0]
-    rejected(clear, ReverseComputeAt(clear.get_block("clear"), destination), 3)
+    rejected(
+        clear,
+        ReverseComputeAt(clear.get_block("clear"), destination),
+        ReverseComputeAt.Requires.READS_FROM_LOOP,
+    )
     evens = schedule(EVENS)
     destination = evens.get_loops(evens.get_block("first"))[0]
-    rejected(evens, ReverseComputeAt(evens.get_block("second"), destination), 6)
+    rejected(
+        evens,
+        ReverseComputeAt(evens.get_block("second"), destination),
+        ReverseComputeAt.Requires.COMPLETE_INPUTS,
+    )
     twice = schedule(DIAGONAL)
     destination = twice.get_loops(twice.get_block("first"))[0]
     assert not twice.check(ReverseComputeAt(twice.get_block("second"), destination))
     tile, _ = twice.split(destination, factors=(None, 4))
     rejected(
-        twice, ReverseComputeAt(twice.get_block("second"), tile), 6, "does not write a full box"
+        twice,
+        ReverseComputeAt(twice.get_block("second"), tile),
+        ReverseComputeAt.Requires.COMPLETE_INPUTS,
+        "does not write a full box",
     )
     cleared = schedule(OVERWRITTEN)
     destination = cleared.get_loops(cleared.get_block("first"))[0]
     rejected(
-        cleared, ReverseComputeAt(cleared.get_block("second"), destination), 4, "dependence on 'x'"
+        cleared,
+        ReverseComputeAt(cleared.get_block("second"), destination),
+        ReverseComputeAt.Requires.KEEPS_DEPENDENCES,
+        "dependence on 'x'",
     )
     stencil = schedule(STENCIL)
     destination = stencil.get_loops(stencil.get_block("square"))[0]
     rejected(
-        stencil, ReverseComputeAt(stencil.get_block("sum"), destination), 6, "outside of the box"
+        stencil,
+        ReverseComputeAt(stencil.get_block("sum"), destination),
+        ReverseComputeAt.Requires.COMPLETE_INPUTS,
+        "outside of the box",
     )
     del j
 
@@ -212,14 +264,24 @@ def test_in_place_updates_cannot_move():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = y[vk] + u[vk]").replace("Out[", "InOut[")
     sch = schedule(text)
     (j,) = sch.get_loops(sch.get_block("second"))
-    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "in place")
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("third"), j),
+        ReverseComputeAt.Requires.IGNORES_OLD_CONTENTS,
+        "in place",
+    )
 
 
 def test_iteration_variables_must_be_plain_indices():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = u[n - 1 - vk] - x[vk]")
     sch = schedule(text)
     (j,) = sch.get_loops(sch.get_block("second"))
-    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 5, "not plain indices")
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("third"), j),
+        ReverseComputeAt.Requires.INDICES_OF_INPUTS,
+        "not plain indices",
+    )
 
 
 PAIRS = """
@@ -241,7 +303,12 @@ def pairs(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
 def test_all_combinations_of_iterations_must_run():
     sch = schedule(PAIRS)
     (i,) = sch.get_loops(sch.get_block("first"))
-    rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 6, "not all of their combinations")
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("second"), i),
+        ReverseComputeAt.Requires.COMPLETE_INPUTS,
+        "not all of their combinations",
+    )
 
 
 def test_a_repeated_write_cannot_move():
@@ -251,20 +318,35 @@ def test_a_repeated_write_cannot_move():
         .replace("                with init(): y[va] = 0\n", "")
     )
     i, _ = sch.get_loops(sch.get_block("square"))
-    rejected(sch, ReverseComputeAt(sch.get_block("sum"), i), 8, "are not injective in vk")
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("sum"), i),
+        ReverseComputeAt.Requires.INJECTIVE_WRITES,
+        "are not injective in vk",
+    )
 
 
 def test_another_writer_is_rejected():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "t[vk] = u[vk] - x[vk]")
     sch = schedule(text)
     (j,) = sch.get_loops(sch.get_block("second"))
-    rejected(sch, ReverseComputeAt(sch.get_block("third"), j), 2, "not the only writer")
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("third"), j),
+        ReverseComputeAt.Requires.ONLY_WRITER,
+        "not the only writer",
+    )
 
 
 def test_parallel_tiles_that_overlap_would_write_one_element_twice():
     sch = schedule(OVERLAPPING)
     (i, _) = sch.get_loops(sch.get_block("first"))
-    rejected(sch, ReverseComputeAt(sch.get_block("second"), i), 7, "write the same elements of 'z'")
+    rejected(
+        sch,
+        ReverseComputeAt(sch.get_block("second"), i),
+        ReverseComputeAt.Requires.INDEPENDENT_ITERATIONS,
+        "write the same elements of 'z'",
+    )
 
 
 def test_parallel_tiles_that_are_disjoint():
@@ -274,3 +356,88 @@ def test_parallel_tiles_that_are_disjoint():
     j0, _ = sch.split(j, factors=(None, 8))
     sch.parallel(j0)
     assert sch.check(ReverseComputeAt(copy, j0)) == ()
+
+
+COPIES = """
+@prim_func
+def copies(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = x[vi]
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj]
+"""
+
+
+def first_into_second(old, new):
+    """Return a schedule of ``COPIES`` with a replacement, and the step that moves "first"."""
+    sch = schedule(COPIES.replace(old, new))
+    return sch, ComputeAt(sch.get_block("first"), sch.get_loop("j"))
+
+
+def second_into_first(old, new):
+    """Return a schedule of ``COPIES`` with a replacement, and the step that moves "second"."""
+    sch = schedule(COPIES.replace(old, new))
+    return sch, ReverseComputeAt(sch.get_block("second"), sch.get_loop("i"))
+
+
+def test_producers_that_cannot_move():
+    sch, step = first_into_second("spatial(i)", "ordered(i)")
+    rejected(sch, step, ComputeAt.Requires.NO_ORDERED_ITERATIONS, "has ordered iteration variables")
+    sch, step = first_into_second("t[vi] = x[vi]", "t[vi] = x[vi]\n            t[vi] = 1")
+    rejected(sch, step, ComputeAt.Requires.ONE_STORE, "does not consist of exactly one store")
+    sch, step = first_into_second("y[vj] = t[vj]", "t[vj] = t[vj]")
+    rejected(sch, step, ComputeAt.Requires.ONLY_WRITER, "other writers: second")
+    sch, step = first_into_second("t[vi] = x[vi]", "t[vi] += x[vi]")
+    rejected(sch, step, ComputeAt.Requires.IGNORES_OLD_CONTENTS, "updates 't' in place")
+    sch, step = first_into_second("t[vi] =", "guard(i < 5)\n            t[vi] =")
+    rejected(sch, step, ComputeAt.Requires.PLAIN_PREDICATE, "has the predicate")
+
+
+def test_consumers_that_cannot_move():
+    sch, step = second_into_first("spatial(j)", "ordered(j)")
+    rejected(
+        sch,
+        step,
+        ReverseComputeAt.Requires.NO_ORDERED_ITERATIONS,
+        "has ordered iteration variables",
+    )
+    sch, step = second_into_first("y[vj] = t[vj]", "y[vj] = t[vj]\n            y[vj] = 1")
+    rejected(sch, step, ReverseComputeAt.Requires.ONE_STORE, "exactly one store")
+    sch, step = second_into_first("y[vj] =", "guard(j < 5)\n            y[vj] =")
+    rejected(sch, step, ReverseComputeAt.Requires.PLAIN_PREDICATE, "has the predicate")
+
+
+TRIANGLES = """
+n = symbols("n", lower=1)
+
+@prim_func
+def triangles(x: Buffer[(n, n), f32], y: InOut[(n, n), f32]):
+    t = alloc((n, n), f32)
+    for i in range(n):
+        for j in range(i + 1):
+            with block("first"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj] = x[vi, vj] * 2.0
+    for k in range(n):
+        for l in range(k + 1):
+            with block("second"):
+                vk, vl = spatial(k), spatial(l)
+                y[vk, vl] = t[vk, vl] + 1.0
+"""
+
+
+def test_a_block_does_not_leave_the_loops_of_its_extents():
+    sch = schedule(TRIANGLES)
+    step = ComputeAt(sch.get_block("first"), sch.get_loop("l"))
+    problem = rejected(sch, step, ComputeAt.Requires.EXTENTS_IN_SCOPE)
+    assert problem.message == (
+        "the extent i + 1 of iteration variable 'vj' of block 'first' depends on loop 'i', which "
+        "is not around loop 'l'"
+    )
+    step = ReverseComputeAt(sch.get_block("second"), sch.get_loop("j"))
+    rejected(sch, step, ReverseComputeAt.Requires.EXTENTS_IN_SCOPE, "depends on loop 'k'")

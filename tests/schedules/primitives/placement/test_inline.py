@@ -1,5 +1,7 @@
 """Tests of compute_inline and reverse_compute_inline."""
 
+import pytest
+
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
 from tilewright.schedules.primitives.placement.reverse_compute_inline import ReverseComputeInline
 
@@ -74,51 +76,160 @@ def test_reverse_compute_inline(golden):
 
 def test_requirements_of_compute_inline():
     sch = schedule(MATMUL)
-    rejected(sch, ComputeInline(sch.get_block("mm")), 1, "not spatial (kinds: spatial, reduce)")
+    rejected(
+        sch,
+        ComputeInline(sch.get_block("mm")),
+        ComputeInline.Requires.SPATIAL,
+        "not spatial (kinds: spatial, reduce)",
+    )
     chain = schedule(CHAIN)
-    rejected(chain, ComputeInline(chain.get_block("third")), 2, "is a parameter")
+    rejected(
+        chain,
+        ComputeInline(chain.get_block("third")),
+        ComputeInline.Requires.WRITES_TEMPORARY,
+        "is a parameter",
+    )
     text = CHAIN.replace("u[vj] = t[vj] * x[vj]", "u[vj] = x[vj]")
     unread = schedule(text)
-    rejected(unread, ComputeInline(unread.get_block("first")), 4, "no block reads 't'")
+    rejected(
+        unread,
+        ComputeInline(unread.get_block("first")),
+        ComputeInline.Requires.CONSUMERS_FOLLOW,
+        "no block reads 't'",
+    )
     part = schedule(PART)
     rejected(
         part,
         ComputeInline(part.get_block("first")),
-        3,
+        ComputeInline.Requires.COVERS_BUFFER,
         "has extent 4, but it indexes a dimension of 't' of size 8",
     )
     old = schedule(OVERWRITTEN)
     rejected(
-        old, ComputeInline(old.get_block("first")), 5, "'clear' writes input 'x' of the producer"
+        old,
+        ComputeInline(old.get_block("first")),
+        ComputeInline.Requires.KEEPS_DEPENDENCES,
+        "'clear' writes input 'x' of the producer",
     )
 
 
 def test_requirements_of_reverse_compute_inline():
     sch = schedule(MATMUL)
-    rejected(sch, ReverseComputeInline(sch.get_block("mm")), 1, "not spatial")
+    rejected(
+        sch,
+        ReverseComputeInline(sch.get_block("mm")),
+        ReverseComputeInline.Requires.SPATIAL,
+        "not spatial",
+    )
     copy = sch.cache_write("mm", "C", "local")
-    rejected(sch, ReverseComputeInline(copy), 3, "'mm' does not store exactly one element")
+    rejected(
+        sch,
+        ReverseComputeInline(copy),
+        ReverseComputeInline.Requires.PLAIN_PRODUCER,
+        "'mm' does not store exactly one element",
+    )
     chain = schedule(CHAIN)
-    rejected(chain, ReverseComputeInline(chain.get_block("first")), 2, "0 temporaries")
+    rejected(
+        chain,
+        ReverseComputeInline(chain.get_block("first")),
+        ReverseComputeInline.Requires.ONE_PRODUCER,
+        "does not read a temporary",
+    )
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = u[n - 1 - vk]")
     turned = schedule(text)
     rejected(
         turned,
         ReverseComputeInline(turned.get_block("third")),
-        4,
+        ReverseComputeInline.Requires.PLAIN_READ,
         "expected its iteration variables",
     )
     text = TRANSPOSED.replace("y[va, vb] = t[va, vb]", "y[va, vb] = t[va, va]").replace(
         "t = alloc((8, 4)", "t = alloc((8, 8)"
     )
     diagonal = schedule(text)
-    rejected(diagonal, ReverseComputeInline(diagonal.get_block("double")), 4, "(va, va)")
+    rejected(
+        diagonal,
+        ReverseComputeInline(diagonal.get_block("double")),
+        ReverseComputeInline.Requires.PLAIN_READ,
+        "(va, va)",
+    )
     part = schedule(PART)
-    rejected(part, ReverseComputeInline(part.get_block("second")), 4, "has extent 4")
+    rejected(
+        part,
+        ReverseComputeInline(part.get_block("second")),
+        ReverseComputeInline.Requires.PLAIN_READ,
+        "has extent 4",
+    )
     old = schedule(OVERWRITTEN)
-    rejected(old, ReverseComputeInline(old.get_block("second")), 5, "violate a dependence on 'x'")
+    rejected(
+        old,
+        ReverseComputeInline(old.get_block("second")),
+        ReverseComputeInline.Requires.KEEPS_DEPENDENCES,
+        "violate a dependence on 'x'",
+    )
     text = TRANSPOSED.replace("y: Out[(8, 4), i32]", "y: Out[(8,), i32]").replace(
         "y[va, vb]", "y[va]"
     )
     last = schedule(text)
-    rejected(last, ReverseComputeInline(last.get_block("double")), 6, "are not injective in vb")
+    rejected(
+        last,
+        ReverseComputeInline(last.get_block("double")),
+        ReverseComputeInline.Requires.INJECTIVE_WRITES,
+        "are not injective in vb",
+    )
+
+
+COPIES = """
+@prim_func
+def copies(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = x[vi]
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[vj]
+"""
+
+
+def test_producers_that_cannot_be_inlined():
+    def inlined(old, new):
+        sch = schedule(COPIES.replace(old, new))
+        return sch, ComputeInline(sch.get_block("first"))
+
+    sch, step = inlined("t[vi] = x[vi]", "t[vi] = x[vi]\n            t[vi] = 1")
+    rejected(sch, step, ComputeInline.Requires.ONE_STORE, "exactly one store")
+    sch, step = inlined("y[vj] = t[vj]", "t[vj] = t[vj]")
+    rejected(sch, step, ComputeInline.Requires.ONLY_WRITER, "other writers: second")
+    sch, step = inlined("t[vi] = x[vi]", "t[vi] += x[vi]")
+    rejected(sch, step, ComputeInline.Requires.IGNORES_OLD_CONTENTS, "updates 't' in place")
+    sch, step = inlined("t[vi] =", "guard(i < 5)\n            t[vi] =")
+    rejected(sch, step, ComputeInline.Requires.PLAIN_PREDICATE, "has the predicate")
+
+
+def test_consumers_that_cannot_be_inlined():
+    def inlined(old, new):
+        sch = schedule(COPIES.replace(old, new))
+        return sch, ReverseComputeInline(sch.get_block("second"))
+
+    sch, step = inlined("y[vj] = t[vj]", "y[vj] = t[vj]\n            y[vj] = 1")
+    rejected(sch, step, ReverseComputeInline.Requires.ONE_STORE, "exactly one store")
+    sch, step = inlined("y[vj] = t[vj]", "t[vj] = t[vj]")
+    rejected(sch, step, ReverseComputeInline.Requires.ONLY_WRITER, "other writers: first")
+    sch, step = inlined("y[vj] = t[vj]", "y[vj] += t[vj]")
+    rejected(sch, step, ReverseComputeInline.Requires.IGNORES_OLD_CONTENTS, "updates 'y' in place")
+    sch, step = inlined("y[vj] =", "guard(j < 5)\n            y[vj] =")
+    rejected(sch, step, ReverseComputeInline.Requires.PLAIN_PREDICATE, "has the predicate")
+
+
+@pytest.mark.parametrize("store", ["t[vi] += x[vi]", "t[vi] = x[vi]\n            t[vi] = 1"])
+def test_a_producer_with_two_stores_or_an_update_is_not_plain(store):
+    sch = schedule(COPIES.replace("t[vi] = x[vi]", store))
+    rejected(
+        sch,
+        ReverseComputeInline(sch.get_block("second")),
+        ReverseComputeInline.Requires.PLAIN_PRODUCER,
+        "does not store exactly one element of 't'",
+    )

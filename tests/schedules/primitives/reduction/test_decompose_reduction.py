@@ -55,16 +55,35 @@ def test_requirements():
     mm = sch.get_block("mm")
     i, _, k = sch.get_loops(mm)
     sch.reorder((k, i))
-    problem = rejected(sch, DecomposeReduction(mm, i), 3, "more than once")
+    problem = rejected(
+        sch,
+        DecomposeReduction(mm, i),
+        DecomposeReduction.Requires.OUTERMOST_REDUCTION,
+        "more than once",
+    )
     assert problem.fixes == (DecomposeReduction(mm, k),)
     sch.decompose_reduction(mm, k)
-    rejected(sch, DecomposeReduction(mm, k), 1, "not a reduction with an init")
+    rejected(
+        sch,
+        DecomposeReduction(mm, k),
+        DecomposeReduction.Requires.REDUCTION,
+        "not a reduction with an init",
+    )
     chain = schedule(CHAIN)
     first = chain.get_block("first")
-    rejected(chain, DecomposeReduction(first, chain.get_loops(first)[0]), 1)
+    rejected(
+        chain,
+        DecomposeReduction(first, chain.get_loops(first)[0]),
+        DecomposeReduction.Requires.REDUCTION,
+    )
     triangle = schedule(TRIANGLE)
     block = triangle.get_block("sum")
-    rejected(triangle, DecomposeReduction(block, triangle.get_loops(block)[0]), 4, "duplicated")
+    rejected(
+        triangle,
+        DecomposeReduction(block, triangle.get_loops(block)[0]),
+        DecomposeReduction.Requires.DUPLICABLE_INIT,
+        "duplicated",
+    )
 
 
 def test_a_loop_that_binds_both_kinds_is_duplicated():
@@ -88,14 +107,24 @@ def last(x: Buffer[(4, 8, 3), i32], y: Out[(4,), i32]):
 """
     sch = schedule(text)
     block = sch.get_block("sum")
-    rejected(sch, DecomposeReduction(block, sch.get_loops(block)[1]), 5, "are not injective in vj")
+    rejected(
+        sch,
+        DecomposeReduction(block, sch.get_loops(block)[1]),
+        DecomposeReduction.Requires.INJECTIVE_WRITES,
+        "are not injective in vj",
+    )
 
 
 def test_the_fix_for_another_loop_is_a_legal_loop():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     copy = sch.cache_read(mm, "A", "global")
-    problem = rejected(sch, DecomposeReduction(mm, sch.get_loops(copy)[0]), 2, "not around")
+    problem = rejected(
+        sch,
+        DecomposeReduction(mm, sch.get_loops(copy)[0]),
+        DecomposeReduction.Requires.LOOP_AROUND,
+        "not around",
+    )
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
 
 

@@ -96,22 +96,45 @@ def test_requirements():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     i, _, k = sch.get_loops(mm)
-    problem = rejected(sch, Rfactor(mm, i), 2, "bind reduction iteration variables only")
+    problem = rejected(
+        sch,
+        Rfactor(mm, i),
+        Rfactor.Requires.REDUCTION_LOOP,
+        "bind reduction iteration variables only",
+    )
     assert problem.fixes == (Rfactor(mm, k),)
     horner = schedule(HORNER)
     block = horner.get_block("horner")
-    rejected(horner, Rfactor(block, horner.get_loops(block)[1]), 1, "with an init and an update")
+    rejected(
+        horner,
+        Rfactor(block, horner.get_loops(block)[1]),
+        Rfactor.Requires.COMMUTATIVE_REDUCTION,
+        "with an init and an update",
+    )
     both = schedule(BOTH)
     block = both.get_block("sum")
-    rejected(both, Rfactor(block, both.get_loops(block)[0]), 2)
+    rejected(both, Rfactor(block, both.get_loops(block)[0]), Rfactor.Requires.REDUCTION_LOOP)
     twice = schedule(TWICE)
     block = twice.get_block("sum")
     rejected(
-        twice, Rfactor(block, twice.get_loops(block)[2]), 3, "not injective in the loops again"
+        twice,
+        Rfactor(block, twice.get_loops(block)[2]),
+        Rfactor.Requires.WRITES_WHOLE_BOX,
+        "not injective in the loops again",
     )
     corner = schedule(CORNER)
     block = corner.get_block("sum")
-    rejected(corner, Rfactor(block, corner.get_loops(block)[1]), 3, "indexed by (vi, 0)")
+    rejected(
+        corner,
+        Rfactor(block, corner.get_loops(block)[1]),
+        Rfactor.Requires.WRITES_WHOLE_BOX,
+        "indexed by (vi, 0)",
+    )
     triangle = schedule(TRIANGLE)
     block = triangle.get_block("sum")
-    rejected(triangle, Rfactor(block, triangle.get_loops(block)[1]), 4, "depends on another loop")
+    rejected(
+        triangle,
+        Rfactor(block, triangle.get_loops(block)[1]),
+        Rfactor.Requires.INDEPENDENT_EXTENT,
+        "depends on another loop",
+    )

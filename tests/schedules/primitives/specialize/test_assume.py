@@ -56,17 +56,35 @@ def test_callers_check_the_fact():
 
 def test_requirements_of_assume():
     sch = lowered(CHAIN)
-    rejected(sch, Assume(MAIN, "b", 4), 1, "not a loop-level function")
-    rejected(sch, Assume(RELU, "q", 4), 2, "no symbol 'q'; symbols of 'relu' are b, s")
-    rejected(sch, Assume(RELU, "b", 0), 3, "multiple_of must be at least 1, not 0")
-    rejected(sch, Assume(RELU, "b", lower=1), 3, "already follows from the facts")
-    rejected(sch, Assume(RELU, "b", upper=0), 3, "contradicts the facts")
+    rejected(sch, Assume(MAIN, "b", 4), Assume.Requires.LOOP_LEVEL, "not a loop-level function")
+    rejected(
+        sch,
+        Assume(RELU, "q", 4),
+        Assume.Requires.SYMBOL_EXISTS,
+        "no symbol 'q'; symbols of 'relu' are b, s",
+    )
+    rejected(
+        sch, Assume(RELU, "b", 0), Assume.Requires.NEW_FACT, "multiple_of must be at least 1, not 0"
+    )
+    rejected(sch, Assume(RELU, "b", lower=1), Assume.Requires.NEW_FACT, "b >= 1 already follows")
+    rejected(sch, Assume(RELU, "b", upper=0), Assume.Requires.NEW_FACT, "b <= 0 contradicts")
+    rejected(sch, Assume(RELU, "b"), Assume.Requires.NEW_FACT, "no fact of 'b' is given")
     grouped_call = grouped()
     name = FunctionRef("add")
-    rejected(grouped_call, Assume(name, "b", 4), 4, "which another function calls")
+    rejected(
+        grouped_call,
+        Assume(name, "b", 4),
+        Assume.Requires.CHECKABLE,
+        "which another function calls",
+    )
     chosen, version = with_version()
-    rejected(chosen, Assume(version, "s", 4), 4, "with versions")
-    rejected(launched(), Assume(RELU, "b", 4), 4, "launches 'relu' in the memory stage")
+    rejected(chosen, Assume(version, "s", 4), Assume.Requires.CHECKABLE, "with versions")
+    rejected(
+        launched(),
+        Assume(RELU, "b", 4),
+        Assume.Requires.CHECKABLE,
+        "launches 'relu' in the memory stage",
+    )
 
 
 def test_suggested_for_every_symbol():

@@ -28,13 +28,31 @@ def test_the_clone_has_its_own_schedule():
 def test_requirements_of_clone_function():
     schedule = lowered(CHAIN)
     rejected(
-        schedule, CloneFunction(MAIN, (binding(schedule, "t"),)), 1, "not a loop-level function"
+        schedule,
+        CloneFunction(MAIN, (binding(schedule, "t"),)),
+        CloneFunction.Requires.LOOP_LEVEL,
+        "not a loop-level function",
     )
-    rejected(schedule, CloneFunction(RELU, (binding(schedule, "u"),)), 2, "does not call")
-    rejected(schedule, CloneFunction(RELU, ()), 3, "call_sites is empty")
+    rejected(
+        schedule,
+        CloneFunction(RELU, (binding(schedule, "u"),)),
+        CloneFunction.Requires.CALLS_FUNCTION,
+        "'u' does not call 'relu'",
+    )
+    rejected(
+        schedule,
+        CloneFunction(RELU, ()),
+        CloneFunction.Requires.ONE_CALL_SITE,
+        "call_sites is empty",
+    )
 
 
 def test_a_call_in_a_branch_is_not_a_call_site():
     schedule = lowered(BRANCHES)
     multiply = FunctionRef("multiply")
-    rejected(schedule, CloneFunction(multiply, (binding(schedule, "y"),)), 2, "does not call")
+    rejected(
+        schedule,
+        CloneFunction(multiply, (binding(schedule, "y"),)),
+        CloneFunction.Requires.CALLS_FUNCTION,
+        "does not call",
+    )

@@ -33,17 +33,49 @@ def versions_of(call):
 
 def test_requirements_of_specialize():
     schedule = lowered(CHAIN)
-    rejected(schedule, Specialize(MAIN, "b", 1, 1), 1, "not a loop-level function")
-    rejected(schedule, Specialize(RELU, "q", 1, 1), 2, "no symbol 'q'; symbols of 'relu' are b, s")
-    rejected(schedule, Specialize(RELU, "b", 0, 0), 3, "no value of 'b'")
-    rejected(schedule, Specialize(RELU, "b", 1, None), 3, "includes every value of 'b'")
+    rejected(
+        schedule,
+        Specialize(MAIN, "b", 1, 1),
+        Specialize.Requires.LOOP_LEVEL,
+        "not a loop-level function",
+    )
+    rejected(
+        schedule,
+        Specialize(RELU, "q", 1, 1),
+        Specialize.Requires.SYMBOL_EXISTS,
+        "no symbol 'q'; symbols of 'relu' are b, s",
+    )
+    rejected(
+        schedule, Specialize(RELU, "b", 0, 0), Specialize.Requires.PROPER_RANGE, "no value of 'b'"
+    )
+    rejected(
+        schedule,
+        Specialize(RELU, "b", 1, None),
+        Specialize.Requires.PROPER_RANGE,
+        "includes every value of 'b'",
+    )
 
 
 def test_calls_that_cannot_choose_are_rejected():
-    rejected(launched(), Specialize(RELU, "b", 1, 1), 4, "'run_relu' in 'main' launches 'relu'")
-    rejected(grouped(), Specialize(FunctionRef("add"), "b", 1, 1), 4, "in a group of fuse_ops")
+    rejected(
+        launched(),
+        Specialize(RELU, "b", 1, 1),
+        Specialize.Requires.CHOOSING_CALLS,
+        "'run_relu' in 'main' launches 'relu'",
+    )
+    rejected(
+        grouped(),
+        Specialize(FunctionRef("add"), "b", 1, 1),
+        Specialize.Requires.CHOOSING_CALLS,
+        "in a group of fuse_ops",
+    )
     schedule, version = with_version()
-    rejected(schedule, Specialize(version, "s", 1, 1), 4, "as a version of another kernel")
+    rejected(
+        schedule,
+        Specialize(version, "s", 1, 1),
+        Specialize.Requires.CHOOSING_CALLS,
+        "as a version of another kernel",
+    )
 
 
 def test_calls_in_branches_choose():
@@ -64,7 +96,12 @@ def test_calls_in_branches_choose():
 def test_fuse_ops_skips_calls_with_versions():
     schedule, version = with_version()
     t, u = (binding(schedule, name) for name in "tu")
-    rejected(schedule, FuseOps(MAIN, (t, u)), 5, f"'t' has versions: {version.function}")
+    rejected(
+        schedule,
+        FuseOps(MAIN, (t, u)),
+        FuseOps.Requires.NO_VERSIONS,
+        f"'t' has versions: {version.function}",
+    )
     schedule.fuse_ops(MAIN)
     schedule.fuse_tir(MAIN)
     calls = {b.right.function: versions_of(b.right) for b in schedule.module.graph().bindings}
@@ -103,4 +140,9 @@ def main(x: Tensor[(n,), f32]):
     return y
 """
     start = lowered(f"{written}\n{caller}")
-    rejected(start, FuseTir(MAIN), 3, f"'t' in group 'group' has versions: {version.function}")
+    rejected(
+        start,
+        FuseTir(MAIN),
+        FuseTir.Requires.NO_VERSIONS,
+        f"'t' in group 'group' has versions: {version.function}",
+    )

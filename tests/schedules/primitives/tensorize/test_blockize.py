@@ -8,6 +8,7 @@ from tilewright.schedules.primitives.caching.cache_read import CacheRead
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.tensorize.blockize import Blockize
+from tilewright.schedules.requirement import CommonRequirement
 
 from tests.schedules.helpers import CHAIN, MATMUL, SCAN, rejected, schedule
 
@@ -138,7 +139,12 @@ def test_nested_blocks():
 def test_placement_rejects_inner_blocks():
     sch, mm, (*_, i1, _) = tiled()
     sch.blockize(i1)
-    rejected(sch, CacheRead(mm, sch.get_buffer("A")), 0, "inside block 'mm_o'")
+    rejected(
+        sch,
+        CacheRead(mm, sch.get_buffer("A")),
+        CommonRequirement.OUTSIDE_OF_BLOCKS,
+        "inside block 'mm_o'",
+    )
     chain = schedule(CHAIN)
     (j,) = chain.get_loops("second")
     chain.blockize(j)
@@ -146,7 +152,7 @@ def test_placement_rejects_inner_blocks():
     rejected(
         chain,
         step,
-        0,
+        CommonRequirement.OUTSIDE_OF_BLOCKS,
         "'j' is inside block 'second_o'; compute_at requires a target outside of blocks",
     )
 
@@ -164,7 +170,12 @@ def overlap(x: Buffer[(8,), i32], y: Out[(8,), i32]):
     sch = schedule(text)
     i, j = sch.get_loops("copy")
     sch.blockize(j)
-    rejected(sch, Parallel(i), 4, "write the same elements of 'y' in block 'copy_o'")
+    rejected(
+        sch,
+        Parallel(i),
+        Parallel.Requires.INDEPENDENT_ITERATIONS,
+        "write the same elements of 'y' in block 'copy_o'",
+    )
 
 
 def test_a_scan_keeps_its_order():
@@ -173,7 +184,7 @@ def test_a_scan_keeps_its_order():
     i0, i1 = sch.split(i, factors=(None, 2))
     block = sch.blockize(i1)
     assert {v.kind for v in sch.state.block(block).iters} == {"ordered"}
-    rejected(sch, Parallel(i0), 3)
+    rejected(sch, Parallel(i0), Parallel.Requires.ITERATION_KINDS)
     assert sch.verify().ok
 
 
@@ -182,23 +193,25 @@ def test_two_blocks_are_rejected():
     mm = sch.get_block("mm")
     i, _, k = sch.get_loops(mm)
     sch.decompose_reduction(mm, k)
-    rejected(sch, Blockize(i), 1, "blocks inside: mm_init, mm")
+    rejected(sch, Blockize(i), Blockize.Requires.PERFECT_NEST, "blocks inside: mm_init, mm")
 
 
 def test_requirements_of_blockize():
     sch = schedule(GATHER)
     j = sch.get_loops("take")[-1]
-    rejected(sch, Blockize(j), 2, "'p', which is read from memory")
+    rejected(
+        sch, Blockize(j), Blockize.Requires.ONE_KIND_PER_VARIABLE, "'p', which is read from memory"
+    )
     mixed = schedule(MIXED)
     rejected(
         mixed,
         Blockize(mixed.get_loops("sum")[1]),
-        2,
+        Blockize.Requires.ONE_KIND_PER_VARIABLE,
         "binds reduce and spatial iteration variables",
     )
     triangle = schedule(TRIANGLE)
     k = triangle.get_loops("sum")[1]
-    rejected(triangle, Blockize(k), 3, "cannot be duplicated")
+    rejected(triangle, Blockize(k), Blockize.Requires.DUPLICABLE_INIT, "cannot be duplicated")
 
 
 def test_suggested_for_a_nest():

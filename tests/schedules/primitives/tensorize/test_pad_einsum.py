@@ -75,47 +75,79 @@ def test_sums_that_zeros_do_not_change(update):
     assert sch.verify(runs=4).required().compared[0].exact
 
 
-def test_requirement_one():
+def test_requires_einsum():
     scan = schedule(SCAN)
-    rejected(scan, PadEinsum(scan.get_block("step"), (4,)), 1, "ordered iteration variables")
+    rejected(
+        scan,
+        PadEinsum(scan.get_block("step"), (4,)),
+        PadEinsum.Requires.EINSUM,
+        "ordered iteration variables",
+    )
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     sch.decompose_reduction(mm, sch.get_loops(mm)[2])
-    rejected(sch, PadEinsum(mm, (16, 16, 16)), 1, "not the only writer of 'C'")
+    rejected(
+        sch, PadEinsum(mm, (16, 16, 16)), PadEinsum.Requires.EINSUM, "not the only writer of 'C'"
+    )
     text = MATMUL.replace("A[vi, vk]", "A[vi, 0]")
     sch = schedule(text)
-    rejected(sch, PadEinsum(sch.get_block("mm"), (16, 1, 1)), 1, "not iteration variables")
+    rejected(
+        sch,
+        PadEinsum(sch.get_block("mm"), (16, 1, 1)),
+        PadEinsum.Requires.EINSUM,
+        "not iteration variables",
+    )
 
 
-def test_requirement_two():
+def test_requires_whole_loops():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
     sch.split(sch.get_loops(mm)[0], (None, 16))
-    rejected(sch, PadEinsum(mm, (16, 16, 16)), 2, "not a perfect nest")
+    rejected(sch, PadEinsum(mm, (16, 16, 16)), PadEinsum.Requires.WHOLE_LOOPS, "not a perfect nest")
 
 
-def test_requirement_three():
+def test_requires_tile_sizes():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
-    rejected(sch, PadEinsum(mm, (16, 16)), 3, "each of the 3 iteration variables of block 'mm'")
-    rejected(sch, PadEinsum(mm, (16, 16, 0)), 3, "positive tile size")
+    rejected(
+        sch,
+        PadEinsum(mm, (16, 16)),
+        PadEinsum.Requires.TILE_SIZES,
+        "each of the 3 iteration variables of block 'mm'",
+    )
+    rejected(sch, PadEinsum(mm, (16, 16, 0)), PadEinsum.Requires.TILE_SIZES, "positive tile size")
 
 
-def test_requirement_four():
+def test_requires_zero_padding():
     sch = schedule(ROWS.format(start=-5, update="= max(y[vi], x[vi, vk])"))
     block = sch.get_block("sum")
-    problem = rejected(sch, PadEinsum(block, (4, 4)), 4, "is not a sum")
+    problem = rejected(
+        sch, PadEinsum(block, (4, 4)), PadEinsum.Requires.ZERO_PADDING, "is not a sum"
+    )
     assert problem.fixes == (PadEinsum(block, (4, 1)),)
     sch = schedule(ROWS.format(start=0, update="+= x[vi, vk] * w[vi]"))
-    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "'w' is not indexed by 'vk'")
+    rejected(
+        sch,
+        PadEinsum(sch.get_block("sum"), (1, 4)),
+        PadEinsum.Requires.ZERO_PADDING,
+        "'w' is not indexed by 'vk'",
+    )
     sch = schedule(ROWS.format(start=0, update="+= abs(x[vi, vk])"))
-    rejected(sch, PadEinsum(sch.get_block("sum"), (1, 4)), 4, "not a sum of products")
+    rejected(
+        sch,
+        PadEinsum(sch.get_block("sum"), (1, 4)),
+        PadEinsum.Requires.ZERO_PADDING,
+        "not a sum of products",
+    )
 
 
-def test_requirement_five():
+def test_requires_incomplete_tile():
     sch = schedule(MATMUL)
     rejected(
-        sch, PadEinsum(sch.get_block("mm"), (1, 8, 16)), 5, "are already multiples of (1, 8, 16)"
+        sch,
+        PadEinsum(sch.get_block("mm"), (1, 8, 16)),
+        PadEinsum.Requires.INCOMPLETE_TILE,
+        "are already multiples of (1, 8, 16)",
     )
 
 

@@ -28,6 +28,7 @@ from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
 from tilewright.schedules.primitives.tensorize import _site
 from tilewright.schedules.primitives.tensorize.tensorize import REQUIREMENTS, Tensorize
+from tilewright.schedules.requirement import CommonRequirement
 from tilewright.target.target import Target
 
 from tests.codegen.tensorized import FMA_AVX2, FMA_AVX512, MATMUL_F32
@@ -134,56 +135,90 @@ def test_a_block_made_by_blockize():
 def test_unannotate_undoes_tensorize():
     sch, _, (*_, i1, j1) = tile()
     block = sch.tensorize(i1, FMA)
-    rejected(sch, Split(j1, (None, 8)), 0, f"which {FMA} implements")
+    rejected(
+        sch, Split(j1, (None, 8)), CommonRequirement.OUTSIDE_OF_BLOCKS, f"which {FMA} implements"
+    )
     sch.unannotate(block, "intrinsic")
     assert sch.state.block(block).annotations == ()
     sch.tensorize(block, FMA)
 
 
-def test_requirement_one_and_two():
+def test_requires_an_intrinsic_and_an_untensorized_nest():
     sch, mm, (_, _, k, i1, _) = tile(started=False)
-    rejected(sch, Tensorize(i1, "avx512.fma.f32.14x33"), 1, "intrinsics are avx512.fma.f32.14x32")
+    rejected(
+        sch,
+        Tensorize(i1, "avx512.fma.f32.14x33"),
+        Tensorize.Requires.INTRINSIC_EXISTS,
+        "intrinsics are avx512.fma.f32.14x32",
+    )
     sch.decompose_reduction(mm, k)
     outer = sch.get_loops(mm)[0]
-    rejected(sch, Tensorize(outer, FMA), 2, "blocks inside: mm_init, mm")
+    rejected(
+        sch, Tensorize(outer, FMA), Tensorize.Requires.PERFECT_NEST, "blocks inside: mm_init, mm"
+    )
     block = sch.tensorize(i1, FMA)
-    rejected(sch, Tensorize(block, FMA), 2, "already tensorized by avx512.fma.f32.14x32")
+    rejected(
+        sch,
+        Tensorize(block, FMA),
+        Tensorize.Requires.NOT_TENSORIZED,
+        "already tensorized by avx512.fma.f32.14x32",
+    )
 
 
-def test_requirement_three():
+def test_requires_same_extents():
     sch, _, (*_, i1, _) = tile(rows=16)
-    problem = rejected(sch, Tensorize(i1, FMA), 3, "extent 16 of loop 'i_1' differs from extent 14")
+    problem = rejected(
+        sch,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SAME_EXTENTS,
+        "extent 16 of loop 'i_1' differs from extent 14",
+    )
     assert [f.title() for f in problem.fixes] == ["split(loop=i_1, factors=(None, 14))"]
     sch, _, (*_, k, i1, j1) = tile()
-    problem = rejected(sch, Tensorize(j1, FMA), 3, "no counterpart of loop 'i'")
+    problem = rejected(
+        sch, Tensorize(j1, FMA), Tensorize.Requires.SAME_EXTENTS, "no counterpart of loop 'i'"
+    )
     assert f"tensorize(target=i_1, intrinsic='{FMA}')" in [f.title() for f in problem.fixes]
     assert k != i1
 
 
-def test_requirement_four():
+def test_requires_same_dtypes():
     text = program(f32=("f32]", "f64]"))
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 4, "'A' has dtype f64; the instruction requires f32")
+    rejected(
+        sch,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SAME_DTYPES,
+        "'A' has dtype f64; the instruction requires f32",
+    )
 
 
-def test_requirement_five():
+def test_requires_same_layouts():
     text = program(
         b=("B: Buffer[(K, N), f32]", "B: Buffer[(N, K), f32]"), at=("B[vk, vj]", "B[vj, vk]")
     )
     sch, _, (*_, i1, _) = tile(text)
     problem = rejected(
-        sch, Tensorize(i1, FMA), 5, "stride K of 'B' along loop 'j_1' differs from stride 1"
+        sch,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SAME_LAYOUTS,
+        "stride K of 'B' along loop 'j_1' differs from stride 1",
     )
     assert problem.fixes[0].title().startswith("cache_read(block=mm, buffer=B")
 
 
-def test_requirement_six():
+def test_requires_same_accesses():
     text = program(at=("A[vi, vk] *", "A[vi // 2, vk] *"))
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 6, "is not linear in i_1, j_1")
+    rejected(sch, Tensorize(i1, FMA), Tensorize.Requires.SAME_ACCESSES, "is not linear in i_1, j_1")
     text = program(sine=("* B[vk, vj]", "* exp(B[vk, vj])"))
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 6, "the program computes exp(B[k, j_0 * 32 + j_1])")
+    rejected(
+        sch,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SAME_ACCESSES,
+        "the program computes exp(B[k, j_0 * 32 + j_1])",
+    )
 
 
 ALIAS = """
@@ -210,14 +245,24 @@ def rows(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(32,), f32]):
 
 def test_aliased_outputs_and_repeated_writes():
     sch = Schedule(parse(ALIAS), FMA_AVX512.target)
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "'C' is both 'C' and 'A'")
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("i"), FMA),
+        Tensorize.Requires.SAME_ACCESSES,
+        "'C' is both 'C' and 'A'",
+    )
     sch = Schedule(parse(SAME_ROW), FMA_AVX512.target)
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "may write the same elements of 'C'")
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("i"), FMA),
+        Tensorize.Requires.SAME_ACCESSES,
+        "may write the same elements of 'C'",
+    )
 
 
-def test_requirement_seven():
+def test_requires_same_reduction():
     sch, _, (*_, i1, _) = tile(started=False)
-    problem = rejected(sch, Tensorize(i1, FMA), 7, "has an init")
+    problem = rejected(sch, Tensorize(i1, FMA), Tensorize.Requires.SAME_REDUCTION, "has an init")
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm, loop=k)"]
     text = program(
         init=("C[vi, vj] = 0.0", "C[vi, vj] = -inf"),
@@ -227,7 +272,12 @@ def test_requirement_seven():
         ),
     )
     sch, _, (*_, i1, _) = tile(text)
-    rejected(sch, Tensorize(i1, FMA), 7, "reduces with 'max', the instruction with 'add'")
+    rejected(
+        sch,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SAME_REDUCTION,
+        "reduces with 'max', the instruction with 'add'",
+    )
 
 
 def gallery(title):
@@ -236,28 +286,46 @@ def gallery(title):
     return sch, attempt.step(sch)
 
 
-def test_requirement_eight():
+def test_requires_same_scopes():
     sch, step = gallery("Operands that are not in fragments")
-    problem = next(p for p in sch.check(step) if p.requirement == 8)
+    problem = next(p for p in sch.check(step) if p.requirement is Tensorize.Requires.SAME_SCOPES)
     assert "'A_pad' is in 'global'; the instruction requires 'fragment' for 'A'" in problem.message
     sch.set_scope("B_pad", "fragment")
-    rejected(sch, Tensorize(step.target, step.intrinsic), 8, "'A_pad' is in 'global'")
+    rejected(
+        sch,
+        Tensorize(step.target, step.intrinsic),
+        Tensorize.Requires.SAME_SCOPES,
+        "'A_pad' is in 'global'",
+    )
 
 
-def test_requirement_nine():
+def test_requires_supported_by_target():
     target = Target("cpu", features=("avx2",))
     sch, _, (*_, i1, _) = tile(target=target)
-    rejected(sch, Tensorize(i1, FMA), 9, "avx512.fma.f32.14x32 needs avx512f, which")
+    rejected(
+        sch,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SUPPORTED_BY_TARGET,
+        "avx512.fma.f32.14x32 needs avx512f, which",
+    )
     gpu, _, (*_, i1, _) = tile(target=Target("cuda", arch="sm_80"))
-    rejected(gpu, Tensorize(i1, FMA), 9, "Target('cuda', arch='sm_80') does not have")
+    rejected(
+        gpu,
+        Tensorize(i1, FMA),
+        Tensorize.Requires.SUPPORTED_BY_TARGET,
+        "Target('cuda', arch='sm_80') does not have",
+    )
 
 
-def test_requirement_ten():
+def test_requires_limiting_predicate():
     sch, step = gallery("A guard inside a warp's tile")
     for symbol in ("M", "N"):
         sch.assume(sch.get_function("matmul"), symbol, 16)
     problem = rejected(
-        sch, Tensorize(step.target, step.intrinsic), 10, "a warp executes either all"
+        sch,
+        Tensorize(step.target, step.intrinsic),
+        Tensorize.Requires.LIMITING_PREDICATE,
+        "a warp executes either all",
     )
     assert [f.title() for f in problem.fixes] == [
         "assume(function=matmul, symbol='K', multiple_of=16)"
@@ -280,7 +348,12 @@ def causal(A: Buffer[(14, 8), f32], B: Buffer[(8, 32), f32], C: InOut[(14, 32), 
 @pytest.mark.parametrize("guard", ["j <= i", "2 <= i", "i != 3", "i % 2 < 1"])
 def test_predicates_that_are_not_tails(guard):
     sch = Schedule(parse(CAUSAL.format(guard)), FMA_AVX512.target)
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 10, "is not an upper bound of the single loop")
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("i"), FMA),
+        Tensorize.Requires.LIMITING_PREDICATE,
+        "is not an upper bound of the single loop",
+    )
 
 
 @pytest.mark.parametrize("guard", ["i < 5", "j + k < 20", "k < 3", "i < 20", "i < 3 and j <= k"])
@@ -291,7 +364,13 @@ def test_predicates_that_are_tails(guard):
 
 
 def test_all_kinds_have_a_requirement():
-    assert sorted(REQUIREMENTS.values()) == list(range(3, 11))
+    compared = set(Tensorize.Requires) - {
+        Tensorize.Requires.INTRINSIC_EXISTS,
+        Tensorize.Requires.PERFECT_NEST,
+        Tensorize.Requires.NOT_TENSORIZED,
+        Tensorize.Requires.ONE_KIND_PER_VARIABLE,
+    }
+    assert set(REQUIREMENTS.values()) == compared
 
 
 def test_suggestions_match_or_are_similar():
@@ -332,18 +411,43 @@ def test_a_tensorized_block_keeps_its_buffers():
     block = sch.tensorize(i1, FMA)
     name = "avx512.fma.f32.14x32"
     packed = sch.get_buffer("B_global")
-    rejected(sch, CacheRead(block, sch.get_buffer("A")), 5, f"is tensorized: {name}")
-    rejected(sch, CacheWrite(block, sch.get_buffer("C")), 6, f"is tensorized: {name}")
-    rejected(sch, SetScope(packed, "local"), 3, f"{name} accesses 'B_global'")
+    rejected(
+        sch,
+        CacheRead(block, sch.get_buffer("A")),
+        CacheRead.Requires.NOT_TENSORIZED,
+        f"is tensorized: {name}",
+    )
+    rejected(
+        sch,
+        CacheWrite(block, sch.get_buffer("C")),
+        CacheWrite.Requires.NOT_TENSORIZED,
+        f"is tensorized: {name}",
+    )
+    rejected(
+        sch,
+        SetScope(packed, "local"),
+        SetScope.Requires.NOT_TENSORIZED,
+        f"{name} accesses 'B_global'",
+    )
     step = prepared(sch.state, TransformLayout(packed, "lambda a, b: (b, a)"))
-    assert [p.requirement for p in sch.check(step)] == [5]
-    rejected(sch, ComputeInline(sch.get_block("copy_B")), 6, f"is tensorized: {name}")
+    assert [p.requirement for p in sch.check(step)] == [TransformLayout.Requires.NOT_TENSORIZED]
+    rejected(
+        sch,
+        ComputeInline(sch.get_block("copy_B")),
+        ComputeInline.Requires.NOT_TENSORIZED,
+        f"is tensorized: {name}",
+    )
 
 
 def test_only_tensorize_sets_the_intrinsic_annotation():
     sch, _, (*_, i1, _) = tile()
     block = sch.blockize(i1)
-    rejected(sch, Annotate(block, "intrinsic", FMA), 3, "reserved for the tensorize step")
+    rejected(
+        sch,
+        Annotate(block, "intrinsic", FMA),
+        Annotate.Requires.UNRESERVED_KEY,
+        "reserved for the tensorize step",
+    )
 
 
 REPEATED = """
@@ -359,7 +463,12 @@ def repeated(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(32,), f32])
 
 def test_a_loop_that_only_repeats_is_rejected():
     sch = Schedule(parse(REPEATED), FMA_AVX512.target)
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 6, "iterations of loop 'i' may write the same")
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("i"), FMA),
+        Tensorize.Requires.SAME_ACCESSES,
+        "iterations of loop 'i' may write the same",
+    )
 
 
 LOOPS_IN_BODY = """
@@ -379,26 +488,64 @@ def direct(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(14, 32), f32]
 def test_blocks_without_a_perfect_nest():
     sch = Schedule(parse(LOOPS_IN_BODY), FMA_AVX512.target)
     tile_block = sch.get_block("tile")
-    rejected(sch, Tensorize(tile_block, FMA), 2, "does not contain a perfect nest")
-    rejected(sch, Tensorize(sch.get_loop("i"), FMA), 2, "blocks inside: none")
+    rejected(
+        sch,
+        Tensorize(tile_block, FMA),
+        Tensorize.Requires.PERFECT_NEST,
+        "does not contain a perfect nest",
+    )
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("i"), FMA),
+        Tensorize.Requires.PERFECT_NEST,
+        "blocks inside: none",
+    )
     match = explain_match(sch.state, tile_block, FMA)
     assert not match.matches
     sch, mm, (*_, i1, j1) = tile()
-    rejected(sch, Tensorize(mm, FMA), 2, "does not contain a perfect nest")
+    rejected(
+        sch, Tensorize(mm, FMA), Tensorize.Requires.PERFECT_NEST, "does not contain a perfect nest"
+    )
     sch.blockize(j1)
-    rejected(sch, Tensorize(i1, FMA), 2, "nested blocks (mm_o, mm)")
+    rejected(sch, Tensorize(i1, FMA), Tensorize.Requires.PERFECT_NEST, "nested blocks (mm_o, mm)")
     assert not explain_match(sch.state, i1, FMA).matches
 
 
 def test_the_init_of_an_outer_block():
     sch, _, (_, _, k, i1, _) = tile(started=False)
     block = sch.blockize(i1)
-    problem = rejected(sch, Tensorize(block, FMA), 7, "block 'mm_o' has an init")
+    problem = rejected(
+        sch, Tensorize(block, FMA), Tensorize.Requires.SAME_REDUCTION, "block 'mm_o' has an init"
+    )
     assert [f.title() for f in problem.fixes] == ["decompose_reduction(block=mm_o, loop=k)"]
     sch.decompose_reduction(block, k)
     sch.tensorize(block, FMA)
     assert violations(sch.module) == ()
     assert sch.verify().required().compared[0].exact
+
+
+GATHER = """
+n = symbols("n", lower=1)
+
+@prim_func
+def gather(x: Buffer[(n, 32), f32], at: Buffer[(n,), i32], y: Out[(n, 32), f32]):
+    for i in range(n):
+        with checked(at[i], 0, n) as p:
+            for j in range(32):
+                with block("take"):
+                    vi, vj, vp = spatial(i), spatial(j), spatial(n, p)
+                    y[vi, vj] = x[vp, vj]
+"""
+
+
+def test_requires_one_kind_per_variable():
+    sch = Schedule(parse(GATHER), FMA_AVX512.target)
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("j"), FMA),
+        Tensorize.Requires.ONE_KIND_PER_VARIABLE,
+        "depends on 'p', which is read from memory",
+    )
 
 
 TWO_STORES = """
@@ -418,6 +565,11 @@ def two(
 def test_a_block_of_two_stores():
     sch = Schedule(parse(TWO_STORES), FMA_AVX512.target)
     i = sch.get_loop("i")
-    rejected(sch, Tensorize(i, FMA), 2, "contains several statements instead of one store")
+    rejected(
+        sch,
+        Tensorize(i, FMA),
+        Tensorize.Requires.PERFECT_NEST,
+        "contains several statements instead of one store",
+    )
     match = explain_match(sch.state, i, FMA)
     assert [m.kind for m in match.mismatches] == ["access"]

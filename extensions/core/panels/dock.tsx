@@ -1,0 +1,58 @@
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useWatch } from "../observable";
+import type { Store } from "../store";
+import { Boundary } from "../ui/boundary";
+import { Tabs } from "../ui/tabs";
+import type { Panel } from "./panel";
+import { PANELS } from "./registry";
+
+interface DockProps {
+  readonly store: Store;
+  readonly idBase: string;
+  readonly panels?: readonly [Panel, ...Panel[]];
+}
+
+/** The panels as tabs; only the open one is rendered. */
+export function Dock({ store, idBase, panels = PANELS }: DockProps): JSX.Element {
+  const [tab, setTab] = useState(() => initialTab(store, panels));
+  const counts = useWatch(store.state, (state) => panels.map((panel) => panel.count?.(state) ?? 0).join());
+  useOpened(store, panels, setTab);
+  const numbers = counts.split(",");
+  const tabs = panels.map((panel, index) => ({
+    key: panel.key,
+    label: panel.title,
+    count: Number(numbers[index]),
+    tone: panel.tone ?? ("plain" as const),
+  }));
+  const { key, view: View } = panels.find((panel) => panel.key === tab) ?? panels[0];
+  return (
+    <section class="tw-pane tw-dock" aria-label="Dock">
+      <Tabs label="Dock" tabs={tabs} current={key} onChange={setTab} idBase={idBase} />
+      <div key={key} class="tw-pane-body tw-scroll" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${key}`} tabIndex={0}>
+        <Boundary name="dock">
+          <View store={store} />
+        </Boundary>
+      </div>
+    </section>
+  );
+}
+
+/** Open a panel when the section that it waits for is received. */
+function useOpened(store: Store, panels: readonly Panel[], open: (key: string) => void): void {
+  useEffect(() => {
+    let before = store.state.value;
+    return store.state.subscribe(() => {
+      const now = store.state.value;
+      const opened = panels.find(({ opens, section }) => opens && now[section] && now[section] !== before[section]);
+      before = now;
+      if (opened) open(opened.key);
+    });
+  }, [store, panels]);
+}
+
+/** Return the panel to open first: one whose awaited section was received, else the first one. */
+function initialTab(store: Store, panels: readonly [Panel, ...Panel[]]): string {
+  const state = store.state.value;
+  return (panels.find(({ opens, section }) => opens && state[section]) ?? panels[0]).key;
+}

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { mount } from "../core/app";
+import { stageTabs } from "../core/panels/stages";
+import type { Lowered } from "../core/protocol";
+import type { Store } from "../core/store";
+import { connected, flush, makeProblem, useFakeTimers, type FakeKernel } from "./helpers";
+
+let kernel: FakeKernel;
+let store: Store;
+let page: HTMLElement;
+let unmount: () => void;
+
+beforeEach(async () => {
+  useFakeTimers();
+  ({ kernel, store } = connected());
+  page = document.createElement("div");
+  document.body.append(page);
+  unmount = mount(store, page);
+  await flush();
+});
+
+afterEach(async () => {
+  unmount();
+  page.remove();
+  await flush();
+  vi.useRealTimers();
+});
+
+function find(selector: string): HTMLElement {
+  const found = page.querySelector<HTMLElement>(selector);
+  if (!found) throw new Error(`no element matches ${selector}`);
+  return found;
+}
+
+async function open(tab: string): Promise<void> {
+  find(`[data-tab=${tab}]`).click();
+  await flush();
+}
+
+async function answer(stage: string, text: string, extra: Partial<Lowered> = {}): Promise<void> {
+  const { history, open: name } = store.state.value;
+  kernel.answer({ lowered: { state: history.head, function: name, stage, text, previous: "", ...extra } });
+  await flush();
+}
+
+async function press(key: string): Promise<void> {
+  find(".tw-lowered .tw-code").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  await flush();
+}
+
+test("has a tab for the passes, LLVM and assembly, named PTX for a GPU", () => {
+  const stages = store.state.value.stages;
+  expect(stageTabs(stages, "cpu · avx2").map((tab) => tab.label)).toEqual(["Passes", "LLVM", "Assembly"]);
+  expect(stageTabs(stages, "cuda · sm_90").map((tab) => tab.label)).toEqual(["Passes", "LLVM", "PTX"]);
+  expect(stageTabs([], "cpu")).toEqual([]);
+});
+
+test("requests and displays the text of the chosen stage", async () => {
+  await open("passes");
+  expect(kernel.last()).toMatchObject({ type: "lower", stage: "scheduled" });
+  expect(find(".tw-lowered").textContent).toContain("Lowering…");
+  await answer("scheduled", "for i in range(8):\n    y[i] = x[i]\n");
+  expect(find(".tw-lowered .tw-code-text").textContent).toBe("for i in range(8):\n    y[i] = x[i]\n");
+  const picker = find("[aria-label=Stage]") as HTMLSelectElement;
+  picker.value = "to_thread";
+  picker.dispatchEvent(new Event("change", { bubbles: true }));
+  await flush();
+  expect(kernel.last()).toMatchObject({ type: "lower", stage: "to_thread" });
+});
+
+test("moves between stages and levels with keys, without requesting a text twice", async () => {
+  await open("passes");
+  await answer("scheduled", "first");
+  await press("]");
+  expect(kernel.last()).toMatchObject({ type: "lower", stage: "strip_mine" });
+  await answer("strip_mine", "second", { previous: "first" });
+  const count = kernel.sent.length;
+  await press("[");
+  expect(find(".tw-lowered .tw-code-text").textContent).toBe("first\n");
+  await press("]");
+  expect(find(".tw-lowered .tw-code-text").textContent).toBe("second\n");
+  expect(kernel.sent.length).toBe(count);
+  await open("assembly");
+  await answer("assembly", "ret");
+  await press("[");
+  expect(find("[data-tab=llvm]").getAttribute("aria-selected")).toBe("true");
+});
+
+test("displays the change by a stage with signs", async () => {
+  await open("passes");
+  await answer("scheduled", "a");
+  await press("]");
+  await answer("strip_mine", "a\nc\n", { previous: "a\nb\n" });
+  await press("d");
+  const kinds = [...page.querySelectorAll(".tw-lowered .tw-line")].map((line) => /is-(\w+)/.exec(line.className)?.[1]);
+  expect(kinds).toEqual(["same", "removed", "added"]);
+  expect(find(".tw-lowered .tw-numbers").textContent).toBe("\n−\n+");
+  await press("]");
+  await answer("lift_tail_guards", "a\nc\n", { previous: "a\nc\n" });
+  expect(find(".tw-stage-note").textContent).toBe("This stage changed nothing.");
+});
+
+test("displays an error above the last text", async () => {
+  await open("llvm");
+  await answer("llvm", "define void @f()");
+  await answer("llvm", "define void @f()", { problem: makeProblem({ title: "Missing instruction", message: "no avx512" }) });
+  expect(find(".tw-stage-error").textContent).toContain("no avx512");
+  expect(find(".tw-lowered .tw-code-text").textContent).toContain("define void @f()");
+  find(".tw-stage-error .tw-button").click();
+  expect(kernel.last()).toMatchObject({ type: "lower", stage: "llvm" });
+});
+
+test("requests a cheap text again when the head moves, and offers it for generated code", async () => {
+  await open("passes");
+  await answer("scheduled", "old");
+  const moved = { history: { ...store.state.value.history, head: "another" } };
+  kernel.answer(moved);
+  await flush();
+  expect(kernel.last()).toMatchObject({ type: "lower", stage: "scheduled" });
+  expect(find(".tw-lowered .tw-code-text").textContent).toBe("old\n");
+  await answer("scheduled", "new");
+  expect(find(".tw-lowered .tw-code-text").textContent).toBe("new\n");
+  await open("llvm");
+  await answer("llvm", "old");
+  const count = kernel.sent.length;
+  kernel.answer({ history: { ...store.state.value.history, head: "a third one" } });
+  await flush();
+  expect(kernel.sent.length).toBe(count);
+  expect(find(".tw-stage-note").textContent).toContain("earlier state");
+});
+
+test("returns to the loops when a part of the function is revealed", async () => {
+  await open("llvm");
+  store.reveal(store.state.value.open, [{ line: 12, column: 9, end: 12 }]);
+  await flush();
+  expect(find("[data-tab=ir]").getAttribute("aria-selected")).toBe("true");
+  expect(page.querySelectorAll(".tw-underline")).toHaveLength(1);
+});
+
+test("displays progress, elapsed time and a cancel button in the status bar", async () => {
+  kernel.answer({ jobs: [{ key: "job1", kind: "run", title: "Measure", state: "running", progress: 0.25, message: "warming up", seconds: 61 }] });
+  await flush();
+  const job = find(".tw-status .tw-job");
+  expect(job.textContent).toContain("Measure warming up");
+  expect(job.textContent).toContain("25 % · 1 min 1 s");
+  expect((find(".tw-toolbar .tw-primary") as HTMLButtonElement).disabled).toBe(true);
+  kernel.answer({ jobs: [{ key: "job2", kind: "lower", title: "Lower f", state: "running", progress: -1, message: "", seconds: 0 }] });
+  await flush();
+  expect((find(".tw-toolbar .tw-primary") as HTMLButtonElement).disabled).toBe(false);
+});

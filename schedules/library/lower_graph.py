@@ -1,0 +1,100 @@
+"""The ``lower_graph`` composite step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir.graph.nodes import Binding, Call, GraphFunc
+from ...ir.graph.operators import get_operator
+from ..apply import Composite
+from ..composite import composite
+from ..handles import FunctionRef, Handle
+from ..primitives.graph.collapse_dims import CollapseDims
+from ..primitives.graph.fuse_tir import called_kernels
+from ..primitives.graph.lift_transforms import PREPARE, liftable
+from ..schedule import Schedule
+from ..state import State
+
+
+def _suggested(state: State, selection: Handle) -> Iterator[Composite]:
+    if isinstance(selection, FunctionRef):
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, GraphFunc) and found.stage == "dataflow":
+            yield lower_graph(selection)
+
+
+@composite(suggest=_suggested, always_legal=True)
+def lower_graph(sch: Schedule, function: FunctionRef) -> None:
+    """Lower a graph function to calls of fused kernels.
+
+    Before::
+
+        def main(x):
+            y = matmul(x, const("w"))
+            z = relu(y)
+            return z
+
+    After::
+
+        def main(x):
+            z = call_tir("fused_matmul_relu", (x, const("w")))
+            return z
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The graph-level function, in the dataflow stage. A function of which all bindings are calls
+        of kernels or views is not changed.
+
+    Notes
+    -----
+    ``fold_constants``, ``dead_code``, ``legalize``, ``lift_transforms`` for computations on weights
+    alone, ``fuse_ops``, ``fuse_tir``, then ``collapse_dims`` for each kernel. Cost: that of the
+    steps.
+
+    References
+    ----------
+    Relax (ASPLOS '25), §4.2.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ...
+    ... @graph_func
+    ... def main(x: Tensor[(n, 4), f32]):
+    ...     y = add(x, 1.0)
+    ...     z = relu(y)
+    ...     return z
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.lower_graph("main")
+    >>> [kernel.name for kernel in sch.module.prims]
+    ['fused_add_relu']
+    """
+    name = function.function
+    if not any(map(_is_computation, sch.module.graph(name).bindings)):
+        return
+    sch.fold_constants(function)
+    sch.dead_code(function)
+    sch.legalize(function)
+    lift(sch, function)
+    sch.fuse_ops(function)
+    sch.fuse_tir(function)
+    for kernel in sorted(called_kernels(sch.module)):
+        step = CollapseDims(FunctionRef(kernel))
+        if not sch.check(step):
+            sch.apply(step)
+
+
+def _is_computation(binding: Binding) -> bool:
+    right = binding.right
+    return isinstance(right, Call) and not get_operator(right.op).is_view
+
+
+def lift(sch: Schedule, function: FunctionRef) -> None:
+    """Move computations on weights alone to load time, if there are any."""
+    name = function.function
+    if name != PREPARE and liftable(sch.module.graph(name)):
+        sch.lift_transforms(function)

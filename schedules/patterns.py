@@ -1,0 +1,182 @@
+"""Patterns of kernels, as the default rules distinguish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..ir.loop.nodes import (
+    Binary,
+    Block,
+    Cast,
+    Element,
+    IterVar,
+    Load,
+    PrimFunc,
+    Store,
+)
+from ..ir.loop.visit import loads, stores
+from ..ir.symbolic import Expr, const_value, free_vars
+from .primitives.graph.collapse_dims import nests
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """``C[.., i, j] += A[.., i, k] * B[.., k, j]``, then element-wise blocks.
+
+    ``block`` is the reduction, ``prologue`` the blocks before it (such as packing) and
+    ``epilogue`` the blocks after it, in order. ``row``, ``column`` and ``depth`` are its iteration
+    variables i, j and k.
+    """
+
+    prologue: tuple[Block, ...]
+    block: Block
+    epilogue: tuple[Block, ...]
+    row: IterVar
+    column: IterVar
+    depth: IterVar
+    left: Load
+    right: Load
+
+    @property
+    def batched(self) -> bool:
+        """True if B depends on outer (batch) iteration variables."""
+        used = {v for index in self.right.indices for v in free_vars(index)}
+        return bool(used - {self.column.var, self.depth.var})
+
+    @property
+    def row_major(self) -> bool:
+        """True if adjacent columns of B are adjacent in memory."""
+        return self.right.indices[-1] == self.column.var
+
+    @property
+    def packable(self) -> bool:
+        """True if B is indexed directly by column and depth, so that it can be packed."""
+        indices = self.right.indices
+        return self.column.var in indices and self.depth.var in indices
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Blocks over the same ``shared`` outer dimensions, some reducing the inner ones."""
+
+    blocks: tuple[Block, ...]
+    shared: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """Blocks without reductions, the last one writing the result."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Any other kernel; it is left unscheduled."""
+
+
+Pattern: TypeAlias = "Matmul | Rows | Elementwise | Other"
+
+
+def classify(func: PrimFunc) -> Pattern:
+    """Return the pattern of an unscheduled kernel."""
+    blocks = nests(func)
+    if not blocks or any(len(list(stores(b.body))) != 1 for b in blocks):
+        return Other()
+    if any(not isinstance(b.body, Store) for b in blocks):
+        return Other()
+    if any(v.kind == "ordered" for b in blocks for v in b.iters):
+        return Other()
+    if all(b.init is None for b in blocks):
+        return Elementwise(tuple(blocks))
+    return _matmul(blocks) or _rows(func, blocks) or Other()
+
+
+def _uncast(element: Element) -> Element:
+    while isinstance(element, Cast):
+        element = element.operand
+    return element
+
+
+def _factors(block: Block) -> tuple[Load, Load] | None:
+    """Return the two loads whose product a block sums; None if it is not such a sum."""
+    body = block.body
+    if not isinstance(body, Store) or block.init is None or not isinstance(body.value, Binary):
+        return None
+    added = body.value
+    if added.op != "add" or added.left != Load(body.buffer, body.indices):
+        return None
+    term = added.right
+    if not isinstance(term, Binary) or term.op != "mul":
+        return None
+    left, right = _uncast(term.left), _uncast(term.right)
+    if isinstance(left, Load) and isinstance(right, Load):
+        return left, right
+    return None
+
+
+def _variables(load: Load) -> set[object]:
+    return {v for index in load.indices for v in free_vars(index)}
+
+
+def _matmul(blocks: list[Block]) -> Matmul | None:
+    at = next(k for k, b in enumerate(blocks) if b.init is not None)
+    before, head, tail = blocks[:at], blocks[at], blocks[at + 1 :]
+    factors = _factors(head)
+    spatial = [v for v in head.iters if v.kind == "spatial"]
+    depth = [v for v in head.iters if v.kind == "reduce"]
+    if factors is None or len(spatial) < 2 or len(depth) != 1:
+        return None
+    if any(b.init is not None or len(b.iters) != len(spatial) for b in tail):
+        return None
+    loops = {v.binding for v in head.iters}
+    if any(not loops.isdisjoint(free_vars(v.extent)) for v in head.iters):
+        return None  # a triangle, such as a causal mask: its tiles are not rectangles
+    row, column = _rows_and_columns(head, spatial)
+    if 1 in (const_value(column.extent), const_value(depth[0].extent)):
+        return None  # one column, or one product per result: there is nothing to tile
+    for left, right in (factors, factors[::-1]):
+        ours = {row.var, depth[0].var} <= _variables(left) and column.var not in _variables(left)
+        theirs = {column.var, depth[0].var} <= _variables(right)
+        if ours and theirs and row.var not in _variables(right):
+            return Matmul(tuple(before), head, tuple(tail), row, column, depth[0], left, right)
+    return None
+
+
+def _rows_and_columns(head: Block, spatial: list[IterVar]) -> list[IterVar]:
+    """Return the row and column iteration variables in the order of the result's dimensions."""
+    by_var: dict[Expr, IterVar] = {v.var: v for v in spatial}
+    last = [i for store in stores(head.body) for i in store.indices[-2:]]
+    found = [by_var[i] for i in last if i in by_var]
+    return found if len(found) == len(last) else spatial[-2:]
+
+
+def _leading(block: Block) -> Iterator[object]:
+    """Yield the extents of the leading spatial iteration variables of a block."""
+    for v in block.iters:
+        if v.kind != "spatial":
+            return
+        yield v.extent
+
+
+def _rows(func: PrimFunc, blocks: list[Block]) -> Rows | None:
+    """Return blocks as rows, with the dimensions in which all access only their own row."""
+    extents = [list(_leading(b)) for b in blocks]
+    shared = min(map(len, extents))
+    while shared and any(e[:shared] != extents[0][:shared] for e in extents):
+        shared -= 1
+    while shared and not all(_keeps_rows(func, b, shared) for b in blocks):
+        shared -= 1
+    return Rows(tuple(blocks), shared)
+
+
+def _keeps_rows(func: PrimFunc, block: Block, shared: int) -> bool:
+    """Return whether a block accesses temporaries only in its own row."""
+    rows = tuple(v.var for v in block.iters[:shared])
+    temporaries = set(func.buffers)
+    for load in loads(block.body):
+        if load.buffer in temporaries and load.indices[:shared] != rows:
+            return False
+    return all(s.indices[:shared] == rows for s in stores(block.body))

@@ -1,0 +1,47 @@
+"""Functions of the GPU rules: fusion and order of the loops to bind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....ir.analysis import bound_kinds
+from ...handles import BlockRef, LoopRef
+from ...schedule import Schedule
+
+THREADS: Final = 256
+"""The largest number of threads of a thread block."""
+
+WARP: Final = 32
+"""The number of threads of a warp."""
+
+
+def is_dependent(sch: Schedule, name: str) -> bool:
+    """Return whether a nest accesses a buffer that another one writes."""
+    nodes = [sch.state.block(b) for b in sch.get_blocks(name)]
+    for node in nodes:
+        written = {r.buffer for r in node.writes}
+        for other in nodes:
+            accessed = {r.buffer for r in (*other.reads, *other.writes)}
+            if other is not node and written & accessed:
+                return True
+    return False
+
+
+def joined(sch: Schedule, loops: tuple[LoopRef, ...]) -> LoopRef:
+    """Fuse directly nested loops into one."""
+    first, *rest = loops
+    return sch.fuse(loops) if rest else first
+
+
+def spatial_first(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
+    """Move the spatial loops of a block outermost; without any, add a unit loop."""
+    loops = sch.get_loops(block)
+    state = sch.state
+    node = state.block(block)
+    spatial = tuple(x for x in loops if bound_kinds(state.loop(x), node) <= {"spatial"})
+    if not spatial:
+        return (sch.add_unit_loop(loops[0] if loops else block),)
+    rest = tuple(x for x in loops if x not in spatial)
+    if rest and loops != (*spatial, *rest):
+        sch.reorder((*spatial, *rest))
+    return spatial

@@ -1,0 +1,150 @@
+"""Default schedule of a kernel: the rule of its kind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+from ...ir.loop.nodes import PrimFunc
+from ..apply import Composite
+from ..composite import composite
+from ..handles import FunctionRef, Handle
+from ..patterns import Elementwise, Matmul, Other, Rows, classify
+from ..problem import StepError
+from ..schedule import Schedule
+from ..state import State
+from .elementwise import schedule_elementwise
+from .gpu.loops import schedule_gpu_loops
+from .gpu.matmul import schedule_gpu_matmul
+from .gpu.nests import schedule_gpu_nests
+from .gpu.rows import schedule_gpu_rows
+from .gpu.serial import schedule_gpu_serial
+from .matmul import schedule_matmul
+from .rows import schedule_rows
+
+
+class DefaultRuleFailedWarning(UserWarning):
+    """A kernel that was left unscheduled because the default rule of its kind failed.
+
+    The results are correct, but the kernel may be slow. Please report it as a bug.
+    """
+
+
+def _suggested(state: State, selection: Handle) -> Iterator[Composite]:
+    if isinstance(selection, FunctionRef):
+        found = state.module.functions.get(selection.function)
+        if isinstance(found, PrimFunc) and not is_scheduled(found):
+            yield schedule_kernel(selection)
+
+
+def is_scheduled(function: PrimFunc) -> bool:
+    """Return whether a step has already changed a function."""
+    return ("scheduled", True) in function.attributes
+
+
+@composite(suggest=_suggested, always_legal=True)
+def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
+    """Apply the default rule of a kernel's kind, unless the kernel is already scheduled.
+
+    Before::
+
+        for i in range(n):
+            y[i] = x[i] + 1.0
+
+    After::
+
+        for i_0 in parallel(ceildiv(n, 16)):
+            for i_1 in vectorized(16):
+                if i_0 * 16 + i_1 < n:
+                    y[i_0 * 16 + i_1] = x[i_0 * 16 + i_1] + 1.0
+
+    Parameters
+    ----------
+    function : FunctionRef
+        The kernel: a loop-level function. Any other function is not changed.
+
+    Notes
+    -----
+    For a CPU ``schedule_matmul``, ``schedule_rows`` or ``schedule_elementwise``. For a GPU the
+    first that applies of ``schedule_gpu_matmul``, ``schedule_gpu_rows``, ``schedule_gpu_loops``,
+    ``schedule_gpu_nests`` and ``schedule_gpu_serial``. If the rule of a CPU fails, a warning is
+    issued and the kernel is left unscheduled.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(64,), f32], y: Out[(64,), f32]):
+    ...     for i in range(64):
+    ...         with block("add"):
+    ...             vi = spatial(i)
+    ...             y[vi] = x[vi] + 1.0
+    ... ''')
+    >>> sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    >>> sch.schedule_kernel("f")
+    >>> [group.op for group in sch.trace.groups]
+    ['schedule_kernel', 'schedule_elementwise', 'vectorize_nest', 'vectorize_inner']
+    """
+    found = sch.module.functions.get(function.function)
+    if not isinstance(found, PrimFunc) or is_scheduled(found):
+        return
+    target = sch.state.target
+    if target is not None and target.is_gpu:
+        _schedule_for_gpu(sch, function)
+    else:
+        _schedule_for_cpu(sch, function)
+
+
+def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
+    """Apply the rule of a kernel's kind; warn and leave the kernel unscheduled if it fails."""
+    rule = _cpu_rule(sch, function)
+    if rule is None:
+        return
+    try:
+        sch.apply(rule)
+    except StepError as error:
+        message = f"kernel {function.function!r} was left unscheduled (default rule failed): "
+        warnings.warn(DefaultRuleFailedWarning(message + str(error)), stacklevel=2)
+
+
+def _cpu_rule(sch: Schedule, function: FunctionRef) -> Composite | None:
+    """Return the rule of a kernel's kind, after inlining, which may change the kind."""
+    while True:
+        before = sch.module.prim(function.function)
+        match classify(before):
+            case Matmul():
+                return schedule_matmul(function)
+            case Elementwise():
+                return schedule_elementwise(function)
+            case Other():
+                return None
+            case Rows():
+                sch.inline_elementwise(function)
+                if sch.module.prim(function.function) is before:
+                    return schedule_rows(function)
+
+
+def _schedule_for_gpu(sch: Schedule, function: FunctionRef) -> None:
+    """Bind the loops of a kernel to thread blocks and threads, by the first rule that applies."""
+    sch.inline_elementwise(function)
+    for rule in _gpu_rules(sch, function):
+        try:
+            sch.apply(rule)
+        except StepError:
+            continue
+        return
+
+
+def _gpu_rules(sch: Schedule, function: FunctionRef) -> Iterator[Composite]:
+    match classify(sch.module.prim(function.function)):
+        case Matmul():
+            yield schedule_gpu_matmul(function)
+            yield schedule_gpu_rows(function)
+        case Rows():
+            yield schedule_gpu_rows(function)
+        case Elementwise() | Other():
+            pass
+    yield schedule_gpu_loops(function)
+    yield schedule_gpu_nests(function)
+    yield schedule_gpu_serial(function)

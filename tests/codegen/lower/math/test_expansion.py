@@ -1,0 +1,44 @@
+"""Every element function of floats is a thread-level operation or has an expansion."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen.lower.math import binary_function, unary_function
+from tilewright.codegen.lower.math.expansion import (
+    EXPANSIONS,
+    DuplicateExpansionError,
+    expansion,
+)
+from tilewright.codegen.lower.math.functions import UndefinedFunctionError
+from tilewright.ir.dtype import DTYPES, bool_, f32
+from tilewright.ir.loop.element_functions import FUNCTIONS
+from tilewright.ir.thread.nodes import Const
+from tilewright.ir.thread.types import VectorType
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_lowered_for_every_dtype(name: str) -> None:
+    function = FUNCTIONS[name]
+    for dtype in DTYPES.values():
+        of = VectorType(dtype, 4)
+        x = Const(1, of)
+        if not function.accepts(dtype):
+            continue
+        value = unary_function(name, x) if function.arity == 1 else binary_function(name, x, x)
+        expected = bool_ if function.predicate else dtype
+        assert value.type == VectorType(expected, 4), (name, dtype)
+
+
+def test_every_expansion_belongs_to_a_function() -> None:
+    assert EXPANSIONS.keys() <= FUNCTIONS.keys()
+
+
+def test_a_function_without_expansion_is_an_error() -> None:
+    with pytest.raises(UndefinedFunctionError, match="'softplus' has no expansion"):
+        unary_function("softplus", Const(1.0, VectorType(f32)))
+
+
+def test_an_expansion_is_registered_once() -> None:
+    with pytest.raises(DuplicateExpansionError, match="'exp' has an expansion"):
+        expansion("exp")

@@ -1,0 +1,78 @@
+"""Errors of calls underline the parameter in the signature, and have a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import Executable, compile
+from tilewright.codegen.errors import CallError
+from tilewright.ir.script import parse
+
+MATMUL = """
+M, N, K = symbols("M N K", lower=1)
+
+@prim_func
+def matmul(A: Buffer[(M, K), f32], B: Buffer[(K, N), f32], C: Out[(M, N), f32]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+A, B = np.ones((2, 3), np.float32), np.ones((3, 5), np.float32)
+SIGNATURE = "1 | matmul(A: Tensor((M, K), f32), B: Tensor((K, N), f32))"
+
+
+@pytest.fixture(scope="module")
+def exe() -> Executable:
+    return compile(parse(MATMUL), "cpu")
+
+
+CALLS = [
+    ("dtype", lambda exe: exe(A.astype("f8"), B), "A"),
+    ("rank", lambda exe: exe(A, B.reshape(3, 5, 1)), "B"),
+    ("shape", lambda exe: exe(A, np.ones((4, 5), np.float32)), "B"),
+    ("strides", lambda exe: exe(A, np.ones((5, 3), np.float32).T), "B"),
+    ("type", lambda exe: exe([1.0], B), "A"),
+]
+
+
+@pytest.mark.parametrize(("name", "call", "parameter"), CALLS, ids=[c[0] for c in CALLS])
+def test_the_parameter_is_underlined(
+    exe: Executable, name: str, call: Callable[[Executable], object], parameter: str
+) -> None:
+    with pytest.raises(CallError) as caught:
+        call(exe)
+    error = caught.value
+    column = SIGNATURE.index(f"{parameter}: ")
+    assert f"{SIGNATURE}\n      | {' ' * (column - 4)}^\n" in str(error), name
+    assert error.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), [((), {}), ((A, B, A), {}), ((A,), {"C": B}), ((A,), {"A": A})]
+)
+def test_errors_about_the_number_and_names_have_a_hint(
+    exe: Executable, arguments: tuple[object, ...], named: dict[str, object]
+) -> None:
+    with pytest.raises(CallError) as caught:
+        exe(*arguments, **named)
+    assert caught.value.hint
+
+
+def test_a_symbol_out_of_range_has_a_hint(exe: Executable) -> None:
+    with pytest.raises(CallError, match="symbol out of range: M >= 1 is false") as caught:
+        exe(np.ones((0, 3), np.float32), B)
+    assert "change the range: symbols(..., lower=0)" in caught.value.hint
+
+
+def test_an_index_out_of_bounds_has_a_hint() -> None:
+    text = "@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in range(9): y[i] = 0.0"
+    with pytest.raises(CallError, match="index of axis 0 is out of bounds") as caught:
+        compile(parse(text), "cpu", debug=True)()
+    assert caught.value.hint == "change the index, or the extents of the loops around it"

@@ -1,0 +1,55 @@
+"""Errors about the dtypes of element expressions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.script import ScriptTypeError, parse
+
+HEAD = (
+    "@prim_func\n"
+    "def f(x: Buffer[(8,), f32], h: Buffer[(8,), f16], w: Buffer[(8,), i32], "
+    "c: Buffer[(8,), bool], y: Out[(8,), f32]):\n"
+    "    for i in range(8):\n"
+)
+
+# The statement, a part of the message, the underlined part, a part of the hint.
+MISTAKES = [
+    ("y[i] = x[i] * w[i]", "mul is not defined for dtypes f32 and i32", "x[i] * w[i]", "f32(w[i])"),
+    ("y[i] = w[i] + x[i]", "add is not defined for dtypes i32 and f32", "w[i] + x[i]", "f32(w[i])"),
+    ("y[i] = h[i] - x[i]", "sub is not defined for dtypes f16 and f32", "h[i] - x[i]", "f32(h[i])"),
+    ("y[i] = exp(f32(i) * w[i])", "dtypes f32 and i32", "f32(i) * w[i]", "f32(w[i])"),
+    ("y[i] = exp(w[i])", "exp is not defined for dtype i32", "exp(w[i])", "floating-point"),
+    ("y[i] = max(x[i], w[i])", "max is not defined for", "max(x[i], w[i])", "f32(w[i])"),
+    ("y[i] = x[i] << 2.0", "shl is not defined for", "x[i] << 2.0", "integer"),
+    ("y[i] = f32(not x[i])", "not is not defined for dtype f32", "not x[i]", "dtype bool"),
+    ("y[i] = where(x[i], 1.0, 2.0)", "must have dtype bool", "where(", "x[i] != 0"),
+    ("y[i] = where(c[i], x[i], w[i])", "must have the same dtype", "where(", "f32(w[i])"),
+    ("y[i] = where(x[i] < w[i], 1.0, 2.0)", "comparison lt", "x[i] < w[i]", "f32(w[i])"),
+    ("y[i] = w[i]", "a value of dtype i32 is stored in buffer 'y'", "w[i]", "f32(w[i])"),
+    ("y[i] += w[i]", "add is not defined for dtypes f32 and i32", "w[i]", "f32(w[i])"),
+    ("y[i] = f32(i8(300))", "number 300 is not a value of dtype i8", "300", "dtype i8"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "part", "hint"), MISTAKES, ids=[text for text, *_ in MISTAKES]
+)
+def test_a_mistake_is_underlined_with_a_cast(text: str, words: str, part: str, hint: str) -> None:
+    with pytest.raises(ScriptTypeError) as caught:
+        parse(f"{HEAD}        {text}")
+    error = caught.value
+    assert words in error.message
+    assert error.location.text[error.column - 1 :].startswith(part)
+    assert hint in error.hint
+
+
+def test_casts_make_the_program_legal() -> None:
+    text = f"{HEAD}        y[i] = x[i] * f32(w[i]) + f32(h[i])"
+    assert parse(text).prim("f").name == "f"
+
+
+def test_an_index_of_a_float_is_rejected() -> None:
+    text = HEAD + "        with checked(x[i], 0, 8) as q:\n            y[i] = x[q]"
+    with pytest.raises(ScriptTypeError, match="expected an integer dtype"):
+        parse(text)

@@ -1,0 +1,109 @@
+"""Errors about loops that do not start at 0, and about unsupported statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.script import ParseError, parse
+
+HEAD = 'n = symbols("n", lower=1)\n@prim_func\ndef f(x: Buffer[(n,), f32], y: Out[(n,), f32]):\n'
+
+
+def error_of(body: str) -> ParseError:
+    with pytest.raises(ParseError) as caught:
+        parse(HEAD + "\n".join(f"    {line}" for line in body.splitlines()))
+    return caught.value
+
+
+LOOPS = [
+    ("range(2, 16)", "range(14): and use i + 2 in place of i"),
+    ("range(0, 16)", "range(16):"),
+    ("range(0, n)", "range(n):"),
+    ("range(1, n)", "range(n - 1): and use i + 1 in place of i"),
+    ("range(n, n + 4)", "range(n + 4 - n): and use i + n in place of i"),
+    ("range(n - 1, n)", "range(n - (n - 1)): and use i + n - 1 in place of i"),
+    ("range(0, 16, 3)", "range(6): and use i * 3 in place of i"),
+    ("range(1, n, 2)", "range(ceildiv(n - 1, 2)): and use i * 2 + 1 in place of i"),
+    ("parallel(4, 8)", "parallel(4): and use i + 4 in place of i"),
+    ("range(8, 2)", "range(0): and use i + 8 in place of i"),
+]
+
+
+@pytest.mark.parametrize(("loop", "fix"), LOOPS, ids=[loop for loop, _ in LOOPS])
+def test_a_loop_that_does_not_start_at_zero(loop: str, fix: str) -> None:
+    error = error_of(f"for i in {loop}:\n    y[i] = x[i]")
+    assert error.message.endswith(f"got {loop}")
+    assert error.hint == f"write for i in {fix}"
+    assert "^" * len(loop) in str(error)
+
+
+@pytest.mark.parametrize("number", ["9" * 500, "0x" + "f" * 5000])
+def test_large_numbers_are_described(number: str) -> None:
+    error = error_of(f"for i in range({number}, 16):\n    y[i] = x[i]")
+    assert "loops start at 0" in error.message
+    assert len(error.hint) < 200
+
+
+def test_the_second_argument_of_a_thread_loop_is_its_axis() -> None:
+    text = HEAD + '    for i in thread(n, "threadIdx.x"):\n        y[i] = x[i]'
+    assert parse(text).prim("f").body.thread == "threadIdx.x"
+
+
+STATEMENTS = [
+    ("while n > 0: pass", "while", "for i in range(n)"),
+    ("return y", "return", "Out parameters"),
+    ("assert n > 0", "assert", "fact(condition)"),
+    ("import os", "import", "names of the text format"),
+    ("def g(): pass", "def", "beside each other"),
+    ("t: f32 = 0.0", "assignment with annotation", "alloc"),
+    ("y[0] //= 2.0", "loop-level function", "augmented assignments are"),
+    ("y[0] = x[0] = 0.0", "several targets", "one assignment per buffer"),
+    ("print(n)", "call of print", "statements are"),
+    ("1 + 2", "loop-level function", "statements are"),
+]
+
+
+@pytest.mark.parametrize(("text", "word", "hint"), STATEMENTS, ids=[s[0] for s in STATEMENTS])
+def test_unsupported_statements(text: str, word: str, hint: str) -> None:
+    error = error_of(text)
+    assert word in error.message
+    assert hint in error.hint
+
+
+ASSIGNED = [
+    ("s = 0.0", "s = alloc((), f32)"),
+    ("pid = tl.program_id(0)", 'for pid in thread(n, "blockIdx.x")'),
+    ("y[0] = 0.0\nt = alloc((1,), f32)", "start of the function"),
+]
+
+
+@pytest.mark.parametrize(("text", "hint"), ASSIGNED, ids=[a[0] for a in ASSIGNED])
+def test_assignments_to_names(text: str, hint: str) -> None:
+    assert hint in error_of(text).hint
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "@prim_func\ndef f(y: Out[(-4,), f32]):\n    for i in range(4):\n        y[i] = 0.0",
+        "@prim_func\ndef f(y: Out[(4,), f32]):\n    t = alloc((2, -4), f32)\n    pass",
+        "@graph_func\ndef f(x: Tensor[(-4,), f32]):\n    return x",
+    ],
+)
+def test_a_negative_extent_of_a_shape(program: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(program)
+    assert caught.value.message == "expected an extent of at least 0, got -4"
+    assert str(caught.value).count("^") == len("-4")
+
+
+def test_an_attribute_passed_as_a_value() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse('@graph_func\ndef f(x: Tensor[(4,), f32]):\n    y = cast(x, "f16")\n    return y')
+    assert caught.value.hint == "attributes are passed by name: y = cast(x, dtype=f16)"
+
+
+def test_an_operator_by_its_name_in_numpy() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse("@graph_func\ndef f(x: Tensor[(4, 4), f32]):\n    y = transpose(x)\n    return y")
+    assert caught.value.hint == "write permute_dims"

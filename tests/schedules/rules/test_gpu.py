@@ -1,0 +1,186 @@
+"""Default schedules for GPUs: every kind of kernel is bound, and computes the same results."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.visit import walk
+from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
+from tilewright.target.target import Target
+
+from tests.codegen.gpu import kernels
+from tests.codegen.gpu.running import agrees
+from tests.schedules.helpers import CHAIN, MATMUL, SCAN
+
+EPILOGUE = """
+b, m, n = symbols("b m n", lower=1)
+
+@prim_func
+def epilogue(A: Buffer[(b, m, 9), i32], B: Buffer[(b, 9, n), i32], s: Buffer[(n,), i32],
+             C: Out[(b, m, n), i32]):
+    P = alloc((b, m, n), i32)
+    for h in range(b):
+        for i in range(m):
+            for j in range(n):
+                for k in range(9):
+                    with block("product"):
+                        vh, vi, vj, vk = spatial(h), spatial(i), spatial(j), reduce(k)
+                        with init(): P[vh, vi, vj] = 0
+                        P[vh, vi, vj] += A[vh, vi, vk] * B[vh, vk, vj]
+    for h1 in range(b):
+        for i1 in range(m):
+            for j1 in range(n):
+                with block("relu"):
+                    wh, wi, wj = spatial(h1), spatial(i1), spatial(j1)
+                    C[wh, wi, wj] = max(P[wh, wi, wj] + s[wj], 0)
+"""
+
+COLUMNS = """
+m, n = symbols("m n", lower=1)
+
+@prim_func
+def columns(x: Buffer[(m, n), i32], y: Out[(n,), i32]):
+    for j in range(n):
+        for i in range(m):
+            with block("sum"):
+                vj, vi = spatial(j), reduce(i)
+                with init(): y[vj] = 0
+                y[vj] += x[vi, vj]
+"""
+
+TOTAL = """
+m, n = symbols("m n", lower=1)
+
+@prim_func
+def total(x: Buffer[(m, n), i32], y: Out[(m, n), i32]):
+    s = alloc((), i32)
+    for i in range(m):
+        for j in range(n):
+            with block("sum"):
+                vi, vj = reduce(i), reduce(j)
+                with init(): s[()] = 0
+                s[()] += x[vi, vj]
+    for i1 in range(m):
+        for j1 in range(n):
+            with block("add"):
+                wi, wj = spatial(i1), spatial(j1)
+                y[wi, wj] = x[wi, wj] + s[()]
+"""
+
+TWO = """
+m, n = symbols("m n", lower=1)
+
+@prim_func
+def two(x: Buffer[(m,), i32], y: Buffer[(n,), i32], u: Out[(m,), i32], v: Out[(n,), i32]):
+    for i in range(m):
+        with block("first"):
+            vi = spatial(i)
+            u[vi] = x[vi] * 2
+    for j in range(n):
+        with block("second"):
+            vj = spatial(j)
+            v[vj] = y[vj] + 1
+"""
+
+NORM = """
+m = symbols("m", lower=1)
+
+@prim_func
+def norm(x: Buffer[(m, 40), i32], y: Out[(m, 40), i32]):
+    t = alloc((m, 40), i32)
+    s = alloc((m,), i32)
+    for i in range(m):
+        for j in range(40):
+            for r in range(3):
+                with block("inner"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    with init(): t[vi, vj] = 0
+                    t[vi, vj] += x[vi, (vj + vr) % 40]
+    for i1 in range(m):
+        for k in range(40):
+            with block("sum"):
+                wi, wk = spatial(i1), reduce(k)
+                with init(): s[wi] = 0
+                s[wi] += t[wi, wk]
+    for i2 in range(m):
+        for j2 in range(40):
+            with block("scale"):
+                ui, uj = spatial(i2), spatial(j2)
+                y[ui, uj] = t[ui, uj] * s[ui]
+"""
+
+BORDER = """
+n = symbols("n", lower=1)
+
+@prim_func
+def border(x: Buffer[(n,), i32], y: Out[(n + 8,), i32]):
+    for i in range(n + 8):
+        with block("zero"):
+            vi = spatial(n + 8, i)
+            y[vi] = 0
+    for j in range(n):
+        with block("copy"):
+            vj = spatial(j)
+            y[vj + 4] = x[vj]
+"""
+
+TRANSPOSED = """
+@prim_func
+def transposed(x: Buffer[(30, 17), i32], y: Out[(17, 30), i32]):
+    for i in range(17):
+        for j in range(30):
+            with block("turn"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vj, vi] + 1
+"""
+
+SCALAR = """
+@prim_func
+def scalar(x: Buffer[(1,), i32], y: Out[(), i32]):
+    with block("one"):
+        y[()] = x[0] + 1
+"""
+
+SIZES = {"b": 2, "m": 5, "n": 70, "M": 65, "N": 30, "K": 17, "rows": 3, "columns": 99}
+PROGRAMS = {
+    "matmul": (MATMUL, {"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}),
+    "epilogue": (
+        EPILOGUE,
+        {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y"},
+    ),
+    "chain": (CHAIN, {"blockIdx.x", "threadIdx.x"}),
+    "scan": (SCAN, {"threadIdx.x"}),
+    "columns": (COLUMNS, {"blockIdx.x", "threadIdx.x"}),
+    "total": (TOTAL, {"threadIdx.x"}),
+    "two": (TWO, {"blockIdx.x", "threadIdx.x"}),
+    "norm": (NORM, {"blockIdx.x", "threadIdx.x"}),
+    "border": (BORDER, {"threadIdx.x"}),
+    "transposed": (TRANSPOSED, {"blockIdx.x", "threadIdx.x"}),
+    "scalar": (SCALAR, {"threadIdx.x"}),
+    "softmax": (kernels.SOFTMAX, {"blockIdx.x", "threadIdx.x"}),
+    "elementwise": (kernels.ELEMENTWISE, {"blockIdx.x", "threadIdx.x"}),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rule(name):
+    text, axes = PROGRAMS[name]
+    schedule = Schedule(parse(text), Target("simt"))
+    (naive,) = schedule.module.prims
+    schedule.schedule_kernel(naive.name)
+    scheduled = schedule.module.prim(naive.name)
+    bound = {s.thread for s in walk(scheduled.body) if isinstance(s, For) and s.kind == "thread"}
+    assert bound == axes
+    tolerance = 1e-5 if name in ("softmax", "elementwise") else 0.0
+    agrees(scheduled, naive, SIZES, tolerance=tolerance)
+
+
+def test_scheduled_kernels_are_unchanged():
+    schedule = Schedule(parse(COLUMNS), Target("simt"))
+    j, _ = schedule.get_loops(schedule.get_block("sum"))
+    schedule.bind(j, "blockIdx.y")
+    before = schedule.module
+    schedule.schedule_kernel("columns")
+    assert schedule.module is before

@@ -1,0 +1,172 @@
+"""Requests of the browser; :mod:`.protocol` describes the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .protocol import HandleKind, TraceFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first request of a page; its answer contains all sections."""
+
+    type: Literal["hello"]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A request to show a function."""
+
+    type: Literal["open"]
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A request to select a part of the program, or nothing (``kind`` empty)."""
+
+    type: Literal["select"]
+    kind: HandleKind | Literal[""]
+    function: str
+    uid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A request to check a suggestion with the values of its form; the menu keeps them."""
+
+    type: Literal["check"]
+    key: str
+    values: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A request to apply a suggestion or fix, rejected if the head is not ``head``."""
+
+    type: Literal["apply"]
+    key: str
+    values: dict[str, str]
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Navigate:
+    """A request to move the head of the history: undo, redo, or jump to ``node``."""
+
+    type: Literal["navigate"]
+    action: Literal["undo", "redo", "jump"]
+    node: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A request to set the sample value of a symbol."""
+
+    type: Literal["sample"]
+    symbol: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A request to start a job: compile and verify, or compile and measure.
+
+    ``function`` is a kernel to measure in isolation; empty means the entire program.
+    """
+
+    type: Literal["run"]
+    action: Literal["compile", "measure"]
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetMeasureOptions:
+    """A request to set the options of the next measurement."""
+
+    type: Literal["set_measure_options"]
+    caches: Literal["hot", "cold"]
+    threads: int
+    pin: bool
+    budget: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A request to cancel a job."""
+
+    type: Literal["cancel"]
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lower:
+    """A request for the text of the open function after a stage of lowering.
+
+    A newer request cancels the older one.
+    """
+
+    type: Literal["lower"]
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditGroup:
+    """A request to replace a composite step of the trace, rejected if the head is not ``head``.
+
+    ``ungroup`` keeps its steps as individual ones. ``change`` runs it again with other ``values``,
+    and replays the steps after it; the ones that do not apply are kept as pending.
+    """
+
+    type: Literal["edit_group"]
+    action: Literal["ungroup", "change"]
+    index: int
+    values: dict[str, str]
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveTrace:
+    """A request for the trace as a document."""
+
+    type: Literal["save"]
+    format: TraceFormat
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTrace:
+    """A request to replay a JSON trace on the initial module of the session."""
+
+    type: Literal["load"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """A request to remove an entry of the Problems panel."""
+
+    type: Literal["dismiss"]
+    key: str
+
+
+Request: TypeAlias = (
+    Hello
+    | Open
+    | Select
+    | Check
+    | Apply
+    | Navigate
+    | Sample
+    | Run
+    | SetMeasureOptions
+    | Cancel
+    | Lower
+    | EditGroup
+    | SaveTrace
+    | LoadTrace
+    | Dismiss
+)

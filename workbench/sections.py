@@ -1,0 +1,127 @@
+"""The sections of an update: one entry per section, with the key that decides when it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ..codegen.measure import MeasureOptions
+from ..ir.graph.nodes import GraphFunc
+from ..ir.module import Function
+from ..schedules import Schedule, State
+from . import protocol
+from .graph_view import graph_view
+from .history_view import HistoryView
+from .jobs import Jobs
+from .render import Samples
+from .shown import Shown
+from .symbols import symbols_view
+
+
+class DisplayedSession(Protocol):
+    """The part of a session that the view displays."""
+
+    schedule: Schedule
+    history_view: HistoryView
+    shown: Shown
+    jobs: Jobs
+
+    @property
+    def state(self) -> State:
+        """The state at the head."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """The name of the program."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """The target as text."""
+        ...
+
+    @property
+    def function(self) -> Function:
+        """The open function."""
+        ...
+
+    @property
+    def graph(self) -> GraphFunc | None:
+        """The graph-level function of the diagram."""
+        ...
+
+    @property
+    def measure_options(self) -> MeasureOptions:
+        """The options of the next measurement."""
+        ...
+
+    def measure_options_view(self) -> protocol.MeasureOptions:
+        """Return the options for the browser."""
+        ...
+
+    def samples(self, function: Function) -> Samples:
+        """Return the sample values of a function's symbols."""
+        ...
+
+    def stages(self) -> list[protocol.Stage]:
+        """Return the stages of lowering of the open function."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A field of :class:`~tilewright.workbench.protocol.Update`, sent when its key changes.
+
+    Parameters
+    ----------
+    name : str
+        The name of the field.
+    key : function of a session
+        A cheap value that changes whenever the section does.
+    view : function of a session
+        The value of the field, built only if the key changed.
+    """
+
+    name: str
+    key: Callable[[DisplayedSession], object]
+    view: Callable[[DisplayedSession], object]
+
+
+def _graph_view(session: DisplayedSession) -> protocol.GraphView | None:
+    return None if session.graph is None else graph_view(session.graph)
+
+
+def _symbols_key(session: DisplayedSession) -> object:
+    return session.function, dict(session.samples(session.function))
+
+
+def _history_key(session: DisplayedSession) -> object:
+    schedule = session.schedule
+    return schedule.head.id, len(schedule.history), session.history_view.revision
+
+
+SECTIONS: Final = (
+    Section("target", lambda s: s.target, lambda s: s.target),
+    Section("open", lambda s: s.shown.open, lambda s: s.shown.open),
+    Section("graph", lambda s: s.graph, _graph_view),
+    Section("menu", lambda s: (s.shown.menu,), lambda s: s.shown.menu),
+    Section(
+        "trace",
+        lambda s: (s.schedule.head.id, s.shown.pending),
+        lambda s: s.history_view.trace(s.schedule, s.shown.pending),
+    ),
+    Section("history", _history_key, lambda s: s.history_view.history(s.schedule, s.title)),
+    Section("symbols", _symbols_key, lambda s: symbols_view(s.function, s.samples(s.function))),
+    Section("measure_options", lambda s: s.measure_options, lambda s: s.measure_options_view()),
+    Section("measurement", lambda s: s.shown.measurement, lambda s: s.shown.measurement),
+    Section("verdict", lambda s: s.shown.verdict, lambda s: s.shown.verdict),
+    Section("jobs", lambda s: s.jobs.view(), lambda s: s.jobs.view()),
+    Section("problems", lambda s: s.shown.problems, lambda s: list(s.shown.problems)),
+    Section("stages", lambda s: s.stages(), lambda s: s.stages()),
+    Section("lowered", lambda s: id(s.shown.lowered), lambda s: s.shown.lowered),
+    Section("document", lambda s: id(s.shown.document), lambda s: s.shown.document),
+    Section("applied", lambda s: (s.shown.applied,), lambda s: s.shown.applied),
+)
+"""The sections except ``functions`` and ``panes``, which depend on the rendered text."""
