@@ -8,6 +8,7 @@ elsewhere.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar, Concatenate, ParamSpec, cast, overload
@@ -33,10 +34,12 @@ from .step import Step
 __all__ = [
     "Composite",
     "CompositeDefinitionError",
+    "CompositeDepthError",
     "CompositeError",
     "CompositeFailedError",
     "CompositeResultError",
     "RecursiveCompositeError",
+    "SuggestionFailedWarning",
     "composite",
 ]
 
@@ -44,6 +47,9 @@ P = ParamSpec("P")
 Suggest = Callable[[State, Handle], Iterable[Step]]
 
 _ACTIVE: ContextVar[tuple[str, ...]] = ContextVar("active composite steps", default=())
+
+MAX_DEPTH = 32
+"""The number of composite steps that may be nested in each other."""
 
 LIBRARY, USER = "library", "user"
 """The families of composite steps: of this package, and of its users."""
@@ -87,6 +93,19 @@ class CompositeResultError(ScheduleError):
     title = "Wrong result of a composite step"
 
 
+class CompositeDepthError(ScheduleError):
+    """Composite steps that apply each other to a greater depth than is supported."""
+
+    title = "Composite steps nested too deeply"
+
+
+class SuggestionFailedWarning(UserWarning):
+    """A function of suggestions of a user's composite step that raised an error.
+
+    The menu does not contain suggestions of this step.
+    """
+
+
 class RecursiveCompositeError(ScheduleError):
     """A composite step that applies itself, directly or through others."""
 
@@ -119,8 +138,17 @@ class FunctionComposite(Composite):
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Composite]:
         """Yield filled-in steps for the selected part of the program."""
-        if cls._suggestions is not None:
-            yield from cast("Iterable[Composite]", cls._suggestions(state, selection))
+        if cls._suggestions is None:
+            return
+        try:
+            found = tuple(cast("Iterable[Composite]", cls._suggestions(state, selection)))
+        except Exception as error:
+            if cls.family != USER:
+                raise
+            message = f"suggestions of {cls.verb()} failed: {type(error).__name__}: {error}"
+            warnings.warn(SuggestionFailedWarning(message), stacklevel=2)
+            return
+        yield from found
 
     def compose(self, state: State) -> tuple[State, tuple[Handle, ...]]:
         """Run the function on a draft, and return its state and the handles it returned."""
@@ -131,13 +159,21 @@ class FunctionComposite(Composite):
                 f"composite step {verb!r} applies itself: {' -> '.join(cycle)}",
                 details={"cycle": list[Json](cycle)},
             )
+        if len(active) >= MAX_DEPTH:
+            raise CompositeDepthError(
+                f"composite step {verb!r} is nested in {len(active)} others; expected at most "
+                f"{MAX_DEPTH - 1}",
+                hint="apply the inner steps one after the other",
+            )
         draft = Schedule.draft(dataclasses.replace(state, applying=(*active, verb)))
         token = _ACTIVE.set((*active, verb))
         try:
             returned = self._body(draft, **dict(self.values()))
             results = self._results(returned, draft.state)
         except TilewrightError as error:
-            if isinstance(error, RecursiveCompositeError | CompositeResultError):
+            if isinstance(
+                error, RecursiveCompositeError | CompositeDepthError | CompositeResultError
+            ):
                 raise
             raise self._wrapped(error, len(draft.trace) - len(state.trace) + 1) from error
         finally:

@@ -32,7 +32,12 @@ from tilewright.schedules import (
     to_json,
     to_python,
 )
-from tilewright.schedules.composite import BodyRequirement
+from tilewright.schedules.composite import (
+    MAX_DEPTH,
+    BodyRequirement,
+    CompositeDepthError,
+    SuggestionFailedWarning,
+)
 from tilewright.schedules.methods import ScheduleMethods
 from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.problem import RuleNotApplicableError
@@ -226,6 +231,42 @@ def test_recursion_names_the_cycle():
     with pytest.raises(RecursiveCompositeError, match="itself -> itself"):
         sch.itself()
     assert sch.trace.groups == ()
+
+
+def test_the_depth_is_limited():
+    def made(name, inner):
+        def body(sch, loop: LoopRef) -> None:
+            getattr(sch, inner)(loop)
+
+        body.__name__ = name
+        composite(body)
+
+    made("level_0", "unroll")
+    for level in range(1, MAX_DEPTH + 1):
+        made(f"level_{level}", f"level_{level - 1}")
+    sch = schedule(MATMUL)
+    with pytest.raises(CompositeDepthError, match="'level_0' is nested in 32 others"):
+        getattr(sch, f"level_{MAX_DEPTH}")(loop_of(sch, 1))
+    assert sch.trace.groups == ()
+    getattr(sch, f"level_{MAX_DEPTH - 1}")(loop_of(sch, 1))
+    assert len(sch.trace.groups) == MAX_DEPTH
+    assert str(from_python(str(sch.trace))) == str(sch.trace)
+
+
+def test_suggestions_that_fail_are_left_out_with_a_warning():
+    def broken(state, selection):
+        raise KeyError("typo")
+
+    @composite(suggest=broken)
+    def with_broken_menu(sch, loop: LoopRef) -> None:
+        sch.unroll(loop)
+
+    sch = schedule(MATMUL)
+    with pytest.warns(SuggestionFailedWarning, match="with_broken_menu failed: KeyError: 'typo'"):
+        found = sch.suggest(loop_of(sch, 1))
+    assert any(suggestion.step.verb() == "unroll" for suggestion in found)
+    del registry._STEPS["with_broken_menu"]
+    delattr(ScheduleMethods, "with_broken_menu")
 
 
 def test_nothing_is_recorded_without_a_step():

@@ -66,6 +66,28 @@ class FoldConstants(Primitive):
     References
     ----------
     Relax (ASPLOS '25), §4 (constant folding).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tilewright as tw
+    >>> text = '''
+    ... constant("scale", (2,), f32)
+    ...
+    ... @graph_func
+    ... def main(x: Tensor[(4, 2), f32]):
+    ...     half = multiply(const("scale"), 0.5)
+    ...     y = add(x, half)
+    ...     return y
+    ... '''
+    >>> module = tw.parse(text, constants={"scale": np.array([2, 4], np.float32)})
+    >>> sch = tw.Schedule(module)
+    >>> sch.fold_constants("main")
+    >>> print(sch.module["main"])
+    @graph_func
+    def main(x: Tensor[(4, 2), f32]):
+        y: Tensor[(4, 2), f32] = add(x, const("folded.c47c025396c03754", Tensor[(2,), f32]))
+        return y
     """
 
     class Requires(Requirement):

@@ -60,6 +60,53 @@ class HoistBlock(Primitive):
     References
     ----------
     TensorIR (ASPLOS '23), §4 (layout rewriting).
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @graph_func
+    ... def main(x: Tensor[(4,), f32], w: Tensor[(4,), f32]):
+    ...     y = call_tir(scaled, x, w, outputs=(Tensor[(4,), f32],))
+    ...     return y
+    ...
+    ... @prim_func
+    ... def scaled(x: Buffer[(4,), f32], w: Buffer[(4,), f32], y: Out[(4,), f32]):
+    ...     t = alloc((4,), f32)
+    ...     for i in range(4):
+    ...         with block("t"):
+    ...             vi = spatial(i)
+    ...             t[vi] = w[vi] * 0.5
+    ...     for j in range(4):
+    ...         with block("y"):
+    ...             vj = spatial(j)
+    ...             y[vj] = x[vj] * t[vj]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.hoist_block("t")
+    <function scaled_t>
+    >>> print(sch)
+    @graph_func
+    def main(x: Tensor[(4,), f32], w: Tensor[(4,), f32]):
+        y_t: Tensor[(4,), f32] = call_tir(scaled_t, w)
+        y: Tensor[(4,), f32] = call_tir(scaled, x, y_t)
+        return y
+    <BLANKLINE>
+    <BLANKLINE>
+    @prim_func
+    def scaled_t(w: Buffer[(4,), f32], t: Out[(4,), f32]):
+        for i in range(4):
+            with block("t"):
+                vi = spatial(i)
+                t[vi] = w[vi] * 0.5
+    <BLANKLINE>
+    <BLANKLINE>
+    @prim_func
+    def scaled(x: Buffer[(4,), f32], t: Buffer[(4,), f32], y: Out[(4,), f32]):
+        for j in range(4):
+            with block("y"):
+                vj = spatial(j)
+                y[vj] = x[vj] * t[vj]
     """
 
     class Requires(Requirement):

@@ -68,6 +68,38 @@ class LiftTransforms(Primitive):
     References
     ----------
     Relax (ASPLOS '25), §4 (LiftTransformParams).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tilewright as tw
+    >>> text = '''
+    ... constant("w", (8, 4), f32)
+    ...
+    ... @graph_func
+    ... def main(x: Tensor[(2, 4), f32]):
+    ...     wt = permute_dims(const("w"), axes=(1, 0))
+    ...     y = matmul(x, wt)
+    ...     return y
+    ... '''
+    >>> sch = tw.Schedule(tw.parse(text, constants={"w": np.ones((8, 4), np.float32)}))
+    >>> sch.lift_transforms("main")
+    <function prepare>
+    >>> print(sch)
+    constant("w", (8, 4), f32)
+    constant("prepared.wt", (4, 8), f32, source="prepare")
+    <BLANKLINE>
+    <BLANKLINE>
+    @graph_func
+    def main(x: Tensor[(2, 4), f32]):
+        y: Tensor[(2, 8), f32] = matmul(x, const("prepared.wt"))
+        return y
+    <BLANKLINE>
+    <BLANKLINE>
+    @graph_func(prepare_for="main")
+    def prepare():
+        wt: Tensor[(4, 8), f32] = permute_dims(const("w"), axes=(1, 0))
+        return {"prepared.wt": wt}
     """
 
     class Requires(Requirement):

@@ -58,6 +58,41 @@ class StorageAlign(Primitive):
     References
     ----------
     TVM, ``tir.Schedule.storage_align``.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(64, 32), f32], y: Out[(64, 32), f32]):
+    ...     s = alloc((64, 32), f32, scope="shared")
+    ...     for i in range(64):
+    ...         for j in range(32):
+    ...             with block("fetch"):
+    ...                 vi, vj = spatial(i), spatial(j)
+    ...                 s[vi, vj] = x[vi, vj]
+    ...     for k in range(64):
+    ...         for l in range(32):
+    ...             with block("y"):
+    ...                 vk, vl = spatial(k), spatial(l)
+    ...                 y[vk, vl] = s[vk, vl]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.storage_align("s", axis=0, factor=32, offset=8)
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(x: Buffer[(64, 32), f32], y: Out[(64, 32), f32]):
+        s = alloc((64, 32), f32, scope="shared")
+        for i in range(64):
+            for j in range(32):
+                with block("fetch", storage_align=(0, 32, 8)):
+                    vi, vj = spatial(i), spatial(j)
+                    s[vi, vj] = x[vi, vj]
+        for k in range(64):
+            for l in range(32):
+                with block("y"):
+                    vk, vl = spatial(k), spatial(l)
+                    y[vk, vl] = s[vk, vl]
     """
 
     class Requires(Requirement):

@@ -48,6 +48,43 @@ class CloneFunction(Primitive):
     References
     ----------
     Halide, ``Func::clone_in``.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @graph_func
+    ... def main(x: Tensor[(4,), f32]):
+    ...     a = call_tir(halve, x, outputs=(Tensor[(4,), f32],))
+    ...     b = call_tir(halve, a, outputs=(Tensor[(4,), f32],))
+    ...     return b
+    ...
+    ... @prim_func
+    ... def halve(x: Buffer[(4,), f32], y: Out[(4,), f32]):
+    ...     for i in range(4):
+    ...         y[i] = x[i] * 0.5
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.clone_function("halve", call_sites=(sch.get_binding("b"),))
+    <function halve_1>
+    >>> print(sch)
+    @graph_func
+    def main(x: Tensor[(4,), f32]):
+        a: Tensor[(4,), f32] = call_tir(halve, x)
+        b: Tensor[(4,), f32] = call_tir(halve_1, a)
+        return b
+    <BLANKLINE>
+    <BLANKLINE>
+    @prim_func
+    def halve(x: Buffer[(4,), f32], y: Out[(4,), f32]):
+        for i in range(4):
+            y[i] = x[i] * 0.5
+    <BLANKLINE>
+    <BLANKLINE>
+    @prim_func
+    def halve_1(x: Buffer[(4,), f32], y: Out[(4,), f32]):
+        for i in range(4):
+            y[i] = x[i] * 0.5
     """
 
     class Requires(Requirement):

@@ -89,6 +89,47 @@ class PadEinsum(Primitive):
     References
     ----------
     TensorIR (ASPLOS '23), §4.3; TVM, ``tir.Schedule.pad_einsum``.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... n = symbols("n", lower=1)
+    ...
+    ... @prim_func
+    ... def mv(a: Buffer[(n, 8), f32], b: Buffer[(8,), f32], c: Out[(n,), f32]):
+    ...     for i in range(n):
+    ...         for k in range(8):
+    ...             with block("mv"):
+    ...                 vi, vk = spatial(i), reduce(k)
+    ...                 with init(): c[vi] = 0.0
+    ...                 c[vi] += a[vi, vk] * b[vk]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.pad_einsum("mv", padding=(16, 1))
+    (<block pad_a of mv>, <block crop_c of mv>)
+    >>> print(sch)
+    n = symbols("n", lower=1)
+    <BLANKLINE>
+    @prim_func(scheduled=True)
+    def mv(a: Buffer[(n, 8), f32], b: Buffer[(8,), f32], c: Out[(n,), f32]):
+        a_pad = alloc((ceildiv(n, 16) * 16, 8), f32)
+        c_pad = alloc((ceildiv(n, 16) * 16,), f32)
+        for ax0 in range(ceildiv(n, 16) * 16):
+            for ax1 in range(8):
+                with block("pad_a"):
+                    vax0, vax1 = spatial(ax0), spatial(ax1)
+                    a_pad[vax0, vax1] = where(vax0 < n, a[vax0, vax1], 0.0)
+        for i in range(ceildiv(n, 16) * 16):
+            for k in range(8):
+                with block("mv"):
+                    vi, vk = spatial(i), reduce(k)
+                    with init(): c_pad[vi] = 0.0
+                    c_pad[vi] += a_pad[vi, vk] * b[vk]
+        for ax0_1 in range(n):
+            with block("crop_c"):
+                vax0_1 = spatial(ax0_1)
+                c[vax0_1] = c_pad[vax0_1]
     """
 
     class Requires(Requirement):

@@ -78,6 +78,35 @@ class Tensorize(Primitive):
     References
     ----------
     TensorIR (ASPLOS '23), §4.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> module = tw.parse('''
+    ... @prim_func
+    ... def f(a: Buffer[(6, 64), f32], b: Buffer[(64, 16), f32], c: InOut[(6, 16), f32]):
+    ...     for k in range(64):
+    ...         for i in range(6):
+    ...             for j in range(16):
+    ...                 with block("mm"):
+    ...                     vk, vi, vj = reduce(k), spatial(i), spatial(j)
+    ...                     c[vi, vj] += a[vi, vk] * b[vk, vj]
+    ... ''')
+    >>> sch = tw.Schedule(module)
+    >>> sch.tensorize("i", "avx2.fma.f32.6x16")
+    <block mm_o of f>
+    >>> print(sch)
+    @prim_func(scheduled=True)
+    def f(a: Buffer[(6, 64), f32], b: Buffer[(64, 16), f32], c: InOut[(6, 16), f32]):
+        for k in range(64):
+            with block("mm_o", intrinsic="avx2.fma.f32.6x16"):
+                vk_1 = reduce(k)
+                reads(a[0:6, vk_1], b[vk_1, 0:16])
+                for i in unrolled(6):
+                    for j in vectorized(16):
+                        with block("mm"):
+                            vk, vi, vj = reduce(vk_1), spatial(i), spatial(j)
+                            c[vi, vj] += a[vi, vk] * b[vk, vj]
     """
 
     class Requires(Requirement):
