@@ -55,6 +55,7 @@ LIBRARY, USER = "library", "user"
 """The families of composite steps: of this package, and of its users."""
 
 _PACKAGE = __name__.rpartition(".")[0]
+_BUILT_IN = (f"{_PACKAGE}.library.", f"{_PACKAGE}.rules.")
 
 
 class BodyRequirement(Requirement):
@@ -350,7 +351,7 @@ def _register(
 ) -> type[FunctionComposite]:
     definition = signature_of(function, returns, _RESERVED)
     module = function.__module__ or ""  # None if exec defined the function
-    family = LIBRARY if module.startswith(f"{_PACKAGE}.") else USER
+    family = LIBRARY if module.startswith(_BUILT_IN) else USER
     _check_name(definition.name, family)
     members = {
         "_definition": definition,

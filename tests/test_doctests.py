@@ -12,10 +12,21 @@ import pkgutil
 import pytest
 
 import tilewright
+from tilewright.schedules import STEPS, registry
+from tilewright.schedules.methods import ScheduleMethods
 
 MODULES = sorted(
     ["tilewright", *(m.name for m in pkgutil.walk_packages(tilewright.__path__, "tilewright."))]
 )
+
+
+@pytest.fixture(autouse=True)
+def _steps_of_examples():
+    """Remove the composite steps that an example defines."""
+    yield
+    for name in [name for name, step in STEPS.items() if step.family == "user"]:
+        del registry._STEPS[name]
+        delattr(ScheduleMethods, name)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -11,6 +11,7 @@ import tilewright as tw
 from tilewright.codegen.errors import KernelError
 from tilewright.codegen.stage_results import StageResults
 
+from tests.codegen.tensorized import FMA_AVX512
 from tests.workbench.scenarios import RACE
 
 if TYPE_CHECKING:
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
     from tilewright.workbench.protocol import Lowered
 
     from tests.workbench.conftest import Client
-
-MISSING = """
-@prim_func(target=Target("cpu", arch="x86_64", features=("avx2",)))
-def product(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(14, 32), f32]):
-    with block("product", intrinsic="avx512.fma.f32.14x32"):
-        reads(A[0:14], B[0:32], C[0:14, 0:32])
-        writes(C[0:14, 0:32])
-        for i in unrolled(14):
-            for j in vectorized(32):
-                C[i, j] = C[i, j] + A[i] * B[j]
-"""
 
 
 def lowered(client: Client, stage: str) -> Lowered:
@@ -104,7 +94,8 @@ def test_failed_stage_has_the_error_and_no_entry_in_problems(
     connect: Callable[..., Client],
 ) -> None:
     target = tw.Target("cpu", arch="x86_64", features=("avx2",))
-    page = connect(tw.Schedule(tw.parse(MISSING), target), target)
+    kernel = FMA_AVX512.scheduled().module
+    page = connect(tw.Schedule(kernel, target), target)
     failed = lowered(page, "llvm")
     assert failed.problem is not None
     assert "avx512" in failed.problem.message
