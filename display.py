@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from .errors import Mark, visible
+from .errors import Mark, escaped, visible
 
 Cell: TypeAlias = "str | int | float | None"
 Language: TypeAlias = Literal["python", "llvm", "asm", "text"]
@@ -96,20 +96,20 @@ class Table:
         """Return static HTML."""
         aligned = [_alignment(row[k] for row in self.rows) for k in range(len(self.columns))]
         head = "".join(
-            f'<th scope="col" style="{_CELL}{side}">{_escaped(column)}</th>'
+            f'<th scope="col" style="{_CELL}{side}">{escaped(column)}</th>'
             for column, side in zip(self.columns, aligned, strict=True)
         )
         body = "".join(
             "<tr>"
             + "".join(
-                f'<td style="{_CELL}{side}">{_escaped(_shown(cell))}</td>'
+                f'<td style="{_CELL}{side}">{escaped(_shown(cell))}</td>'
                 for cell, side in zip(row, aligned, strict=True)
             )
             + "</tr>"
             for row in self.rows
         )
-        caption = f"<div><strong>{_escaped(self.title)}</strong></div>" if self.title else ""
-        notes = "".join(f'<div style="opacity:.75">{_escaped(note)}</div>' for note in self.notes)
+        caption = f"<div><strong>{escaped(self.title)}</strong></div>" if self.title else ""
+        notes = "".join(f'<div style="opacity:.75">{escaped(note)}</div>' for note in self.notes)
         return (
             f'<div>{caption}<table style="border-collapse:collapse;font-size:13px">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
@@ -128,10 +128,6 @@ def _shown(cell: Cell) -> str:
 def _alignment(cells: Iterable[Cell]) -> Literal["left", "right"]:
     found = [cell for cell in cells if cell is not None]
     return "right" if found and all(isinstance(c, int | float) for c in found) else "left"
-
-
-def _escaped(text: str) -> str:
-    return html.escape(visible(text))
 
 
 def code_html(
@@ -171,7 +167,7 @@ def code_html(
     kept = lines[: fold_after + FOLDED]
     width = len(str(len(lines)))
     made = list(_code_lines(kept, language, highlight, width))
-    parts = [f"<div><strong>{_escaped(title)}</strong></div>"] if title else []
+    parts = [f"<div><strong>{escaped(title)}</strong></div>"] if title else []
     parts.append(f'<pre style="{_FRAME}">{"".join(made[:fold_after])}</pre>')
     if len(made) > fold_after:
         more = len(lines) - fold_after
@@ -207,10 +203,10 @@ def _marked(line: str, marks: list[Mark]) -> str:
     made, position = "", 0
     for mark in marks:
         start, end = max(mark.column - 1, position), max(mark.end - 1, position)
-        made += _escaped(line[position:start])
-        made += f'<mark style="{_MARK}">{_escaped(line[start:end])}</mark>'
+        made += escaped(line[position:start])
+        made += f'<mark style="{_MARK}">{escaped(line[start:end])}</mark>'
         position = end
-    return made + _escaped(line[position:])
+    return made + escaped(line[position:])
 
 
 def _colored(lines: list[str], language: Language) -> list[str]:
@@ -228,8 +224,8 @@ def _colored(lines: list[str], language: Language) -> list[str]:
             if k:
                 made.append("")
             if part:
-                escaped = html.escape(part)
-                made[-1] += f'<span style="color:{color}">{escaped}</span>' if color else escaped
+                safe = html.escape(part)
+                made[-1] += f'<span style="color:{color}">{safe}</span>' if color else safe
     return made if lines else []
 
 

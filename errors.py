@@ -41,6 +41,22 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda m: _escape(ord(m[0])), text)
 
 
+def escaped(text: str) -> str:
+    """Return a text as HTML, with escapes in place of markup and invisible characters.
+
+    Examples
+    --------
+    >>> escaped("<b>")
+    '&lt;b&gt;'
+    """
+    return html.escape(visible(text))
+
+
+def escaped_lines(text: str) -> str:
+    """Return a text as HTML like `escaped`, with line breaks."""
+    return escaped(text).replace("\n", "<br/>")
+
+
 def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
@@ -141,11 +157,11 @@ def _marked_html(text: str, marks: list[Mark]) -> str:
     made, position = "", 0
     for mark in marks:
         start, end = max(mark.column - 1, position), max(mark.end - 1, position)
-        made += html.escape(visible(text[position:start]))
-        inner = html.escape(visible(text[start:end])) or " "
+        made += escaped(text[position:start])
+        inner = escaped(text[start:end]) or " "
         made += f'<mark style="{_MARK}">{inner}</mark>'
         position = end
-    return made + html.escape(visible(text[position:]))
+    return made + escaped(text[position:])
 
 
 FULL_TRACEBACK: Final = "TILEWRIGHT_FULL_TRACEBACK"
@@ -217,12 +233,12 @@ class TilewrightError(Exception):
 
     def _repr_html_(self) -> str:
         """Render as static HTML for notebooks."""
-        parts = [f"<strong>{html.escape(self.title)}</strong>: {_html_text(self.message)}"]
+        parts = [f"<strong>{escaped(self.title)}</strong>: {escaped_lines(self.message)}"]
         if self.where:
-            parts.append(f"at {_html_text(self.where)}")
+            parts.append(f"at {escaped_lines(self.where)}")
         parts += [excerpt.to_html() for excerpt in self.excerpts()]
         if self.hint:
-            parts.append(_html_text(self.hint))
+            parts.append(escaped_lines(self.hint))
         return f"<div>{''.join(f'<div>{part}</div>' for part in parts)}</div>"
 
     def _render_traceback_(self) -> list[str]:
@@ -281,10 +297,6 @@ def _frame_lines(traceback: TracebackType) -> Iterator[str]:
     yield f"{location}, line {line}, in {code.co_name}"
     if 0 < line <= len(source):
         yield f"----> {line} {visible(source[line - 1].rstrip())}"
-
-
-def _html_text(text: str) -> str:
-    return html.escape(visible(text)).replace("\n", "<br>")
 
 
 class MalformedProgramError(TilewrightError):

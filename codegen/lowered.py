@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from ..calls import checked_call
 from ..display import FOLDED, Language, code_html
-from ..errors import Json, TilewrightError, visible
+from ..errors import Json, TilewrightError, escaped
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from ..nearest import did_you_mean, listed
@@ -174,7 +173,7 @@ class Lowered:
             if lines > FOLDED:
                 parts.append(f"<div>{len(others) - k} more functions; print() shows all</div>")
                 break
-            name = html.escape(visible(one.name))
+            name = escaped(one.name)
             summary = f'<summary style="cursor:pointer">{name}</summary>'
             parts.append(f"<details>{summary}{one.to_html()}</details>")
         return f"<div>{''.join(parts)}</div>"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 from types import MappingProxyType
 from typing import Final, Self
 
-from ..errors import Excerpt, Json, TilewrightError, visible
+from ..errors import Excerpt, Json, TilewrightError, escaped_lines
 from ..ir.module import Module
 from .excerpts import excerpts_of
 from .handles import FunctionRef, Handle, kind_of
@@ -65,12 +64,13 @@ class Problem:
 
     def to_html(self, excerpts: Sequence[Excerpt] = ()) -> str:
         """Return the same as static HTML."""
-        requires = _html(self._requires())
-        parts = [_html(self.message), f'<span style="{_QUIET}">{requires}</span>']
+        requires = escaped_lines(self._requires())
+        parts = [escaped_lines(self.message), f'<span style="{_QUIET}">{requires}</span>']
         if self.counterexample:
-            parts.append(f"for example at <code>{_html(_values(self.counterexample))}</code>")
+            values = escaped_lines(_values(self.counterexample))
+            parts.append(f"for example at <code>{values}</code>")
         parts += [excerpt.to_html() for excerpt in excerpts]
-        parts += [f"fix: <code>{_html(fix.title())}</code>" for fix in self.fixes]
+        parts += [f"fix: <code>{escaped_lines(fix.title())}</code>" for fix in self.fixes]
         return "".join(f"<div>{part}</div>" for part in parts)
 
     def _requires(self) -> str:
@@ -163,10 +163,6 @@ def _item(lines: list[str]) -> str:
     return "- " + "\n".join(lines)
 
 
-def _html(text: str) -> str:
-    return html.escape(visible(text)).replace("\n", "<br>")
-
-
 class StepError(TilewrightError):
     """A step with violated requirements; ``problems`` lists them, with fixes.
 
@@ -203,7 +199,8 @@ class StepError(TilewrightError):
 
     def _repr_html_(self) -> str:
         """Render as static HTML for notebooks."""
-        heading = f"<strong>{self.title}</strong>: <code>{_html(self.step)}</code> does not apply"
+        step = escaped_lines(self.step)
+        heading = f"<strong>{self.title}</strong>: <code>{step}</code> does not apply"
         return f"<div><div>{heading}</div>{self.problems.to_html()}</div>"
 
     def to_json(self) -> dict[str, Json]:

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 from hypothesis import strategies as st
 
 TAGS = {
-    "details", "div", "li", "mark", "pre", "span", "strong", "summary", "table", "tbody", "td",
-    "th", "thead", "tr", "ul",
+    "br", "code", "details", "div", "li", "mark", "pre", "span", "strong", "summary", "table",
+    "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {"scope", "style"}
 STYLE = re.compile(r"[-\w:;.,#%()/ ]*")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
+from ..display import code_html
+from ..errors import escaped
 from ..ir import script
 from .protocol import TraceLine
 from .selection import to_view
@@ -13,11 +14,10 @@ if TYPE_CHECKING:
     from .session import Session
 
 _MAX_LINES = 160
-"""The number of lines of the open function in the output."""
+"""The number of lines of the open function that the output shows; HTML folds the others."""
 
 _FRAME = "border:1px solid #8884;border-radius:8px;overflow:hidden;font-family:system-ui,sans-serif"
 _BAR = "padding:8px 14px;border-bottom:1px solid #8884;font-size:13px"
-_CODE = "margin:0;padding:10px 14px;overflow:auto;font:12px/1.55 ui-monospace,monospace"
 
 
 def snapshot_text(session: Session) -> str:
@@ -28,14 +28,13 @@ def snapshot_text(session: Session) -> str:
 def snapshot_html(session: Session) -> str:
     """Return HTML without scripts: summary, trace and the open function."""
     trace = session.history_view.trace(session.schedule, session.shown.pending).lines
-    parts = [f'<div style="{_BAR}"><strong>Tilewright</strong> {escape(_headline(session))}</div>']
+    parts = [f'<div style="{_BAR}"><strong>Tilewright</strong> {escaped(_headline(session))}</div>']
     if trace:
-        inner = escape("\n".join(map(_line, trace)))
+        inner = code_html("\n".join(map(_line, trace)))
         parts.append(
-            f'<details style="{_BAR}"><summary>Trace, {len(trace)} steps</summary>'
-            f'<pre style="{_CODE}">{inner}</pre></details>'
+            f'<details style="{_BAR}"><summary>Trace, {len(trace)} steps</summary>{inner}</details>'
         )
-    parts.append(f'<pre style="{_CODE}">{escape(_code(session))}</pre>')
+    parts.append(code_html(_text(session), fold_after=_MAX_LINES))
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
 
@@ -59,10 +58,14 @@ def _line(line: TraceLine) -> str:
     return f"{line.text}  # {line.decisions}" if line.decisions else line.text
 
 
-def _code(session: Session) -> str:
+def _text(session: Session) -> str:
     module = session.state.module
     if session.shown.open not in module.functions:
         return "(empty module)"
-    lines = script.to_text(session.function, module=module).splitlines()
+    return script.to_text(session.function, module=module)
+
+
+def _code(session: Session) -> str:
+    lines = _text(session).splitlines()
     more = [f"# … {len(lines) - _MAX_LINES} more lines"] if len(lines) > _MAX_LINES else []
     return "\n".join([*lines[:_MAX_LINES], *more])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from ...errors import visible
+from ...errors import escaped, visible
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
 from ..module import Module
@@ -34,6 +33,12 @@ _FRAME: Final = (
     "margin:4px 0;padding:8px 0;overflow:auto;border-radius:6px;color:inherit;"
     "background:rgba(128,128,128,.08);font:12px/1.55 ui-monospace,monospace"
 )
+
+
+EXACT: Final = 2000
+"""The number of lines up to which texts are compared exactly.
+
+The time of an exact comparison is quadratic in the number of equal lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,8 @@ class Diff:
     def lines(self) -> Iterator[Line]:
         """Yield the changed lines with their context, and a line of kind "gap" before each part."""
         before, after = self.before.split("\n"), self.after.split("\n")
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        long = max(len(before), len(after)) > EXACT
+        matcher = difflib.SequenceMatcher(None, before, after, autojunk=long)
         for group in matcher.get_grouped_opcodes(CONTEXT):
             old, new = group[0][1] + 1, group[0][3] + 1
             yield Line("gap", f"line {old} of {self.titles[0]}, line {new} of {self.titles[1]}")
@@ -121,7 +127,7 @@ class Diff:
     def _repr_html_(self) -> str:
         """Return static HTML."""
         added, removed = self.counts
-        names = " → ".join(html.escape(visible(title)) for title in self.titles)
+        names = " → ".join(escaped(title) for title in self.titles)
         title = f"<div><strong>{names}</strong>: {added} added, {removed} removed lines</div>"
         lines = list(self.lines())
         width = len(str(max(self.before.count("\n"), self.after.count("\n")) + 1))
@@ -135,7 +141,7 @@ def _row(line: Line, width: int) -> str:
     numbers = " ".join(f"{k or '':>{width}}" for k in (line.before, line.after))
     sign = " " if line.kind == "gap" else _SIGNS[line.kind]
     style = f"display:inline-block;min-width:100%;background:{_BACKGROUNDS[line.kind]}"
-    text = html.escape(visible(line.text))
+    text = escaped(line.text)
     return (
         f'<span style="{style}"><span style="opacity:.45;user-select:none"> {numbers} </span>'
         f"{sign} {text}</span>\n"

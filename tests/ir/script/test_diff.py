@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 from tilewright.ir.script import parse
 from tilewright.ir.script.diff import MAX_LINES, Diff, diff
 
+from tests.cpu_time import relative_ms
 from tests.static_html import check_static, names
 
 ZERO = """@prim_func
@@ -49,3 +50,11 @@ def test_a_long_diff_is_cut():
     html = Diff("", "x\n" * 10_000)._repr_html_()
     assert html.count("\n") == MAX_LINES
     assert "more lines; print() shows all" in check_static(html)
+
+
+def test_long_texts_are_compared_quickly():
+    before = [f"x{k}" if k % 10 == 0 else "    y[i] = x[i]" for k in range(10_000)]
+    after = [*before[:5000], "changed", *before[5001:7005], "new", *before[7005:]]
+    found = Diff("\n".join(before), "\n".join(after))
+    assert relative_ms(lambda: str(found)) < 1000
+    assert found.counts == (2, 1)
