@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from ...errors import TilewrightError
 from ...nearest import did_you_mean
-from ..dtype import DType, bool_
+from ..dtype import DType, bool_, f32
 from ..words import Word
+from .float_division import floor_divide
 
 __all__ = [  # noqa: RUF022  # the functions that are keywords of the text format, as ordered below
     "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "sin", "cos",
@@ -44,6 +45,10 @@ Operands: TypeAlias = Literal["any", "number", "float", "integer", "bool", "bits
 
 FUNCTION_UNITS = 4
 """The error of functions such as ``exp`` in unit roundoffs: two units in the last place."""
+
+
+HALF_ULPS = 0.501
+"""The bound of functions such as ``exp`` of 16-bit floats: two ulp of float32 before rounding."""
 
 
 class ElementFunctionError(TilewrightError):
@@ -101,6 +106,18 @@ class ElementFunction(Word):
                 return dtype == bool_
             case "bits":
                 return not dtype.is_float
+
+    def ulps(self, dtype: DType) -> float:
+        """Return the bound of the error of compiled code, in units in the last place.
+
+        The error is the distance from the exact result; 0.5 is a correctly rounded result. 16-bit
+        floats are computed in float32 and rounded once more.
+        """
+        if not dtype.is_float or self.units == 0 or self.predicate:
+            return 0.0
+        if dtype.bits < f32.bits:
+            return 0.5 if self.units == 1 else HALF_ULPS
+        return self.units / 2
 
     def result_dtype(self, dtype: DType) -> DType:
         """Return the dtype of the result for operands of a dtype."""
@@ -298,8 +315,8 @@ _binary("add", "number", lambda a, b: a + b, 1)
 _binary("sub", "number", lambda a, b: a - b, 1)
 _binary("mul", "any", lambda a, b: a * b, 1)
 _binary("div", "float", _divide, 1, cost=8)
-_binary("floordiv", "number", np.floor_divide, 4, cost=8)
-_binary("mod", "number", np.mod, 4, cost=8)
+_binary("floordiv", "number", floor_divide, 1, cost=16)
+_binary("mod", "number", np.mod, 1, cost=16)
 _binary("min", "any", np.minimum, 0)
 _binary("max", "any", np.maximum, 0)
 _binary("pow", "number", _power, 4, cost=8)

@@ -6,9 +6,10 @@ Importing this package imports every module below it, which register expansions.
 import importlib
 import pkgutil
 
-from .functions import binary_function, unary_function
+from .control import Code
+from .functions import binary_function, combined, unary_function
 
-__all__ = ["binary_function", "unary_function"]
+__all__ = ["Code", "binary_function", "combined", "unary_function"]
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
     importlib.import_module(_module.name)

@@ -53,6 +53,12 @@ def _tail(r: Num) -> Num:
     return (r * r).fma(r.polynomial(EXP32 if r.is_single else EXP64), r)
 
 
+def exp_of_sum(x: Num, low: Num) -> Num:
+    """Return e**(x + low) for a ``low`` that is much smaller than 1."""
+    parts = _reduce(x)
+    return (_tail(parts.r + low) + 1) * parts.low * parts.high
+
+
 @expansion("exp")
 def exp(x: Num) -> Num:
     """Return e**x, scaled in two steps so that subnormal results are rounded once."""
@@ -85,10 +91,14 @@ def sigmoid(x: Num) -> Num:
 
 @expansion("tanh")
 def tanh(x: Num) -> Num:
-    """Return the hyperbolic tangent: a polynomial near 0, else 1 - 2 / (e**2x + 1)."""
+    """Return the hyperbolic tangent: a polynomial near 0, else 1 - 2 / (e**2x + 1).
+
+    A zero keeps its sign, which the polynomial loses.
+    """
     size = abs(x)
     square = x * x
     near = (x * square).fma(square.polynomial(TANH32 if x.is_single else TANH64), x)
     growth = exp(size.least(10.0 if x.is_single else 20.0) * 2)
     far = x.constant(1) - x.constant(2) / (growth + 1)
-    return near.where(size.compare("lt", 0.625), far.copysign(x))
+    result = near.where(size.compare("lt", 0.625), far.copysign(x))
+    return x.where(x.compare("eq", 0), result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import get_args
 
 from ....errors import TilewrightError
@@ -20,7 +20,8 @@ from ....ir.thread.nodes import (
     Value,
 )
 from ....ir.thread.types import VectorType
-from .expansion import EXPANSIONS
+from .control import Code
+from .expansion import EXPANSIONS, Expansion
 from .number import Num
 from .power import integer_power
 
@@ -43,8 +44,8 @@ def _type(value: Value) -> VectorType:
     raise UndefinedFunctionError("elementwise functions are not defined for addresses")
 
 
-def unary_function(op: loop.UnaryOp, x: Value) -> Value:
-    """Apply a function of one element."""
+def unary_function(op: loop.UnaryOp, x: Value, code: Code) -> Value:
+    """Apply a function of one element; ``code`` receives the statements that it needs."""
     of = _type(x)
     match op:
         case "abs" if of.dtype.kind == "uint":
@@ -56,10 +57,10 @@ def unary_function(op: loop.UnaryOp, x: Value) -> Value:
         case _ if op in _UNARY:
             return Unary(_UNARY[op], x)
         case _:
-            return _expanded(op, x)
+            return _expanded(op, code, x)
 
 
-def _expanded(op: str, *values: Value) -> Value:
+def _expanded(op: str, code: Code, *values: Value) -> Value:
     """Apply the expansion of a function of floats."""
     dtype = _type(values[0]).dtype
     if not dtype.is_float:
@@ -72,16 +73,17 @@ def _expanded(op: str, *values: Value) -> Value:
             f"function {op!r} has no expansion into thread-level operations",
             hint="register one with `expansion` in codegen/lower/math",
         )
-    return _in_single(EXPANSIONS[op], *values)
+    return _in_single(EXPANSIONS[op], code, *values)
 
 
-def _in_single(function: Callable[..., Num], *values: Value) -> Value:
+def _in_single(function: Expansion, code: Code, *values: Value) -> Value:
     """Apply a function, in single precision with one final rounding for half precision."""
     of = _type(values[0])
     if of.dtype.bits != 16:
-        return function(*(Num(v, of) for v in values)).value
+        return function(code, tuple(Num(v, of) for v in values)).value
     wide = VectorType(f32, of.lanes)
-    return Cast(of, function(*(Num(Cast(wide, v), wide) for v in values)).value)
+    operands = tuple(Num(Cast(wide, v), wide) for v in values)
+    return Cast(of, function(code, operands).value)
 
 
 def _is_infinite(x: Value, of: VectorType) -> Value:
@@ -91,14 +93,15 @@ def _is_infinite(x: Value, of: VectorType) -> Value:
 
 
 def _sign(x: Value, of: VectorType) -> Value:
-    """Return -1, 0, or 1; NaN for NaN."""
+    """Return -1, 0, or 1; NaN for NaN, and 0 without sign for both zeros."""
     zero = Const(0, of)
-    positive = Select(Compare("gt", x, zero), Const(1, of), x)
+    other = Select(Compare("eq", x, zero), zero, x)
+    positive = Select(Compare("gt", x, zero), Const(1, of), other)
     return Select(Compare("lt", x, zero), Const(-1, of), positive)
 
 
-def binary_function(op: loop.BinaryOp, x: Value, y: Value) -> Value:
-    """Apply a function of two elements of one type."""
+def binary_function(op: loop.BinaryOp, x: Value, y: Value, code: Code) -> Value:
+    """Apply a function of two elements; ``code`` receives the statements that it needs."""
     of = _type(x)
     match op:
         case "pow" if of.dtype.is_integer:
@@ -106,4 +109,9 @@ def binary_function(op: loop.BinaryOp, x: Value, y: Value) -> Value:
         case _ if op in _BINARY and not (of.dtype.is_float and op in EXPANSIONS):
             return Binary(_BINARY[op], x, y)
         case _:
-            return _expanded(op, x, y)
+            return _expanded(op, code, x, y)
+
+
+def combined(op: BinaryOp, x: Value, y: Value) -> Value:
+    """Return two elements combined by the combiner of a reduction: one operation."""
+    return Binary(op, x, y)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ....ir.dtype import f64
 from ....ir.thread.nodes import Binary, Unary, Value
-from .expansion import expansion
-from .exponential import exp
-from .logarithm import log
-from .number import Num
+from .control import Code
+from .expansion import branching_expansion, expansion
+from .exponential import exp, exp_of_sum
+from .logarithm import log, log_in_two_parts
+from .number import DOUBLE, Num
 
 
 @expansion("rsqrt")
@@ -18,12 +19,17 @@ def rsqrt(x: Num) -> Num:
     return x.unary("sqrt").reciprocal()
 
 
-@expansion("pow")
-def pow_(x: Num, y: Num) -> Num:
-    """Return x**y as e**(y log|x|), computed in double precision, with the sign of odd powers."""
+@branching_expansion("pow")
+def pow_(code: Code, x: Num, y: Num) -> Num:
+    """Return x**y as e**(y log|x|) with the sign of odd powers.
+
+    Single precision is computed in double precision. In double precision, the logarithm and its
+    product with y have two parts, since e**z multiplies the error of z by up to 745.
+    """
     dtype = x.type.dtype
-    base, power = x.cast(f64), y.cast(f64)
-    size = exp(power * log(abs(base)))
+    base, power = code.keep("base", x.cast(f64)), code.keep("power", y.cast(f64))
+    size = exp(power * log(abs(base))) if x.is_single else _size(code, abs(base), power)
+    size = code.keep("size", size)
     whole = power.unary("floor").compare("eq", power)
     half = power * 0.5
     odd = Binary("and", whole, half.unary("floor").compare("ne", half))
@@ -32,11 +38,28 @@ def pow_(x: Num, y: Num) -> Num:
     signed = size.copysign(base).where(odd, size)
     # A finite negative base has a real power only if the exponent is an integer.
     broken = _all(base.compare("lt", 0), Unary("not", whole), abs(base).compare("lt", float("inf")))
-    result = x.constant(0).cast(f64).constant(float("nan")).where(broken, signed)
+    result = base.constant(float("nan")).where(broken, signed)
     one = base.constant(1)
     neutral = Binary("or", base.compare("eq", 1), power.compare("eq", 0))
     minus = _all(base.compare("eq", -1), Unary("not", finite), power.compare("eq", power))
     return one.where(Binary("or", neutral, minus), result).cast(dtype)
+
+
+def _size(code: Code, base: Num, power: Num) -> Num:
+    """Return base**power for a base that is not negative, in double precision."""
+    tiny = base.compare("lt", DOUBLE.smallest)
+    scaled = code.keep("scaled", (base * 2.0**54).where(tiny, base))
+    high, low = (code.keep("log", part) for part in log_in_two_parts(scaled, tiny))
+    plain = code.keep("plain", power * log(base))
+    product = code.keep("product", power * high)
+    error = power.fma(high, -product) + power * low
+    usual = _all(
+        abs(product).compare("lt", 1e4),
+        base.compare("gt", 0),
+        base.compare("lt", float("inf")),
+    )
+    error = error.where(usual, error.constant(0))
+    return exp_of_sum(product.where(usual, plain), error)
 
 
 def _all(*bits: Value) -> Value:

@@ -1,27 +1,13 @@
-"""sin, cos, and atan2, with angles reduced in double precision by pi/2 in three parts."""
+"""sin, cos, and atan2; angles are reduced by pi/2 in double precision."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from ....ir.dtype import f64
+from .angle import HALF_PI, reduce_angle
 from .coefficients import ATAN32, ATAN64, COS32, COS64, SIN32, SIN64
-from .expansion import expansion
-from .number import DOUBLE, Num
-
-TWO_OVER_PI: Final = 0.6366197723675814
-HALF_PI: Final = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-
-
-def _reduce(x: Num) -> tuple[Num, Num]:
-    """Return the remainder by pi/2 and the quadrant as an integer."""
-    wide = x.cast(f64)
-    shifted = wide.fma(TWO_OVER_PI, DOUBLE.magic)
-    count = shifted - DOUBLE.magic
-    rest = wide
-    for part in HALF_PI:
-        rest = count.fma(-part, rest)
-    return rest, shifted.bits()
+from .control import Code
+from .expansion import branching_expansion, expansion
+from .number import Num
 
 
 def _sine(r: Num) -> Num:
@@ -38,12 +24,10 @@ def _cosine(r: Num) -> Num:
     return top + square.fma(tail, (one - top) - half)
 
 
-def _quadrant(x: Num, shift: int) -> Num:
+def _quadrant(code: Code, x: Num, shift: int) -> Num:
     """Return the sine of ``x + shift * pi/2``."""
-    wide, quadrant = _reduce(x)
-    # The remainder is undefined for infinity and for numbers whose last place exceeds pi.
-    wide = wide.greatest(-1.0).least(1.0)
-    r = wide.cast(x.type.dtype)
+    wide, quadrant = reduce_angle(code, x)
+    r = code.keep("remainder", wide.cast(x.type.dtype))
     turned = quadrant + shift
     odd = (turned & 1).compare("ne", 0)
     result = _cosine(r).where(odd, _sine(r))
@@ -52,16 +36,17 @@ def _quadrant(x: Num, shift: int) -> Num:
     return (x - x).where(abs(x).compare("eq", float("inf")), result)
 
 
-@expansion("sin")
-def sin(x: Num) -> Num:
-    """Return the sine."""
-    return _quadrant(x, 0)
+@branching_expansion("sin")
+def sin(code: Code, x: Num) -> Num:
+    """Return the sine; a zero keeps its sign."""
+    x = code.keep("x", x)
+    return x.where(x.compare("eq", 0), _quadrant(code, x, 0))
 
 
-@expansion("cos")
-def cos(x: Num) -> Num:
+@branching_expansion("cos")
+def cos(code: Code, x: Num) -> Num:
     """Return the cosine."""
-    return _quadrant(x, 1)
+    return _quadrant(code, code.keep("x", x), 1)
 
 
 @expansion("atan2")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...loop.float_division import floor_divide
 from ...loop.nodes import Binary, BinaryOp, Element, Number, Unary
 from ...symbolic import Expr, const_value, maximum, minimum
 from .elementwise import Elementwise
@@ -122,7 +123,7 @@ BINARY = (
     BinaryOperator("subtract", _NUMBERS, "sub", np.subtract, lambda x, y: x - y),
     BinaryOperator("multiply", _NUMBERS, "mul", np.multiply, lambda x, y: x * y),
     BinaryOperator("divide", operands_of("float"), "div", np.divide),
-    BinaryOperator("floor_divide", _NUMBERS, "floordiv", np.floor_divide, _exact_floordiv),
+    BinaryOperator("floor_divide", _NUMBERS, "floordiv", floor_divide, _exact_floordiv),
     BinaryOperator("mod", _NUMBERS, "mod", np.mod, _exact_mod),
     BinaryOperator("maximum", _NUMBERS, "max", np.maximum, maximum),
     BinaryOperator("minimum", _NUMBERS, "min", np.minimum, minimum),

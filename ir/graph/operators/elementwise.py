@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...dtype import DType
-from ...loop.nodes import Element, Number
+from ...loop.nodes import Binary, Element, Number, Unary
+from ...loop.visit import walk_element
 from ...symbolic import Expr, const_value
 from ..nodes import Info, ScalarLiteral, TensorInfo
 from .broadcasting import broadcast
 from .evaluation import Array, Evaluation, ReferenceArg
-from .lowering import Lowering, literal_number
+from .lowering import Lowering, accumulator, cast_to, literal_number
 from .operator import Operator
 from .shape_inference import MAX_ELEMENTS, CallFacts
 from .signature import kind_of, tensor_info
@@ -92,17 +93,32 @@ class Elementwise(Operator):
         return np.asarray(self.compute(run, arrays))
 
     def define(self, low: Lowering) -> None:
-        """Define one block over the elements of the result."""
-        dtype = self.common_dtype(low.call)
+        """Define one block over the elements of the result.
 
-        def value(*indices: Expr) -> Element:
-            operands = tuple(
-                literal_number(a, dtype) if isinstance(a, ScalarLiteral) else s.broadcast(indices)
+        A formula of several operations on 16-bit floats is computed in float32 and rounded once.
+        """
+        dtype = self.common_dtype(low.call)
+        wide = accumulator(dtype)
+
+        def operands(indices: tuple[Expr, ...], of: DType) -> tuple[Element, ...]:
+            return tuple(
+                literal_number(a, of) if isinstance(a, ScalarLiteral) else s.broadcast(indices)
                 for a, s in zip(low.call.args, low.sources, strict=True)
             )
-            return self.element(low.call, operands)
+
+        def value(*indices: Expr) -> Element:
+            found = self.element(low.call, operands(indices, dtype))
+            if wide == dtype or _operations(found) <= 1:
+                return found
+            widened = (cast_to(wide, x) if x.dtype == dtype else x for x in operands(indices, wide))
+            return cast_to(found.dtype, self.element(low.call, tuple(widened)))
 
         low.builder.compute(low.out, value, name=self.name)
+
+
+def _operations(element: Element) -> int:
+    """Return the number of arithmetic operations of a formula."""
+    return sum(isinstance(e, Unary | Binary) for e in walk_element(element))
 
 
 def _as_array(value: ReferenceArg, dtype: np.dtype[Any]) -> Array:

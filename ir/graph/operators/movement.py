@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from .lowering import Lowering, Source
 from .operator import Operator, operator
 from .shape_inference import MAX_ELEMENTS, CallFacts, Tensor, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
+
+MAX_CASES: Final = 16
+"""The most operands of ``concat`` that are selected one after the other."""
 
 
 @operator
@@ -212,10 +216,15 @@ def _chosen(sources: Sequence[Source], axis: int, indices: tuple[Expr, ...]) -> 
         own = (*indices[:axis], indices[axis] - starts[k], *indices[axis + 1 :])
         return sources[k](*own)
 
-    found = part(len(sources) - 1)
-    for k in reversed(range(len(sources) - 1)):
-        found = Where(Condition(indices[axis] < starts[k + 1]), part(k), found)
-    return found
+    def among(first: int, stop: int) -> Element:
+        if stop - first == 1:
+            return part(first)
+        # A list of few cases, and a tree of many: its depth is the logarithm of their number.
+        middle = first + (1 if stop - first <= MAX_CASES else (stop - first) // 2)
+        below = Condition(indices[axis] < starts[middle])
+        return Where(below, among(first, middle), among(middle, stop))
+
+    return among(0, len(sources))
 
 
 @operator

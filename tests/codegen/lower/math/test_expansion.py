@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.lower.math import binary_function, unary_function
+from tilewright.codegen.lower.math import Code, binary_function, unary_function
 from tilewright.codegen.lower.math.expansion import (
     EXPANSIONS,
     DuplicateExpansionError,
@@ -25,7 +25,8 @@ def test_every_function_is_lowered_for_every_dtype(name: str) -> None:
         x = Const(1, of)
         if not function.accepts(dtype):
             continue
-        value = unary_function(name, x) if function.arity == 1 else binary_function(name, x, x)
+        unary, code = function.arity == 1, Code([])
+        value = unary_function(name, x, code) if unary else binary_function(name, x, x, code)
         expected = bool_ if function.predicate else dtype
         assert value.type == VectorType(expected, 4), (name, dtype)
 
@@ -36,7 +37,7 @@ def test_every_expansion_belongs_to_a_function() -> None:
 
 def test_a_function_without_expansion_is_an_error() -> None:
     with pytest.raises(UndefinedFunctionError, match="'softplus' has no expansion"):
-        unary_function("softplus", Const(1.0, VectorType(f32)))
+        unary_function("softplus", Const(1.0, VectorType(f32)), Code([]))
 
 
 def test_an_expansion_is_registered_once() -> None:

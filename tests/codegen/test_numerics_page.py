@@ -1,0 +1,352 @@
+"""The generated page `docs/numerics.md`: its bounds hold, and each deviation is real."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import special
+
+import tilewright
+from tilewright.codegen.numerics_page import DEVIATIONS, OPERATOR_BOUNDS, operators_of, page
+from tilewright.ir.dtype import DType, bf16, f16, f32, from_numpy
+from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.nodes import TensorInfo
+from tilewright.ir.graph.operators import OPERATORS
+from tilewright.ir.loop.element_functions import FUNCTIONS
+from tilewright.ir.module import Module
+from tilewright.ir.symbolic import as_expr
+
+from tests.codegen.functions import apply, apply_all, error_in_ulps, reference, several
+from tests.codegen.kernels import BEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HALVES = (f16, bf16)
+UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.accepts(f32) and not f.predicate]
+BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.accepts(f32)]
+
+
+def test_the_committed_page_is_current(root: Path) -> None:
+    committed = (root / "docs" / "numerics.md").read_text(encoding="utf-8")
+    assert committed == page(), "run python -m tilewright.codegen.numerics_page > docs/numerics.md"
+
+
+def test_operators_have_one_bound() -> None:
+    plain = [n for f in FUNCTIONS.values() for n in re.findall(r"`(\w+)`", operators_of(f))]
+    compound = [n for one in OPERATOR_BOUNDS for n in one.operators]
+    assert len(set(plain + compound)) == len(plain + compound)
+    exact = {
+        "all", "any", "arange", "argmax", "argmin", "broadcast_to", "cast", "causal_mask", "concat",
+        "equal", "expand_dims", "full", "gather_elements", "greater", "greater_equal", "index",
+        "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
+        "matmul_integer", "max", "min", "not_equal", "permute_dims", "relu", "reshape",
+        "scatter_elements", "shape_to_tensor", "split", "squeeze", "strided_slice", "take", "tril",
+        "triu", "update_slice", "where",
+    }  # fmt: skip
+    integer = {"bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "logical_not"}
+    assert set(plain) | set(compound) | exact | integer == set(OPERATORS)
+
+
+# ---------------------------------------------------------------- element functions
+
+
+def exact_of_halves(op: str, *x: np.ndarray) -> np.ndarray:
+    """Return a function of 16-bit floats in double precision."""
+    with np.errstate(invalid="ignore"):  # signaling NaN
+        wide = [a.astype(np.float64) for a in x]
+    named = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+             "floordiv": np.floor_divide, "mod": np.mod, "min": np.minimum, "max": np.maximum,
+             "pow": np.power, "atan2": np.arctan2, "neg": np.negative, "abs": np.abs,
+             "round": np.rint}  # fmt: skip
+    with np.errstate(all="ignore"):
+        return named[op](*wide) if op in named else reference(op, x[0])
+
+
+def random_halves(dtype: DType, seed: int) -> np.ndarray:
+    """Return edge values and random bits."""
+    bits = np.random.default_rng(seed).integers(0, 1 << 16, 4000, dtype=np.uint16)
+    edges = np.array([0, -0.0, 1, -1, 2, 0.5, np.inf, -np.inf, np.nan, 1e-8, 65504, -65504])
+    return np.concatenate([bits.view(dtype.numpy), edges.astype(dtype.numpy)])
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_functions_of_one_16_bit_float_on_all_values(dtype: DType) -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
+    kernel = several(tuple((op, dtype) for op in UNARY), dtype, BEST)
+    for op, found in zip(UNARY, apply_all(kernel, x), strict=True):
+        check(op, dtype, found, exact_of_halves(op, x))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_functions_of_two_16_bit_floats(dtype: DType) -> None:
+    x, y = random_halves(dtype, 1), np.roll(random_halves(dtype, 2), 5)
+    kernel = several(tuple((op, dtype) for op in BINARY), dtype, BEST, 2)
+    for op, found in zip(BINARY, apply_all(kernel, x, y), strict=True):
+        exact = exact_of_halves(op, x, y)
+        if op in ("floordiv", "mod"):  # double precision rounds their exact results
+            with np.errstate(all="ignore"):
+                results = [FUNCTIONS[op].reference(a, b) for a, b in zip(x, y, strict=True)]
+                exact = np.array(results, dtype.numpy).astype(np.float64)
+        check(op, dtype, found, exact)
+
+
+def check(op: str, dtype: DType, found: np.ndarray, exact: np.ndarray) -> None:
+    """Check the bound of a function, except for subnormal results that underflow in float32."""
+    with np.errstate(all="ignore"):
+        wide = found.astype(np.float64)
+        rounded = exact.astype(np.float32 if dtype is bf16 else np.float64).astype(dtype.numpy)
+        unit = np.spacing(np.abs(rounded)).astype(np.float64)
+        unit = np.where(np.isfinite(unit), unit, np.inf)
+        near = np.abs(wide - exact) <= FUNCTIONS[op].ulps(dtype) * unit
+    same = (wide == rounded.astype(np.float64)) | (np.isnan(wide) & np.isnan(exact))
+    assert (same | near).all(), (op, found[~(same | near)][:4], exact[~(same | near)][:4])
+
+
+# ---------------------------------------------------------------- operators
+
+
+def run_operator(op: str, *arrays: np.ndarray, **attributes: Any) -> np.ndarray:
+    """Compile one operator alone, and call it."""
+    b = GraphBuilder("main")
+    params = [
+        b.param(f"x{k}", TensorInfo(tuple(map(as_expr, a.shape)), from_numpy(a.dtype)))
+        for k, a in enumerate(arrays)
+    ]
+    module = Module().with_functions(b.finish([b.emit(op, *params, **attributes)]))
+    run: Any = tilewright.compile(module, target="cpu")
+    return np.asarray(run(*arrays)).astype(np.float64)
+
+
+U = 2.0**-24
+LEVEL = 32 + 6
+"""The number of additions per level of blocks, and across the lanes."""
+
+
+def operand(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 3, shape).astype(np.float32)
+
+
+def _sums(x: np.ndarray, wide: np.ndarray) -> None:
+    for op, scale in (("sum", 1.0), ("mean", 1 / x.shape[1])):
+        error = np.abs(run_operator(op, x, axes=(1,)) - wide.sum(1) * scale)
+        assert (error <= (2 * LEVEL + 2) * U * np.abs(wide).sum(1) * scale).all()
+
+
+def _products(x: np.ndarray, wide: np.ndarray) -> None:
+    error = np.abs(run_operator("matmul", x, x.T.copy()) - wide @ wide.T)
+    assert (error <= (1024 + 8) * U * (np.abs(wide) @ np.abs(wide).T)).all()
+
+
+def _running(x: np.ndarray, wide: np.ndarray) -> None:
+    error = np.abs(run_operator("cumsum", x, axis=1) - np.cumsum(wide, 1))
+    count = np.arange(1, x.shape[1] + 1)
+    assert (error <= count * U * np.cumsum(np.abs(wide), 1)).all()
+
+
+def _prod(x: np.ndarray, wide: np.ndarray) -> None:
+    small = np.exp(x[:, :40] / 9).astype(np.float32)
+    exact = small.astype(np.float64).prod(1)
+    assert (np.abs(run_operator("prod", small, axes=(1,)) - exact) <= 40 * U * exact).all()
+    assert wide.size
+
+
+def _silu(x: np.ndarray, wide: np.ndarray) -> None:
+    found = run_operator("silu", x).astype(np.float32)
+    assert error_in_ulps(found, wide * special.expit(wide)).max() <= 3
+
+
+def _gelu(x: np.ndarray, wide: np.ndarray) -> None:
+    for form in ("none", "tanh"):
+        inner = np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)
+        exact = wide * special.ndtr(wide) if form == "none" else wide / 2 * (1 + np.tanh(inner))
+        error = np.abs(run_operator("gelu", x, approximate=form) - exact)
+        assert (error <= 4 * U * np.abs(wide)).all()
+
+
+def _power(x: np.ndarray, wide: np.ndarray) -> None:
+    y = operand(x.shape, 5)
+    exact = np.power(np.abs(wide), y.astype(np.float64))
+    found = run_operator("power", np.abs(x), y).astype(np.float32)
+    assert error_in_ulps(found, exact).max() <= 2
+
+
+def _softmax(x: np.ndarray, wide: np.ndarray) -> None:
+    exact, r = special.softmax(wide, 1), wide.max(1, keepdims=True) - wide
+    error = np.abs(run_operator("softmax", x) - exact)
+    assert (error <= (2 * LEVEL + 10 + 2 * r) * U * exact).all()
+
+
+def _log_softmax(x: np.ndarray, wide: np.ndarray) -> None:
+    exact, r = special.log_softmax(wide, 1), wide.max(1, keepdims=True) - wide
+    error = np.abs(run_operator("log_softmax", x) - exact)
+    assert (error <= (2 * LEVEL + 10) * U + 2 * U * (r + np.abs(exact))).all()
+
+
+def _norms(x: np.ndarray, wide: np.ndarray) -> None:
+    w, b = operand(x.shape[1:], 1), operand(x.shape[1:], 2)
+    largest = np.abs(wide).max(1, keepdims=True)
+    centered = wide - wide.mean(1, keepdims=True)
+    for op, rest, values in (("layer_norm", (w, b), centered), ("rms_norm", (w,), wide)):
+        root = np.sqrt((values**2).mean(1, keepdims=True) + 1e-5)
+        exact = values / root * w + (b if len(rest) > 1 else 0)
+        size = largest / root * np.abs(w) + np.abs(b)
+        error = np.abs(run_operator(op, x, *rest) - exact)
+        assert (error <= (2 * LEVEL + 10) * U * size).all()
+
+
+CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
+    "sum": _sums, "matmul": _products, "cumsum": _running, "prod": _prod, "silu": _silu,
+    "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
+    "layer_norm": _norms,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", OPERATOR_BOUNDS, ids=lambda b: b.operators[0])
+def test_operators_are_within_their_bound(bound: Any) -> None:
+    x = operand((17, 3001))
+    CHECKS[bound.operators[0]](x, x.astype(np.float64))
+
+
+# ---------------------------------------------------------------- deviations
+
+
+def element(op: str, dtype: DType, *operands: Any, out: DType | None = None) -> Any:
+    """Return an element function of numbers."""
+    arrays = [np.array([v], dtype.numpy) for v in operands]
+    result = apply(several(((op, out or dtype),), dtype, BEST, len(arrays)), *arrays)
+    return result[0]
+
+
+def imported(function: Callable[..., Any], *tensors: Any) -> Any:
+    """Compile a function of PyTorch, and call it."""
+
+    class One(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    program = torch.export.export(One(), tensors)
+    run: Any = tilewright.compile(tilewright.from_exported_program(program), target="cpu")
+    return run(*tensors)
+
+
+def _casts() -> None:
+    numbers = np.array([300, -300, np.inf, np.nan], np.float32)
+    found = apply(several((("cast", DTYPE_I8),), f32, BEST), numbers)
+    np.testing.assert_array_equal(found, [127, -128, 127, 0])
+
+
+def _zero_divisor() -> None:
+    assert [element(op, DTYPE_I32, 7, 0) for op in ("div", "floordiv", "mod")] == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        _ = torch.tensor([7]) // torch.tensor([0])
+
+
+def _negative_power() -> None:
+    assert [element("pow", DTYPE_I32, base, -1) for base in (3, 1, -1)] == [0, 0, 0]
+    with pytest.raises(ValueError, match="negative integer powers"):
+        np.power(np.array([3]), -1)
+    bases = torch.tensor([3, 1, -1])
+    assert torch.pow(bases, torch.tensor([-1])).tolist() == [0, 1, -1]
+
+
+def _floor_division() -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random(20_000) * 2**26 + 2**25).astype(np.float32)
+    y = (rng.random(20_000) * 2 + 1).astype(np.float32)
+    found = apply(several((("floordiv", f32),), f32, BEST, 2), x, y)
+    exact = np.array([float(math.floor(Fraction(float(a)) / Fraction(float(b))))
+                      for a, b in zip(x, y, strict=True)])  # fmt: skip
+    np.testing.assert_array_equal(found, exact.astype(np.float32))
+    assert (found != np.floor_divide(x, y)).any()
+    assert (found != torch.floor_divide(torch.tensor(x), torch.tensor(y)).numpy()).any()
+
+
+def _zero_remainder() -> None:
+    assert np.signbit(element("mod", f32, 4.0, -2.0))
+    assert np.signbit(np.mod(np.float32(4), np.float32(-2)))
+    assert not torch.signbit(torch.remainder(torch.tensor(4.0), torch.tensor(-2.0)))
+
+
+def _sign() -> None:
+    nan = torch.tensor([math.nan, -2.0, 0.0])
+    assert np.isnan(element("sign", f32, np.nan))
+    assert np.isnan(np.sign(np.float32(np.nan)))
+    assert nan.sign().tolist() == [0, -1, 0]
+    assert np.asarray(imported(torch.sign, nan)).tolist() == [0, -1, 0]
+
+
+def _empty_extremes() -> None:
+    empty = np.zeros((2, 0), np.float32)
+    assert (run_operator("max", empty, axes=(1,)) == -np.inf).all()
+    assert (run_operator("min", empty, axes=(1,)) == np.inf).all()
+    with pytest.raises(ValueError, match="zero-size"):
+        empty.max(1)
+
+
+def _zeros() -> None:
+    for op in ("min", "max"):
+        assert element(op, f32, 0.0, -0.0) == 0
+        assert element(op, f32, -0.0, 0.0) == 0
+
+
+def _numbers() -> None:
+    x = np.full(3, 3, bf16.numpy)
+    b = GraphBuilder("main")
+    value = b.param("x", TensorInfo((as_expr(3),), bf16))
+    module = Module().with_functions(b.finish([b.emit("multiply", value, 0.1)]))
+    run: Any = tilewright.compile(module, target="cpu")
+    tenth = np.float32(bf16.numpy.type(0.1))
+    assert float(np.asarray(run(x))[0]) == float(bf16.numpy.type(tenth * 3))
+
+
+def _contraction() -> None:
+    x = np.full(16, 1 + 2.0**-12, np.float32)
+    text = """
+@prim_func
+def f(x: Buffer[(16,), f32], z: Buffer[(16,), f32], y: Out[(16,), f32]):
+    for i in range(16):
+        with block("b"):
+            vi = spatial(i)
+            y[vi] = x[vi] * x[vi] + z[vi]
+"""
+    run: Any = tilewright.compile(tilewright.parse(text), target="cpu")
+    z = -(x * x)
+    assert (np.asarray(run(x, z)) == np.float32(2.0**-24)).all()
+    assert (x * x + z == 0).all()
+
+
+def _linear() -> None:
+    x, w, b = torch.ones(1, 2), torch.tensor([[256.0, 1.0]]), torch.tensor([1.0])
+    given = tuple(t.to(torch.bfloat16) for t in (x, w, b))
+    found = imported(torch.nn.functional.linear, *given)
+    assert float(np.asarray(found).astype(np.float32)[0, 0]) == 256  # 258 if rounded once
+
+
+DTYPE_I8, DTYPE_I32 = (from_numpy(np.dtype(t)) for t in (np.int8, np.int32))
+RUN: dict[str, Callable[[], None]] = {
+    "cast of a float": _casts,
+    "division and remainder of integers": _zero_divisor,
+    "negative power": _negative_power,
+    "`floor_divide` of floats": _floor_division,
+    "`mod` of floats": _zero_remainder,
+    "`sign` of NaN": _sign,
+    "`max` and `min` of an empty": _empty_extremes,
+    "`maximum` and `minimum` of": _zeros,
+    "a number as operand": _numbers,
+    "`x * y + z`": _contraction,
+    "`linear` of 16-bit": _linear,
+}
+
+
+@pytest.mark.parametrize("deviation", DEVIATIONS, ids=lambda d: d.operation[:30])
+def test_deviations(deviation: Any) -> None:
+    (run,) = (r for start, r in RUN.items() if deviation.operation.startswith(start))
+    run()
