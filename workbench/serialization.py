@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -67,15 +68,25 @@ def decode(message: Mapping[str, object]) -> Request:
         If the request type is unknown, or if a field is missing or has the wrong type.
     """
     types_by_name = _request_types()
+    if not is_message(message):
+        raise ProtocolError(
+            f"a request is an object with a type, got {reprlib.repr(message)}",
+            hint=f"requests of version {protocol.VERSION} are {', '.join(types_by_name)}",
+        )
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in types_by_name:
         raise ProtocolError(
-            f"unknown request {kind!r}",
+            f"unknown request {reprlib.repr(kind)}",
             hint=f"requests of version {protocol.VERSION} are {', '.join(types_by_name)}",
         )
     cls = types_by_name[kind]
     hints = _hints(cls)
     return cls(**{name: _field(kind, name, hints[name], message) for name in _names(cls)})
+
+
+def is_message(message: object) -> bool:
+    """Return whether a message is a mapping, as all requests are."""
+    return isinstance(message, Mapping)
 
 
 def _field(kind: str, name: str, hint: Any, message: Mapping[str, object]) -> object:
@@ -84,7 +95,8 @@ def _field(kind: str, name: str, hint: Any, message: Mapping[str, object]) -> ob
     value = message[name]
     if not _fits(value, hint):
         raise ProtocolError(
-            f"field {name!r} of request {kind!r} is {value!r}; expected {_type_name(hint)}"
+            f"field {name!r} of request {kind!r} is {reprlib.repr(value)}; "
+            f"expected {_type_name(hint)}"
         )
     return value
 

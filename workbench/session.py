@@ -8,6 +8,7 @@ outdated head is rejected and changes nothing.
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -68,7 +69,7 @@ from .requests import (
     SetMeasureOptions,
 )
 from .selection import enclosing, exists, properties_of, to_handle, to_view
-from .serialization import ProtocolError, decode
+from .serialization import ProtocolError, decode, is_message
 from .shown import Shown
 from .step_menu import StepMenu, takes_long
 from .symbols import checked_sample, samples_of
@@ -128,9 +129,12 @@ class Session:
             self._set_selection(FunctionRef(self.graph.name))
 
     def handle(self, message: Mapping[str, object]) -> Update:
-        """Execute a request and publish the answer; errors become problems."""
+        """Execute a request and publish the answer; errors become problems.
+
+        A message that is not a mapping is an invalid request, because browsers can send any JSON.
+        """
         started = time.perf_counter()
-        number = message.get("id")
+        number = message.get("id") if is_message(message) else None
         with self.lock:
             self._busy = True
             try:
@@ -193,7 +197,8 @@ class Session:
             case Run():
                 self._compile()
             case SetMeasureOptions(caches=caches, threads=threads, pin=pin, budget=budget):
-                self.measure_options = MeasureOptions(caches, threads, pin, float(budget))
+                limited = min(budget, sys.float_info.max)  # JSON may contain any integer
+                self.measure_options = MeasureOptions(caches, threads, pin, float(limited))
             case Cancel(job=job):
                 self.jobs.cancel(job)
             case Lower(stage=stage):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import itertools
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from ..errors import TilewrightError
+from ..locks import parse_expression
 from ..schedules import (
     Primitive,
     Problem,
@@ -242,8 +244,16 @@ def filled(step: Suggestable, values: Mapping[str, str], state: State) -> Sugges
     Raises
     ------
     FormError
-        If a text is not a literal, the name of a handle, or a term over symbols.
+        If a text is not a literal, the name of a handle, or a term over symbols, or if the step
+        has no parameter of a name.
     """
+    known = [p.name for p in step.parameters()]
+    unknown = next((name for name in values if name not in known), None)
+    if unknown is not None:
+        raise FormError(
+            f"{step.verb()} has no parameter {reprlib.repr(unknown)}",
+            hint=f"its parameters are {', '.join(known) or 'none'}",
+        )
     changed: dict[str, object] = {}
     for name, text in values.items():
         old = getattr(step, name, None)
@@ -267,7 +277,7 @@ def _read(name: str, text: str, handles: Mapping[str, Handle], state: State) -> 
             f"{name}: the value has {len(text)} characters; at most {_MAX_VALUE_LENGTH} are allowed"
         )
     try:
-        node = ast.parse(text, mode="eval").body
+        node = parse_expression(text).body
     except SyntaxError as error:
         raise FormError(f"{name}: {text!r} is not a valid value: {error.msg}") from None
     return _literal(node, text, handles, state)

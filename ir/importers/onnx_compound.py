@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dtype import i32
-from .elementwise import convert, elementwise
+from .elementwise import convert, elementwise, weighted_sum
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported, Uniform
@@ -75,14 +75,12 @@ def gemm(c: OnnxContext) -> Imported:
     b = permute(c, b, (1, 0)) if c.integer("transB", 0) else b
     found = c.apply("matmul", c.plain(a), c.plain(b), name=c.leaf(a, b))
     alpha, beta = c.attributes.get("alpha", 1.0), c.attributes.get("beta", 1.0)
-    if alpha != 1:
-        found = elementwise(c, "multiply", [found, c.uniform(alpha, (), found.dtype)])
     bias = c.optional(2)
-    if bias is None:
+    if bias is not None:
+        return weighted_sum(c, found, alpha, bias, beta)
+    if alpha == 1:
         return found
-    if beta != 1:
-        bias = elementwise(c, "multiply", [bias, c.uniform(beta, (), bias.dtype)])
-    return elementwise(c, "add", [found, bias])
+    return elementwise(c, "multiply", [found, c.uniform(alpha, (), found.dtype)])
 
 
 @onnx_op("Softmax", "LogSoftmax")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ..dtype import from_numpy
 from ..graph.builder import GraphBuilder
@@ -15,6 +15,10 @@ from ..symbolic import Expr, const_value, to_text
 from .emitter import Emitter
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
+
+_MAX_SCOPES: Final = 100_000
+_SCOPE: Final = re.compile(r"""'[^'\\]*'|"[^"\\]*\"""")
+_SCOPES: Final = re.compile(rf"\[(?:{_SCOPE.pattern})(?:, (?:{_SCOPE.pattern}))*\]")
 
 
 class OnnxContext(Emitter):
@@ -51,7 +55,11 @@ class OnnxContext(Emitter):
         return found
 
     def values(self, x: Imported) -> tuple[Expr, ...]:
-        """Return the elements of an integer tensor, which may depend on shapes only."""
+        """Return the elements of an integer vector or scalar, which may depend on shapes only."""
+        if x.rank > 1:
+            raise UnsupportedFormError(
+                f"a shape or index operand must be a vector, got {x.rank} dimensions"
+            )
         found = self.elements(x)
         if found is None:
             raise UnsupportedFormError(
@@ -102,11 +110,10 @@ def scope_of(node: Any) -> str:
 
 
 def _last_scope(text: str) -> str:
-    try:
-        scopes = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    """Return the module of a node, the last but one string of a list as Python prints it."""
+    if len(text) > _MAX_SCOPES or not _SCOPES.fullmatch(text):
         return ""
-    names = [s for s in scopes if isinstance(s, str)] if isinstance(scopes, list) else []  # pyright: ignore[reportUnknownVariableType]
+    names = [scope[1:-1] for scope in _SCOPE.findall(text)]
     return names[-2] if len(names) > 1 else ""
 
 

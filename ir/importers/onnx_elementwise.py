@@ -87,7 +87,7 @@ def reciprocal(c: OnnxContext) -> Imported:
 def gelu(c: OnnxContext) -> Imported:
     """Import the Gaussian error linear unit."""
     x = c.input(0)
-    kind = c.attributes.get("approximate", b"none").decode()
+    kind = c.attributes.get("approximate", "none")
     return Imported(x.shape, x.dtype, c.emit("gelu", c.compact(x), approximate=kind))
 
 

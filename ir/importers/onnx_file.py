@@ -1,9 +1,10 @@
-"""Reading and validation of untrusted ONNX files."""
+"""Reading and validation of untrusted ONNX files: models, initializers, and external data."""
 
 from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from ...errors import TilewrightError
 from ..dtype import DType, dtype as dtype_named
 from ..module import Array
+from .weight_file import WeightFile
 
 OPSETS = range(11, 24)
 """The supported versions of the default ONNX operator set."""
@@ -24,6 +26,15 @@ _DTYPES = {
 }  # fmt: skip
 _EXTERNAL = 1
 _MAX_DIGITS = 19
+_MAX_LOCATION = 4096
+_FIELD_OF = {
+    "f32": "float_data", "f64": "double_data", "i64": "int64_data", "u32": "uint64_data",
+    "u64": "uint64_data",
+}  # fmt: skip
+"""The field of the elements by dtype; other dtypes are stored as ``int32_data``."""
+_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+DEFAULT_DOMAINS = ("", "ai.onnx")
+"""The names of the default operator set."""
 CHECK_MODEL = "onnx.checker.check_model(model) finds such errors"
 """The hint for models that violate the specification of ONNX."""
 
@@ -94,17 +105,25 @@ def _model_path(source: object) -> Path:
             hint=hint,
         )
     path = Path(cast("str | PathLike[str]", source))
-    if path.is_dir():
+    if _exists(path.is_dir):
         raise MalformedModelError(
             "expected a model file, got a folder", where=str(path), hint="pass the .onnx file in it"
         )
-    if not path.is_file():
+    if not _exists(path.is_file):
         raise MalformedModelError(
             "the file does not exist",
             where=str(path),
             hint="check the path; relative paths start at the current folder",
         )
     return path
+
+
+def _exists(test: Callable[[], bool]) -> bool:
+    """Return the result of a test of a path; a name that no file can have does not exist."""
+    try:
+        return test()
+    except OSError:
+        return False
 
 
 def _content(path: Path) -> bytes:
@@ -125,23 +144,17 @@ def _checked(model: Any, folder: Path | None, where: str) -> OnnxFile:
             where=where,
             hint="check that the file is not truncated",
         )
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if opset not in OPSETS:
+    versions = {o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS} or {0}
+    opset = min(versions)
+    if opset not in OPSETS or len(versions) > 1:
+        named = " and ".join(map(str, sorted(versions)))
         raise UnsupportedOpsetError(
-            f"the model uses opset version {opset}; "
+            f"the model uses opset version {named}; "
             f"versions {OPSETS[0]} to {OPSETS[-1]} are supported",
             where=where,
             hint="convert the model with onnx.version_converter",
         )
-    return OnnxFile(_inlined(model), folder, opset)
-
-
-def _inlined(model: Any) -> Any:
-    if not model.functions:
-        return model
-    from onnx import inliner
-
-    return inliner.inline_local_functions(model)
+    return OnnxFile(model, folder, opset)
 
 
 def onnx_dtype(number: int, where: str) -> DType:
@@ -163,7 +176,7 @@ class Initializer:
     shape: tuple[int, ...]
     dtype: DType
     tensor: Any
-    path: Path | None = None
+    file: WeightFile | None = None
     offset: int = 0
 
     @property
@@ -172,15 +185,13 @@ class Initializer:
         return math.prod(self.shape) * self.dtype.bytes
 
     def load(self) -> Array:
-        """Map the external file, or copy the elements out of the model."""
-        if self.path is not None:
-            return (
-                np.memmap(
-                    self.path, self.dtype.numpy, mode="r", offset=self.offset, shape=self.shape
-                )
-                if self.bytes
-                else np.zeros(self.shape, self.dtype.numpy)
-            )
+        """Copy the elements out of the external file or the model."""
+        found = self._stored()
+        return found.view(np.uint8) != 0 if self.dtype.kind == "bool" else found
+
+    def _stored(self) -> Array:
+        if self.file is not None:
+            return self.file.read(self.offset, self.shape, self.dtype)
         from onnx import numpy_helper
 
         return np.asarray(numpy_helper.to_array(self.tensor)).astype(self.dtype.numpy, copy=False)
@@ -204,26 +215,39 @@ def initializer(tensor: Any, name: str, folder: Path | None) -> Initializer:
         raise MalformedModelError(message, where=where, hint=CHECK_MODEL)
     if tensor.data_location == _EXTERNAL:
         return _external(found, folder)
-    held = len(tensor.raw_data)
-    if tensor.HasField("raw_data") and held != found.bytes:
+    _check_data(found)
+    return found
+
+
+def _check_data(found: Initializer) -> None:
+    """Check that a constant in the model has exactly the elements of its shape."""
+    tensor, where = found.tensor, f"initializer {found.name!r}"
+    held = {f: len(getattr(tensor, f)) for f in _FIELDS if len(getattr(tensor, f))}
+    if tensor.HasField("raw_data"):
+        held["raw_data"] = len(tensor.raw_data)
+    field = "raw_data" if tensor.HasField("raw_data") else _FIELD_OF.get(found.dtype.name, "")
+    field = field or "int32_data"
+    needed = found.bytes if field == "raw_data" else math.prod(found.shape)
+    if needed and not held:
         raise MalformedModelError(
-            f"the data has {held} bytes; shape {shape} of {found.dtype} needs {found.bytes} bytes",
-            where=where,
-            hint=CHECK_MODEL,
-        )
-    if not tensor.HasField("raw_data") and found.bytes and not _typed_count(tensor):
-        raise MalformedModelError(
-            f"the initializer has no data; shape {shape} of {found.dtype} needs "
+            f"the initializer has no data; shape {found.shape} of {found.dtype} needs "
             f"{found.bytes} bytes",
             where=where,
             hint="check that the file is not truncated",
         )
-    return found
+    if held.pop(field, 0) != needed or held or tensor.HasField("segment"):
+        raise MalformedModelError(
+            f"the data has {_counted(tensor)}; shape {found.shape} of {found.dtype} needs "
+            + (f"{needed} bytes" if field == "raw_data" else f"{needed} elements in {field}"),
+            where=where,
+            hint=CHECK_MODEL,
+        )
 
 
-def _typed_count(tensor: Any) -> int:
-    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-    return sum(len(getattr(tensor, f)) for f in fields)
+def _counted(tensor: Any) -> str:
+    counts = [f"{len(getattr(tensor, f))} elements in {f}" for f in _FIELDS if getattr(tensor, f)]
+    raw = [f"{len(tensor.raw_data)} bytes"] if tensor.HasField("raw_data") else []
+    return " and ".join(raw + counts + ["a segment"] * tensor.HasField("segment")) or "0 elements"
 
 
 def _external(found: Initializer, folder: Path | None) -> Initializer:
@@ -238,19 +262,19 @@ def _external(found: Initializer, folder: Path | None) -> Initializer:
     path = _inside(folder, entries.get("location", ""), where)
     offset = _integer(entries.get("offset", "0"), "offset", where)
     length = _integer(entries.get("length", str(found.bytes)), "length", where)
-    size = path.stat().st_size
-    if length != found.bytes or offset + length > size:
+    file = WeightFile(path)
+    if length != found.bytes or offset + length > file.size:
         raise ExternalDataError(
-            f"the model refers to {length} bytes at offset {offset} of a file of {size} bytes; "
-            f"shape {found.shape} of {found.dtype} needs {found.bytes} bytes",
+            f"the model refers to {length} bytes at offset {offset} of a file of {file.size} bytes"
+            f"; shape {found.shape} of {found.dtype} needs {found.bytes} bytes",
             where=f"{where}, file {path.name}",
             hint="check that the file of the external data is complete",
         )
-    return Initializer(found.name, found.shape, found.dtype, found.tensor, path, offset)
+    return Initializer(found.name, found.shape, found.dtype, found.tensor, file, offset)
 
 
 def _integer(text: str, name: str, where: str) -> int:
-    if not text.isdecimal() or len(text) > _MAX_DIGITS:
+    if not (text.isdecimal() and text.isascii()) or len(text) > _MAX_DIGITS:
         raise ExternalDataError(
             f"expected a non-negative number of bytes as {name}, got {reprlib.repr(text)}",
             where=where,
@@ -261,16 +285,21 @@ def _integer(text: str, name: str, where: str) -> int:
 
 def _inside(folder: Path, location: str, where: str) -> Path:
     """Resolve a location, which must be a regular file inside the model's folder."""
-    given = Path(location)
     hint = "external data must be a regular file inside the folder of the model"
+    if len(location) > _MAX_LOCATION:
+        message = f"location {reprlib.repr(location)} has {len(location)} characters"
+        raise ExternalDataError(
+            f"{message}; at most {_MAX_LOCATION} are supported", where=where, hint=hint
+        )
+    given = Path(location)
     if not location or given.is_absolute() or ".." in given.parts or "\\" in location:
         raise ExternalDataError(
             f"location {location!r} is outside of the model's folder", where=where, hint=hint
         )
     path = folder / given
     steps = [folder.joinpath(*given.parts[: k + 1]) for k in range(len(given.parts))]
-    if any(step.is_symlink() for step in steps):
+    if any(_exists(step.is_symlink) for step in steps):
         raise ExternalDataError(f"location {location!r} is a symbolic link", where=where, hint=hint)
-    if not path.is_file():
+    if not _exists(path.is_file):
         raise ExternalDataError(f"file {location!r} does not exist", where=where, hint=hint)
     return path

@@ -7,8 +7,6 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from ...calls import checked_call
 from ...errors import TilewrightError
 from ...progress import ProgressOption, Report, progress_of, tracked
@@ -23,20 +21,20 @@ from .cleanup import constants_of, without_dead_code
 from .onnx_context import HANDLERS, OnnxContext, scope_of
 from .onnx_file import (
     CHECK_MODEL,
+    DEFAULT_DOMAINS,
     MalformedModelError,
     OnnxFile,
     initializer,
     onnx_dtype,
     read_model,
 )
+from .onnx_functions import with_functions_expanded
+from .onnx_schema import check_dtypes, checked_attributes
 from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_shaping)
 """The modules whose import registers handlers."""
-
-_DOMAINS = ("", "ai.onnx")
-_GRAPH_TYPES = (5, 10)
 
 
 @checked_call
@@ -45,7 +43,7 @@ def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = N
 
     Named dimensions (``dim_param``) become symbols; equal names become one symbol. An unnamed
     dynamic dimension ``k`` of input ``x`` becomes the symbol ``x_dimk``. Computations on shapes
-    alone are folded. Initializers become constants, which are mapped from their files on demand.
+    alone are folded. Initializers become constants, which are read from their files on demand.
 
     Parameters
     ----------
@@ -64,6 +62,8 @@ def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = N
     ------
     MalformedModelError
         If the file is not a complete, consistent ONNX model.
+    ExpansionLimitError
+        If the functions that the model defines expand to too many nodes.
     ExternalDataError
         If external data is missing, truncated, or outside of the model's folder.
     UnsupportedOpsetError
@@ -79,7 +79,7 @@ def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = N
     >>> module.graph().params[0].value.info.shape[0].name
     'n'
     """
-    file = read_model(source)
+    file = with_functions_expanded(read_model(source))
     context = OnnxContext(GraphBuilder("main"), file.opset)
     with progress_of("importing", progress) as report:
         function = without_dead_code(_Translator(file, context).translate(report))
@@ -133,6 +133,7 @@ class _Translator:
                 hint="store the weights as dense initializers",
             )
         for tensor in self.graph.initializer:
+            self._check_new(tensor.name, "initializer")
             found = initializer(tensor, tensor.name, self.file.folder)
             held = (found.shape, found.dtype, found.load)
             self.values[tensor.name] = self.context.constant(tensor.name, *held)
@@ -142,6 +143,7 @@ class _Translator:
         for value in given:
             self._declare(value)
         for value in given:
+            self._check_new(value.name, "input")
             tensor = value.type.tensor_type
             if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
                 raise MalformedModelError(
@@ -154,6 +156,15 @@ class _Translator:
             dtype = onnx_dtype(tensor.elem_type, f"input {value.name!r}")
             param = self.context.builder.param(name, TensorInfo(shape, dtype))
             self.values[value.name] = self.context.tensor(param)
+
+    def _check_new(self, name: str, kind: str) -> None:
+        """Reject a second definition of a value."""
+        if name in self.values:
+            raise MalformedModelError(
+                f"value {name!r} is defined twice",
+                where=f"{kind} {name!r}",
+                hint=CHECK_MODEL,
+            )
 
     def _declare(self, value: Any) -> None:
         """Declare dimensions that are one name before dimensions that are expressions of names."""
@@ -207,10 +218,11 @@ class _Translator:
         results = [] if waiting else self._handled(node)
         for k, name in enumerate(node.output):
             if name:
+                self._check_new(name, "output of a node")
                 self.values[name] = results[k] if k < len(results) else None
 
     def _handled(self, node: Any) -> list[Imported]:
-        handler = HANDLERS.get(node.op_type) if node.domain in _DOMAINS else None
+        handler = HANDLERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
         if handler is None:
             self._reject(node, "")
             return []
@@ -219,12 +231,15 @@ class _Translator:
         context.origins = frozenset({scope_of(node) or _label(node)})
         context.inputs = [self.values[n] if n else None for n in node.input]
         try:
-            context.attributes = {a.name: _attribute(a) for a in node.attribute}
+            context.attributes = checked_attributes(node, context.opset)
+            given = [None if x is None else x.dtype for x in context.inputs]
+            check_dtypes(node, context.opset, given)
             found = handler(context)
         except UnsupportedFormError as error:
             self._reject(node, error.reason)
             return []
-        except TilewrightError:
+        except TilewrightError as error:
+            error.where = error.where or f"node {_label(node)!r}"
             raise
         except Exception as error:  # handlers trust the types that ONNX declares
             raise MalformedModelError(
@@ -244,17 +259,3 @@ class _Translator:
 def _label(node: Any) -> str:
     """Return the name of a node, or of its first output, or of its operator."""
     return node.name or next(iter(node.output), node.op_type)
-
-
-def _attribute(attribute: Any) -> Any:
-    from onnx import helper, numpy_helper
-
-    value = helper.get_attribute_value(attribute)
-    if attribute.type in _GRAPH_TYPES:
-        raise UnsupportedFormError(
-            f"attribute {attribute.name} is a subgraph, which is not supported"
-        )
-    if attribute.type == 4:
-        found = initializer(value, attribute.name, None)
-        return np.asarray(numpy_helper.to_array(found.tensor))
-    return value

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Final
 
 import numpy as np
 
 from ..dtype import from_numpy, i64
-from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product, to_text
+from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product, to_text, total
 from .elementwise import convert
 from .indexing import gather, index, take
 from .onnx_context import OnnxContext, onnx_op
+from .onnx_schema import malformed
 from .shaping import (
     axis_of,
     concat,
@@ -27,6 +28,11 @@ from .shaping import (
 from .tensors import Imported, Iota, Stacked
 from .unsupported import UnsupportedFormError
 
+_CONSTANTS: Final[dict[str, type[np.generic] | None]] = {
+    "value": None, "value_int": np.int64, "value_ints": np.int64, "value_float": np.float32,
+    "value_floats": np.float32,
+}  # fmt: skip
+"""The dtype of a constant by the name of its attribute; a tensor has its own dtype."""
 _FAR = 1 << 31
 """ONNX exporters write the largest integers as the end of a slice without an end."""
 
@@ -59,7 +65,7 @@ def flatten(c: OnnxContext) -> Imported:
     """Import the reshape to a matrix: dimensions before the axis, and from the axis on."""
     x = c.input(0)
     axis = c.integer("axis", 1)
-    axis = axis + x.rank if axis < 0 else axis
+    axis = x.rank if axis == x.rank else axis_of(axis, x.rank)
     return reshape(c, x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
@@ -128,6 +134,9 @@ def split(c: OnnxContext) -> list[Imported]:
     x = c.input(0)
     axis = axis_of(c.integer("axis", 0), x.rank)
     sizes = _split_sizes(c, x.shape[axis])
+    if len(sizes) != len(c.node.output):
+        raise malformed(c.node, f"{len(sizes)} sizes are given for {len(c.node.output)} outputs")
+    c.same_size(x.shape[axis], total(sizes), "the sizes of Split must sum to the dimension")
     starts = [as_expr(0)]
     for piece in sizes:
         starts.append(starts[-1] + piece)
@@ -140,7 +149,7 @@ def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
         return c.values(given)
     if "split" in c.attributes:
         return [as_expr(s) for s in c.attributes["split"]]
-    count = len(c.node.output)
+    count = c.integer("num_outputs", len(c.node.output))
     known = const_value(whole)
     if known is None or known % count:
         raise UnsupportedFormError(
@@ -200,14 +209,12 @@ def trilu(c: OnnxContext) -> Imported:
 @onnx_op("Constant")
 def constant(c: OnnxContext) -> Imported:
     """Import a constant stored in the graph."""
-    found = next(iter(c.attributes.values()))
-    array = np.asarray(found, None if isinstance(found, np.ndarray) else _plain_dtype(found))
-    return c.literal(c.node.output[0], array)
-
-
-def _plain_dtype(found: Any) -> type[np.generic]:
-    whole = np.issubdtype(np.asarray(found).dtype, np.integer)
-    return np.int64 if whole else np.float32
+    if len(c.attributes) != 1:
+        raise malformed(c.node, f"expected one attribute, got {len(c.attributes)}")
+    ((name, value),) = c.attributes.items()
+    if name not in _CONSTANTS:
+        raise UnsupportedFormError(f"a constant with {name} is not supported")
+    return c.literal(c.node.output[0], np.asarray(value, _CONSTANTS[name]))
 
 
 @onnx_op("Gather")
@@ -234,7 +241,7 @@ def gather_nd(c: OnnxContext) -> Imported:
     if isinstance(indices.known, Stacked):
         parts: Sequence[Imported] = indices.known.parts
     else:
-        parts = _columns(c, indices)
+        parts = _columns(c, indices, x.rank)
     found = index(c, x, parts)
     if found is None:
         raise UnsupportedFormError(
@@ -243,12 +250,17 @@ def gather_nd(c: OnnxContext) -> Imported:
     return found
 
 
-def _columns(c: OnnxContext, indices: Imported) -> list[Imported]:
+def _columns(c: OnnxContext, indices: Imported, most: int) -> list[Imported]:
+    """Return the indices of each axis; there are at most ``most``, the rank of the data."""
     count, axis = const_value(indices.shape[-1]), indices.rank - 1
     if count is None:
         raise UnsupportedFormError(
             f"the number of indices per element must be a constant, "
             f"got {to_text(indices.shape[-1])}"
+        )
+    if count > most:
+        raise UnsupportedFormError(
+            f"expected at most {most} indices per element, the rank of the data, got {count}"
         )
     cut = [slice_exact(c, indices, axis, (as_expr(k), as_expr(k + 1))) for k in range(count)]
     return [squeeze(c, x, (axis,)) for x in cut]
@@ -257,10 +269,10 @@ def _columns(c: OnnxContext, indices: Imported) -> list[Imported]:
 @onnx_op("ScatterElements")
 def scatter_elements(c: OnnxContext) -> Imported:
     """Import the write of elements by index."""
-    reduction = c.attributes.get("reduction", b"none")
-    if reduction != b"none":
+    reduction = c.attributes.get("reduction", "none")
+    if reduction != "none":
         raise UnsupportedFormError(
-            f"reduction={reduction.decode()} is not supported; only reduction=none is"
+            f"reduction={reduction} is not supported; only reduction=none is"
         )
     x = c.input(0)
     args = [c.plain(v) for v in c.given()]

@@ -7,15 +7,27 @@ from collections.abc import Sequence
 from ..graph.nodes import TensorInfo
 from ..graph.operators.views import resolved_shape
 from ..symbolic import Expr, SymInt, as_expr, ceildiv, const_value, is_proved, maximum, minimum
-from .emitter import Emitter
+from .emitter import Emitter, ImportMismatchError
 from .tensors import Imported, Iota, Uniform
 
 _ONE = as_expr(1)
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Return an axis counted from the front."""
-    return axis % rank if rank else 0
+    """Return an axis counted from the front; a scalar has the axes -1 and 0, as in PyTorch.
+
+    Raises
+    ------
+    ImportMismatchError
+        If the axis is out of range.
+    """
+    count = max(rank, 1)
+    if not -count <= axis < count:
+        raise ImportMismatchError(
+            f"axis {axis} is out of range for {rank} dimensions",
+            hint=f"axes range from {-count} to {count - 1}",
+        )
+    return axis % count
 
 
 def _own(e: Emitter, x: Imported) -> tuple[Expr, ...]:
@@ -45,6 +57,8 @@ def expand_dims(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
     """Insert dimensions of size 1; the axes refer to the result."""
     rank = x.rank + len(axes)
     front = sorted(axis_of(a, rank) for a in axes)
+    if len(set(front)) != len(front):
+        raise ImportMismatchError(f"the inserted dimensions {tuple(axes)} contain an axis twice")
     dims = iter(x.shape)
     shape = tuple(_ONE if k in front else next(dims) for k in range(rank))
     if isinstance(x.known, Uniform):
@@ -74,6 +88,10 @@ def squeeze(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
 def permute(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
     """Reorder dimensions."""
     front = tuple(axis_of(a, x.rank) for a in axes)
+    if sorted(front) != list(range(x.rank)):
+        raise ImportMismatchError(
+            f"expected a permutation of {x.rank} dimensions, got {tuple(axes)}"
+        )
     shape = tuple(x.shape[a] for a in front)
     if front == tuple(range(x.rank)):
         return x

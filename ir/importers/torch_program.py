@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -82,9 +83,10 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
             where="argument 'program' of from_exported_program",
             hint="export the model with torch.export.export(model.eval(), example_inputs)",
         )
-    functional = program if _is_mapped(program) else program.run_decompositions({})
-    _reject_mutation(functional)
-    inputs = read_symbols(functional)
+    with _consistent():
+        functional = program if _is_mapped(program) else program.run_decompositions({})
+        _reject_mutation(functional)
+        inputs = read_symbols(functional)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
     with progress_of("importing", progress) as report:
         translator = _Translator(functional, context, inputs)
@@ -96,6 +98,22 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
         MappingProxyType(constants),
         MappingProxyType({"source": "torch.export"}),
     )
+
+
+@contextmanager
+def _consistent(where: str = "") -> Generator[None]:
+    """Report an error that only a damaged program can cause as an error of the program."""
+    try:
+        yield
+    except (TilewrightError, MemoryError):
+        raise
+    except Exception as error:  # PyTorch has no common class of errors
+        reason = next(iter(str(error).splitlines()), "")
+        raise UnsupportedInputError(
+            f"the exported program is inconsistent: {type(error).__name__}: {reason}",
+            where=where,
+            hint="check that program.module() runs on the example inputs",
+        ) from error
 
 
 def _is_mapped(program: Any) -> bool:
@@ -142,21 +160,25 @@ class _Translator:
 
     def translate(self, report: Report) -> GraphFunc:
         """Translate all nodes in order and collect the unsupported operators."""
-        self._inputs()
+        with _consistent("inputs of the exported program"):
+            self._inputs()
         module = self.program.graph_module
         self._nodes(module, tracked(module.graph.nodes, report, lambda node: str(node.name)))
         if self.missing:
             raise unsupported_error("exported program", self.missing)
-        return self._finish()
+        with _consistent("outputs of the exported program"):
+            return self._finish()
 
     def _nodes(self, module: Any, nodes: Iterable[Any]) -> None:
         for node in nodes:
             if node.op == "get_attr":
-                self.values[node] = getattr(module, node.target)
+                with _consistent(f"node {node.name!r}"):
+                    self.values[node] = getattr(module, node.target)
             if node.op == "call_function":
                 self.context.node = node
                 self.context.origins = frozenset({module_path(node) or node.name})
-                self.values[node] = self._call(node)
+                with _consistent(f"node {node.name!r}"):
+                    self.values[node] = self._call(node)
 
     def _inputs(self) -> None:
         nodes = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import random
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
+from tilewright.workbench.requests import Request, Run
+from tilewright.workbench.serialization import update_to_plain
 
 from tests.waiting import wait_until
 from tests.workbench.scenarios import INVALID_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tilewright.workbench.session import Session
 
     from tests.workbench.conftest import Client
 
@@ -254,3 +260,49 @@ def test_function_is_selected_if_the_selection_no_longer_exists(matmul: Client) 
     assert menu is not None
     assert menu.selection is not None
     assert (menu.selection.kind, menu.selection.name) == ("function", "matmul")
+
+
+HOSTILE: tuple[object, ...] = (
+    None, True, -1, 2**70, 10**400, 1.5, float("nan"), "", "\ud800", "<script>", "a" * 5000, [], {},
+    ["x"], "matmul", "C", "0", "undo", "json", "loop",
+)  # fmt: skip
+
+
+def field_value(name: str, hint: Any, session: Session, rng: random.Random) -> object:
+    """Return a random value of a field, mostly of the right type."""
+    options = [o for part in get_args(hint) for o in (get_args(part) or (part,))]
+    if rng.random() < 0.2:
+        return rng.choice(HOSTILE)
+    if name == "head":
+        return session.schedule.head.id
+    if name == "key":
+        return rng.choice([s.key for s in session.shown.menu.suggestions] or ["s0"])
+    if name == "values":
+        return {rng.choice(["factors", "name", "x"]): str(rng.choice(HOSTILE))}
+    if isinstance(hint, type):
+        return rng.choice([v for v in HOSTILE if isinstance(v, hint)] or [None])
+    return rng.choice(options)
+
+
+@pytest.mark.parametrize("message", [None, [], "x", 5, {}, {"id": None}, {"type": []}], ids=str)
+def test_a_message_that_is_not_a_request_is_a_problem(matmul: Client, message: Any) -> None:
+    update = matmul.session.handle(message)
+    assert update.problems is not None
+    assert update.problems[0].title == "Invalid request"
+
+
+def test_random_messages_are_answered_without_internal_errors(
+    matmul: Client, fuzz_factor: int
+) -> None:
+    rng, session = random.Random(0), matmul.session
+    classes = [c for c in get_args(Request) if c is not Run]
+    for _ in range(300 * fuzz_factor):
+        hints = get_type_hints(rng.choice(classes))
+        message = {n: field_value(n, hint, session, rng) for n, hint in hints.items()}
+        message["type"] = get_args(hints["type"])[0]
+        if rng.random() < 0.1:
+            del message[rng.choice(list(message))]
+        update = session.handle(message)
+        problems = update.problems or []
+        assert not any(p.title.startswith("Internal error") for p in problems), message
+        json.dumps(update_to_plain(update), allow_nan=False)

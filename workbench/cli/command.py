@@ -60,6 +60,18 @@ def program_arguments(parser: argparse.ArgumentParser, *, required: bool = True)
         help="model (.onnx, .pt2) or program text (any other file; - is standard input)",
     )
     parser.add_argument("--trace", metavar="FILE", help="saved trace to apply first")
+    trust_argument(parser)
+
+
+def trust_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that permits files that may execute code."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="load a .pt2 file without verification; loading such a file can execute code from "
+        "it. Without this option, expressions, operators, and pickles in the file are verified, "
+        "and the file is rejected if it contains anything else that PyTorch would execute",
+    )
 
 
 def target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,13 +120,13 @@ def writing(path: str) -> Generator[None]:
     Raises
     ------
     OutputFileError
-        If the body raises an `OSError`.
+        If the body raises an `OSError`, or a `ValueError` for a name with a null character.
     """
     try:
         yield
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise OutputFileError(
-            f"cannot write the output file: {error.strerror or error}",
+            f"cannot write the output file: {getattr(error, 'strerror', None) or error}",
             where=path,
             hint="choose a file in an existing, writable directory",
         ) from error

@@ -20,6 +20,7 @@ from .command import (
     chosen_target,
     program_arguments,
     target_arguments,
+    trust_argument,
     writing,
 )
 from .programs import chosen_function, load_program, load_schedule, load_trace
@@ -125,6 +126,7 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
         "program", help="model (.onnx, .pt2) or program text (any other file; - is standard input)"
     )
     parser.add_argument("trace", help="saved trace to replay")
+    trust_argument(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the resulting program to this file"
     )
@@ -137,7 +139,7 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _replay(options: argparse.Namespace) -> Output:
     """Replay a trace; if a step does not apply, report it and return exit code 1."""
-    schedule = Schedule(load_program(options.program))
+    schedule = Schedule(load_program(options.program, trust=options.trust))
     trace = load_trace(options.trace)
     outcome = schedule.replay(trace)
     text = script.to_text(schedule.module)

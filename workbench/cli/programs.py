@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 import zipfile
 from collections.abc import Callable, Generator
@@ -36,23 +37,42 @@ class InputFileError(TilewrightError):
     title = "Invalid input file"
 
 
+def is_file(path: Path) -> bool:
+    """Return whether a file exists; a name that no file can have does not exist."""
+    return _holds(path.is_file)
+
+
+def _holds(test: Callable[[], bool]) -> bool:
+    try:
+        return test()
+    except OSError:  # a name that is too long, or a folder without permission to search it
+        return False
+
+
 def missing_file(kind: str, name: str) -> CommandError:
     """Return the error for a file that does not exist, with a similar name in its folder."""
     path = Path(name)
     folder = path.parent
-    if path.is_dir():
+    if _holds(path.is_dir):
         return CommandError(f"{name!r} is a folder", where=str(folder), hint=f"pass a {kind} in it")
-    if not folder.is_dir():
-        hint = f"the folder {str(folder)!r} does not exist"
+    if not _holds(folder.is_dir) or not os.access(folder, os.R_OK | os.X_OK):
+        hint = f"the folder {str(folder)!r} does not exist, or cannot be read"
         return CommandError(f"no {kind} {name!r}", where=f"argument {name!r}", hint=hint)
-    others = (p.name for p in islice(folder.iterdir(), _MAX_FILES) if p.is_file())
+    others = (p.name for p in islice(folder.iterdir(), _MAX_FILES) if is_file(p))
     near = did_you_mean(path.name, sorted(others))
     hint = near or "check the name; a relative name starts at the current folder"
     return CommandError(f"no {kind} {name!r}", where=f"argument {name!r}", hint=hint)
 
 
-def load_program(name: str) -> Module:
+def load_program(name: str, *, trust: bool = False) -> Module:
     """Import or parse a program.
+
+    Parameters
+    ----------
+    name : str
+        The name of a file, or ``-`` for standard input.
+    trust : bool, optional
+        Whether to load an exported program without verification, although it may execute code.
 
     Raises
     ------
@@ -60,11 +80,13 @@ def load_program(name: str) -> Module:
         If the file does not exist.
     InputFileError
         If the file cannot be read.
+    UnverifiedArchiveError
+        If loading an exported program could execute code from the file.
     """
     if name == "-":
         return _parsed(_text(sys.stdin.read, "standard input", _PROGRAM), "standard input")
     path = Path(name)
-    if not path.is_file():
+    if not is_file(path):
         raise missing_file("file", name)
     match path.suffix:
         case ".onnx":
@@ -74,7 +96,7 @@ def load_program(name: str) -> Module:
         case ".pt2":
             from ...ir.importers import from_exported_program
 
-            return from_exported_program(_load_exported(path))
+            return from_exported_program(_load_exported(path, trust=trust))
         case _:
             return _parsed(_read_text(path, _PROGRAM), name)
 
@@ -106,7 +128,7 @@ def load_trace(name: str) -> Trace:
         If the file cannot be read.
     """
     path = Path(name)
-    if not path.is_file():
+    if not is_file(path):
         raise missing_file("trace file", name)
     with located_in(name):
         return from_json(_read_text(path, "a trace is a text file, saved in the JSON format"))
@@ -132,8 +154,10 @@ def _read_text(path: Path, hint: str) -> str:
     return _text(lambda: path.read_text(encoding="utf-8"), str(path), hint)
 
 
-def _load_exported(path: Path) -> ExportedProgram:
+def _load_exported(path: Path, *, trust: bool) -> ExportedProgram:
     import torch
+
+    from ...ir.importers.torch_archive import verify_archive
 
     hint = "save the program with torch.export.save(program, path)"
     if not zipfile.is_zipfile(path):
@@ -153,7 +177,11 @@ def _load_exported(path: Path) -> ExportedProgram:
     log = logging.getLogger("torch.export")
     log.addFilter(collect)
     try:
+        if not trust:
+            verify_archive(path)
         return torch.export.load(path)
+    except (TilewrightError, MemoryError):
+        raise
     except Exception as error:  # the errors of the loader have no common class
         cause = logged[0] if logged else error
         reason = next(iter(str(cause).splitlines()), "")
@@ -174,7 +202,7 @@ def load_schedule(options: argparse.Namespace, target: Target | None = None) -> 
     TraceMismatchError
         If a step of the trace does not apply.
     """
-    schedule = Schedule(load_program(options.program), target)
+    schedule = Schedule(load_program(options.program, trust=options.trust), target)
     if options.trace:
         schedule.replay(load_trace(options.trace)).completed()
     return schedule

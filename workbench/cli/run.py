@@ -37,7 +37,7 @@ from .command import (
     target_arguments,
     writing,
 )
-from .programs import InputFileError, chosen_function, load_schedule, missing_file
+from .programs import InputFileError, chosen_function, is_file, load_schedule, missing_file
 
 if TYPE_CHECKING:
     from ...codegen import Executable
@@ -161,7 +161,7 @@ def _run(options: argparse.Namespace) -> Output:
 
 def _load_arguments(path: Path, function: Function) -> tuple[Array | int, ...]:
     """Return the arguments in a file, in the order of the parameters."""
-    if not path.is_file():
+    if not is_file(path):
         raise missing_file("file", str(path))
     names = _parameter_names(function)
     if not zipfile.is_zipfile(path):

@@ -43,13 +43,13 @@ def saved(folder: Path, model: Any) -> Path:
     return path
 
 
-def test_external_data_is_mapped_not_read(tmp_path: Path) -> None:
+def test_external_data_is_read_on_demand(tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "w.bin").write_bytes(b"\0" * 16 + WEIGHT.tobytes())
     path = saved(tmp_path, with_weight(location="weights/w.bin", offset="16", length="24"))
     module = from_onnx(path)
     loaded = module.constants["w"].load()
-    assert isinstance(loaded, np.memmap)
+    assert module.constants["w"].load() is loaded
     x = np.ones((1, 2), np.float32)
     np.testing.assert_array_equal(run_graph(module, [x])[0], x @ WEIGHT)
 
@@ -215,12 +215,88 @@ def test_the_size_of_a_shape_does_not_wrap() -> None:
         from_onnx(model)
 
 
-def test_attributes_of_another_type_are_reported_with_their_node() -> None:
-    from onnx import helper
+def with_tensor(dims: list[int], data_type: int = 1, **fields: Any) -> Any:
+    """Return ``y = x + w`` with a weight of the given fields."""
+    import onnx
 
-    model = parsed("y = Transpose(x)", inputs="float[n, 2] x")
-    model.graph.node[0].attribute.append(helper.make_attribute("perm", ["a", "b"]))
-    with pytest.raises(MalformedModelError, match="ONNX operator Transpose are invalid") as caught:
+    model = parsed("y = Add(x, w)", inputs="float[1] x")
+    tensor = onnx.TensorProto(name="w", data_type=data_type, dims=dims, **fields)
+    model.graph.initializer.append(tensor)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dims": [2**32, 2**32], "raw_data": b""}, "the data has 0 bytes; .* needs 7378697629"),
+        ({"dims": [2**32, 2**32]}, "the initializer has no data"),
+        ({"dims": [4], "float_data": [1, 2]}, "2 elements in float_data; .* needs 4 elements"),
+        ({"dims": [1], "float_data": [1, 2]}, "2 elements in float_data; .* needs 1 elements"),
+        ({"dims": [0], "float_data": [1]}, "1 elements in float_data; .* needs 0 elements"),
+        ({"dims": [1], "int64_data": [1]}, "1 elements in int64_data; .* in float_data"),
+        ({"dims": [1], "data_type": 7, "int32_data": [1]}, "in int32_data; .* in int64_data"),
+        ({"dims": [1], "raw_data": bytes(4), "float_data": [1]}, "4 bytes and 1 elements in float"),
+        ({"dims": [1], "raw_data": bytes(4), "segment": {"begin": 0}}, "4 bytes and a segment"),
+    ],
+    ids=str,
+)
+def test_data_that_does_not_fit_the_shape(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(MalformedModelError, match=message) as caught:
+        from_onnx(with_tensor(**fields))
+    assert caught.value.where == "initializer 'w'"
+
+
+@pytest.mark.parametrize(
+    ("data_type", "field", "values"),
+    [
+        (1, "float_data", [1.5, 2.0]), (11, "double_data", [1.5, 2.0]), (7, "int64_data", [-1, 2]),
+        (6, "int32_data", [-1, 2]), (2, "int32_data", [1, 255]), (3, "int32_data", [-1, 2]),
+        (12, "uint64_data", [1, 2**32 - 1]), (13, "uint64_data", [1, 2**64 - 1]),
+    ],
+)  # fmt: skip
+def test_data_in_the_field_of_its_dtype_is_read(data_type: int, field: str, values: Any) -> None:
+    model = with_tensor([2], data_type, **{field: values})
+    model.graph.node[0].input[0] = "w"
+    model.graph.output[0].name = "w"
+    assert from_onnx(model).constants["w"].load().tolist() == values
+
+
+def test_boolean_data_of_any_nonzero_byte_is_true() -> None:
+    model = with_tensor([3], 9, raw_data=b"\0\1\2")
+    del model.graph.node[:]
+    model.graph.output[0].name = "w"
+    loaded = from_onnx(model).constants["w"].load()
+    assert loaded.view(np.uint8).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("external", "message"),
+    [
+        ({"offset": "9" * 5000}, "expected a non-negative number of bytes as offset"),
+        ({"offset": "\u0663"}, "expected a non-negative number of bytes as offset"),
+        ({"length": "-1"}, "expected a non-negative number of bytes as length"),
+        ({"location": "a" * 100_000}, "has 100000 characters; at most 4096"),
+        ({"location": "a/" * 100_000}, "has 200000 characters; at most 4096"),
+        ({"location": "a" * 4000}, "does not exist"),
+        ({"location": "a\0b"}, "does not exist"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_hostile_external_data(tmp_path: Path, external: dict[str, str], message: str) -> None:
+    (tmp_path / "w.bin").write_bytes(WEIGHT.tobytes())
+    path = saved(tmp_path, with_weight(**{"location": "w.bin", **external}))
+    with pytest.raises(ExternalDataError, match=message):
+        from_onnx(path)
+
+
+@pytest.mark.parametrize("source", ["a" * 100_000, "a\0b", "\ud800", Path("a" * 300)], ids=ascii)
+def test_a_path_that_no_file_can_have(source: str | Path) -> None:
+    with pytest.raises(MalformedModelError, match="the file does not exist"):
+        from_onnx(source)
+
+
+def test_two_versions_of_the_operator_set_are_rejected() -> None:
+    model = parsed("y = Neg(x)")
+    model.opset_import.add(domain="ai.onnx", version=14)
+    with pytest.raises(UnsupportedOpsetError, match="opset version 14 and 18"):
         from_onnx(model)
-    assert caught.value.where == "node 'y'"
-    assert "check_model" in caught.value.hint

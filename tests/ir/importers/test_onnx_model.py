@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.errors import UnsupportedOperatorsError
+from tilewright.errors import TilewrightError, UnsupportedOperatorsError
 from tilewright.ir.graph.nodes import Call, TensorInfo
 from tilewright.ir.importers import from_onnx
+from tilewright.ir.importers.onnx_file import MalformedModelError
 from tilewright.ir.interpreter.graph import run_graph
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import to_text
@@ -193,6 +194,76 @@ def test_functions_of_the_model_are_inlined() -> None:
     )
     (found,) = interpret(from_onnx(model), np.ones(3, np.float32))
     np.testing.assert_array_equal(found, [2, 2, 2])
+
+
+def defined_twice(kind: str) -> Any:
+    """Return a model that defines a value twice."""
+    from onnx import helper, numpy_helper
+
+    model = parsed("y = Add(x, w)", inputs="float[1] x")
+    graph = model.graph
+    graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), "w"))
+    if kind == "initializer":
+        graph.initializer.append(graph.initializer[0])
+    if kind == "input":
+        graph.input.append(graph.input[0])
+    if kind == "node":
+        graph.node.append(graph.node[0])
+    if kind == "output of one node":
+        graph.node.append(helper.make_node("Dropout", ["x"], ["z", "z"]))
+    if kind == "node and input":
+        graph.node.append(helper.make_node("Neg", ["x"], ["x"]))
+    return model
+
+
+@pytest.mark.parametrize(
+    "kind", ["initializer", "input", "node", "output of one node", "node and input"]
+)
+def test_a_value_that_is_defined_twice_is_rejected(kind: str) -> None:
+    with pytest.raises(MalformedModelError, match="is defined twice"):
+        from_onnx(defined_twice(kind))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-" * 100_000 + "1", "[{[]:1},{}]", "[" * 100_000, "['a'," * 100_000 + "]", "[\0]", "['a"],
+    ids=lambda text: ascii(text[:12]),
+)
+def test_hostile_names_of_modules_are_ignored(text: str) -> None:
+    model = parsed("y = Neg(x)")
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.name_scopes", value=text)
+    assert from_onnx(model).graph().bindings[0].origins == frozenset({"y"})
+
+
+def test_the_module_of_a_node_is_its_origin() -> None:
+    model = parsed("y = Neg(x)")
+    scopes = repr(["", "encoder", "encoder.layer.0", "neg"])
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.name_scopes", value=scopes)
+    assert from_onnx(model).graph().bindings[0].origins == frozenset({"encoder.layer.0"})
+
+
+SPLIT = "y, z = Split <axis = 0> (x, s)"
+
+
+def split_model(n: str, *sizes: int) -> Any:
+    from onnx import numpy_helper
+
+    model = parsed(SPLIT, inputs=f"float[{n}] x", result="y")
+    model.graph.initializer.append(numpy_helper.from_array(np.array(sizes, np.int64), "s"))
+    return model
+
+
+def test_the_sizes_of_split_must_sum_to_the_dimension() -> None:
+    module = from_onnx(split_model("n", 2, 3))
+    (found,) = interpret(module, np.arange(5, dtype=np.float32))
+    assert found.tolist() == [0, 1]
+    for size in (4, 6):
+        with pytest.raises(TilewrightError, match="the sizes of Split must sum to the dimension"):
+            interpret(module, np.ones(size, np.float32))
+    with pytest.raises(TilewrightError, match="sizes of Split must sum to the dimension: 6 != 5"):
+        from_onnx(split_model("6", 2, 3))
+    with pytest.raises(MalformedModelError, match="3 sizes are given for 2 outputs"):
+        from_onnx(split_model("6", 2, 3, 1))
 
 
 def test_all_unsupported_operators_are_listed_with_their_nodes() -> None:

@@ -202,3 +202,32 @@ def test_unsupported_variants_are_rejected_by_name(name: str) -> None:
     with pytest.raises(UnsupportedOperatorsError) as caught:
         from_exported_program(exported(function))
     assert any(word in str(caught.value) for word in message.split("|"))
+
+
+HALF: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "norm": (lambda x: x.norm(), torch.full((400,), 300.0)),
+    "norm of rows": (lambda x: torch.linalg.vector_norm(x, dim=1), torch.full((2, 300), 250.0)),
+    "standard deviation": (lambda x: x.std(0), torch.linspace(-300, 300, 120).reshape(40, 3)),
+    "variance": (lambda x: x.var(0), torch.linspace(-30, 30, 120).reshape(40, 3)),
+    "gelu": (functional.gelu, torch.linspace(-4, 4, 65)),
+    "sum with a factor": (lambda x: torch.add(x, x, alpha=0.125), torch.linspace(-4, 4, 65)),
+    "running sum": (lambda x: x.cumsum(0), torch.ones(3000)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", HALF)
+def test_one_operator_of_pytorch_on_16_bits_is_rounded_once(name: str, dtype: Any) -> None:
+    function, operand = HALF[name]
+
+    class One(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return function(x)
+
+    x = operand.to(dtype)
+    module = from_exported_program(torch.export.export(One().eval(), (x,)))
+    given = np.from_dlpack(x.float()).astype(module.graph("main").params[0].value.info.dtype.numpy)
+    (found,) = run_graph(module, [given])
+    expected = np.asarray(function(x.double()))
+    unit = 2.0**-10 if dtype == torch.float16 else 2.0**-7
+    assert (np.abs(np.asarray(found, np.float64) - expected) <= unit * np.abs(expected)).all()

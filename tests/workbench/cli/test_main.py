@@ -103,3 +103,59 @@ def test_output_with_half_of_a_character_is_valid_json(run, tmp_path: Path) -> N
     ran = run("replay", tmp_path / "f.tw", tmp_path / "trace.json", "--json")
     assert ran.data["pending"][0]["args"]["loop"] == "\ud800"
     assert ran.out.encode("utf-8").decode("utf-8") == ran.out
+
+
+LONG = "a" * 100_000
+COMMANDS_WITH_FILES = [
+    ("show", "FILE"), ("show", "PROGRAM", "--trace", "FILE"), ("replay", "PROGRAM", "FILE"),
+    ("run", "PROGRAM", "--inputs", "FILE"), ("run", "PROGRAM", "--save", "FILE"),
+    ("compile", "PROGRAM", "-o", "FILE"), ("export", "PROGRAM", "-o", "FILE"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [LONG, "a\0b", "file/name"], ids=lambda n: ascii(n)[:12])
+@pytest.mark.parametrize("command", COMMANDS_WITH_FILES, ids=lambda c: " ".join(c[:1] + c[2:]))
+def test_a_name_that_no_file_can_have(
+    run, matmul: Path, name: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(matmul.parent)
+    Path("file").write_text("not a folder")
+    ran = run(*(str(matmul) if a == "PROGRAM" else name if a == "FILE" else a for a in command))
+    assert ran.code == 1
+    assert ran.err.startswith("Invalid ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        (("run", "PROGRAM", "--size", "n=99999999999999999999"), "Out of memory"),
+        (("run", "PROGRAM", "--size", "n=1000000000000"), "Out of memory"),
+        (("run", "PROGRAM", "--size", "n=-1"), "Invalid sample value"),
+        (("run", "PROGRAM", "--size", "n=" + "9" * 100), "Invalid command"),
+        (("bench", "PROGRAM", "--no-check", "--size", "n=-3"), "Invalid sample value"),
+        (("bench", "PROGRAM", "--no-check", "--budget", "nan"), "Invalid measurement options"),
+        (("show", "PROGRAM", "--function", "\ud800"), "Invalid command"),
+        (("compile", "PROGRAM", "--arch", "\ud800"), "Unknown target"),
+        (("compile", "PROGRAM", "--features", "\0"), "Unsupported platform"),
+        (("compile", "PROGRAM", "--emit", "llvm", "--kernel", "\n"), "Unknown function"),
+        (("export", "PROGRAM", "-o", "out", "--name", "../a"), "Export failure"),
+    ],
+    ids=lambda value: ascii(value)[:60],
+)
+def test_invalid_arguments_are_named_errors(
+    run, matmul: Path, arguments: tuple[str, ...], title: str
+) -> None:
+    ran = run(*(str(matmul) if a == "PROGRAM" else a for a in arguments))
+    assert ran.code == 1
+    assert ran.err.startswith(f"{title}: ")
+
+
+def test_hostile_traces_are_named_errors(run, matmul: Path, tmp_path: Path) -> None:
+    header = '{"trace":"tilewright","schema":1}\n'
+    number = '{"op":"split","args":{"loop":{"ref":[0,' + "9" * 100_000 + "]}}}"
+    path = tmp_path / "trace.json"
+    for text in ("[" * 100_000, header + '{"a":' * 20_000, header + number, "", "\0"):
+        path.write_text(text)
+        ran = run("replay", matmul, path)
+        assert ran.code == 1
+        assert ran.err.startswith("Trace error: ")

@@ -1,0 +1,147 @@
+"""Expansion of the functions that an ONNX model defines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from ...errors import TilewrightError
+from .onnx_file import CHECK_MODEL, DEFAULT_DOMAINS, MalformedModelError, OnnxFile
+
+MOST_NODES: Final = 200_000
+"""The largest number of nodes of a model whose functions are expanded."""
+MOST_BYTES: Final = 1 << 30
+"""The largest size in bytes of the nodes of a model whose functions are expanded."""
+
+_GRAPH: Final = 5
+_GRAPHS: Final = 10
+
+_Key: TypeAlias = "tuple[str, str, str]"
+
+
+class ExpansionLimitError(TilewrightError):
+    """An ONNX model whose functions expand to too many nodes."""
+
+    title = "ONNX functions too large"
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    nodes: int
+    bytes: int
+
+
+def with_functions_expanded(file: OnnxFile) -> OnnxFile:
+    """Replace the calls of the functions that a model defines by their nodes.
+
+    Raises
+    ------
+    MalformedModelError
+        If a function is recursive, defined twice, or otherwise invalid.
+    ExpansionLimitError
+        If the model would have too many nodes; they are counted before anything is expanded.
+    """
+    model = file.model
+    if not model.functions:
+        return file
+    size = _expanded_size(model)
+    if size.nodes > MOST_NODES or size.bytes > MOST_BYTES:
+        raise ExpansionLimitError(
+            f"the functions of the model expand to {size.nodes} nodes of {size.bytes} bytes; "
+            f"at most {MOST_NODES} nodes and {MOST_BYTES} bytes are supported",
+            where="functions of the ONNX model",
+            hint="export the model with fewer nested functions",
+        )
+    from onnx import inliner
+
+    try:
+        expanded: Any = inliner.inline_local_functions(model)
+    except MemoryError:
+        raise
+    except Exception as error:  # the errors of the inliner have no common class
+        raise MalformedModelError(
+            f"the functions of the model cannot be expanded: {error}",
+            where="functions of the ONNX model",
+            hint=CHECK_MODEL,
+        ) from error
+    return OnnxFile(expanded, file.folder, file.opset)
+
+
+def _expanded_size(model: Any) -> _Size:
+    """Return the size of the graph after the expansion of all functions."""
+    functions: dict[_Key, Any] = {}
+    for function in model.functions:
+        key = _key(function.domain, function.name, function)
+        if key in functions:
+            raise MalformedModelError(
+                "the function is defined twice", where=_name(key), hint=CHECK_MODEL
+            )
+        functions[key] = function
+    sizes: dict[_Key, _Size] = {}
+    for key in _callees_first(functions):
+        sizes[key] = _size(functions[key].node, sizes)
+    return _size(model.graph.node, sizes)
+
+
+def _size(nodes: Iterable[Any], sizes: Mapping[_Key, _Size]) -> _Size:
+    count = total = 0
+    for node in _all_nodes(nodes):
+        called = sizes.get(_called(node))
+        count += 1 if called is None else called.nodes
+        total += node.ByteSize() + (0 if called is None else called.bytes)
+    return _Size(count, total)
+
+
+def _callees_first(functions: Mapping[_Key, Any]) -> Iterator[_Key]:
+    """Yield all functions, each one after the functions that it calls."""
+    done: set[_Key] = set()
+    for root in functions:
+        active: dict[_Key, Iterator[_Key]] = {} if root in done else {root: _calls(root, functions)}
+        while active:
+            key, calls = next(reversed(active.items()))
+            called = next((c for c in calls if c not in done), None)
+            if called is None:
+                del active[key]
+                done.add(key)
+                yield key
+            elif called in active:
+                cycle = [*active][[*active].index(called) :]
+                raise MalformedModelError(
+                    "the function is recursive: " + " calls ".join(map(_name, [*cycle, called])),
+                    where=_name(called),
+                    hint="ONNX forbids recursive functions; " + CHECK_MODEL,
+                )
+            else:
+                active[called] = _calls(called, functions)
+
+
+def _calls(key: _Key, functions: Mapping[_Key, Any]) -> Iterator[_Key]:
+    called = dict.fromkeys(_called(n) for n in _all_nodes(functions[key].node))
+    return iter([c for c in called if c in functions])
+
+
+def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield nodes and the nodes of their subgraphs."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == _GRAPH:
+                waiting += attribute.g.node
+            elif attribute.type == _GRAPHS:
+                waiting += [n for graph in attribute.graphs for n in graph.node]
+
+
+def _called(node: Any) -> _Key:
+    return _key(node.domain, node.op_type, node)
+
+
+def _key(domain: str, name: str, proto: Any) -> _Key:
+    return ("" if domain in DEFAULT_DOMAINS else domain, name, getattr(proto, "overload", ""))
+
+
+def _name(key: _Key) -> str:
+    domain, name, overload = key
+    return "function " + ".".join(part for part in (domain, name, overload) if part)
