@@ -14,8 +14,9 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
 from typing import Final
+
+from ..llvm.exclusive import exclusive
 
 MAX_MAPS: Final = 20_000
 """The maximum number of gaps to close; Linux allows 65,530 maps per process."""
@@ -25,7 +26,6 @@ SLACK: Final = 16 << 20
 
 _NO_ACCESS: Final = 0
 _NORESERVE: Final = 0x4000
-_LOCK: Final = Lock()
 
 
 @cache
@@ -80,7 +80,7 @@ def one_region(size: int) -> Generator[None]:
         return
     region = 2 * size + SLACK
     region += -region % mmap.PAGESIZE
-    with _LOCK:
+    with exclusive():
         start = _reserve(region)
         closed = [] if start is None else _close_gaps(start, region)
         if start is not None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final, Literal
 
 from ...target.target import Target
 from ..build_log import BuildLog
 from ..llvm.processor import resolve
-from ..nvidia import assembler_version
+from ..nvidia import Image, assembler_version
 from .object_cache import DiskCache, default_cache
 from .worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
 
@@ -64,6 +65,43 @@ def host_target(target: Target) -> Target:
     return Target("cpu", threads=target.threads) if target.is_gpu else target
 
 
+LARGE_HOST_FLOW: Final = 500_000
+"""The characters of LLVM IR above which a host flow is compiled without optimization.
+
+The host flow of a graph function has no loops, and is one function, for which LLVM's passes take
+quadratic time. It only calls kernels, so that optimization hardly matters.
+"""
+
+
+def host_job(
+    text: str,
+    target: Target,
+    output: Literal["object", "assembly", "optimized"] = "object",
+    *,
+    name: str = "host flow",
+) -> CompileJob:
+    """Return the compilation of the host flow of graph functions, without optimization if large.
+
+    Parameters
+    ----------
+    text : str
+        LLVM IR text of the host functions.
+    target : Target
+        The target of the kernels.
+    output : {"object", "assembly", "optimized"}
+        Kind of the result.
+    name : str
+        Name in error messages.
+
+    Examples
+    --------
+    >>> [host_job("x" * size, Target("cpu")).opt for size in (10, 2_000_000)]
+    [2, 0]
+    """
+    opt = 2 if len(text) <= LARGE_HOST_FLOW else 0
+    return CompileJob(name, text, host_target(target), output, opt)
+
+
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """The objects in the order of the jobs, and the number that were compiled, not cached."""
@@ -108,7 +146,9 @@ def build_jobs(
     """
     cache = store or default_cache()
     keys = [cache.key(_job_settings(job), job.text.encode()) for job in jobs]
-    found: dict[str, bytes | None] = {key: cache.get(key) for key in dict.fromkeys(keys)}
+    found = {
+        key: _cached(cache, key, job) for key, job in dict(zip(keys, jobs, strict=True)).items()
+    }
     missing = [key for key, data in found.items() if data is None]
     uncached = [jobs[keys.index(key)] for key in missing]
     ready = len(found) - len(missing)
@@ -129,6 +169,35 @@ def build_jobs(
             found[key] = data
     objects = tuple(data for key in keys if (data := found[key]) is not None)
     return BuildResult(objects, len(uncached))
+
+
+def _cached(cache: DiskCache, key: str, job: CompileJob) -> bytes | None:
+    """Return the output of a job in the cache; an entry that is no such output is removed."""
+    data = cache.get(key)
+    if data is None or _is_output(data, job):
+        return data
+    cache.remove(key)
+    return None
+
+
+def _is_output(data: bytes, job: CompileJob) -> bool:
+    """Return whether data is a whole output of a job: an object file, or a GPU image."""
+    if job.output == "image":
+        try:
+            Image.from_bytes(data)
+        except Exception:  # noqa: BLE001  # of any kind, since the data may be anything
+            return False
+        return True
+    if job.output != "object" or job.target.arch == "wasm32":
+        return bool(data)
+    if len(data) < _ELF_HEADER or data[:6] != b"\x7fELF\x02\x01":
+        return False
+    sections = int.from_bytes(data[0x28:0x30], "little")
+    size, count = (int.from_bytes(data[k : k + 2], "little") for k in (0x3A, 0x3C))
+    return 0 < sections <= len(data) - size * count  # the table of sections is at the end
+
+
+_ELF_HEADER = 64
 
 
 def _job_settings(job: CompileJob) -> bytes:

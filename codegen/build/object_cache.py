@@ -1,8 +1,9 @@
 """A content-addressed cache on disk: safe under concurrent use, checksummed, bounded in size.
 
 An entry is written to a temporary file, which is then renamed, so readers never see partial
-entries. It begins with the checksum of its content; an entry with a wrong checksum is removed and
-counts as a miss.
+entries. It begins with the checksum of its key and content; an entry with a wrong checksum is
+removed and counts as a miss. So is an entry that another user owns or can write, because entries
+contain machine code. A folder that other users can write is not used.
 """
 
 from __future__ import annotations
@@ -13,13 +14,23 @@ import os
 import reprlib
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TilewrightError
+from ...locks import renew_in_children
+from .private_files import (
+    NotPrivateError,
+    check_folder,
+    make_folder,
+    open_file,
+    read_file,
+    user_folder,
+)
 
-_MAGIC = b"tilewright-cache-1\n"
+_MAGIC = b"tilewright-cache-2\n"
 _DIGEST = 32
 DEFAULT_LIMIT = 1 << 30
 
@@ -27,10 +38,14 @@ DEFAULT_LIMIT = 1 << 30
 def default_folder() -> Path:
     """Return the folder of the cache: ``TILEWRIGHT_CACHE``, or the user's cache folder."""
     chosen = os.environ.get("TILEWRIGHT_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
+    return Path(chosen) if chosen else user_folder()
+
+
+class CacheFolderWarning(UserWarning):
+    """A cache folder that is not used because another user owns it or can write it.
+
+    Compilation works, but its results are not stored.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,9 @@ class DiskCache:
         self.hits = 0
         self.misses = 0
         self._written = 0
+        self._warned = False
         self._lock = threading.Lock()
+        renew_in_children(self)
 
     @staticmethod
     def key(*parts: bytes) -> str:
@@ -90,33 +107,59 @@ class DiskCache:
 
     def get(self, key: str) -> bytes | None:
         """Return an entry, or None; a damaged entry is removed."""
-        path = self._path(key)
-        try:
-            data = path.read_bytes()
-        except OSError:
+        payload = self._read(key)
+        if payload is None:
             self.misses += 1
-            return None
-        start = len(_MAGIC) + _DIGEST
-        payload = data[start:]
-        if data[:start] != _MAGIC + hashlib.sha256(payload).digest():
-            self.misses += 1
-            with contextlib.suppress(OSError):
-                path.unlink()
             return None
         self.hits += 1
         with contextlib.suppress(OSError):
-            os.utime(path)
+            os.utime(self._path(key))
         return payload
+
+    def _read(self, key: str) -> bytes | None:
+        try:
+            check_folder(self.folder)
+        except NotPrivateError as error:
+            self._warn(error)
+            return None
+        except OSError:
+            return None
+        try:
+            data = read_file(self._path(key), max(self.limit, DEFAULT_LIMIT))
+        except FileNotFoundError:
+            return None
+        except OSError:  # also a link or a pipe, or a file of another user
+            self.remove(key)
+            return None
+        start = len(_MAGIC) + _DIGEST
+        if data[:start] == _head(key, data[start:]):
+            return data[start:]
+        self.remove(key)
+        return None
+
+    def _warn(self, error: NotPrivateError) -> None:
+        """Report once that the folder is not used."""
+        if self._warned:
+            return
+        self._warned = True
+        message = f"the cache folder is not used: {error}; TILEWRIGHT_CACHE selects another folder"
+        warnings.warn(CacheFolderWarning(message), stacklevel=2)
+
+    def remove(self, key: str) -> None:
+        """Remove an entry, if there is one; errors of the file system are ignored."""
+        with contextlib.suppress(OSError):
+            self._path(key).unlink()
 
     def put(self, key: str, payload: bytes) -> None:
         """Store an entry; errors of the file system are ignored."""
         path = self._path(key)
         with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+                    file.write(_head(key, payload) + payload)
                 Path(temporary).replace(path)
             except BaseException:
                 Path(temporary).unlink(missing_ok=True)
@@ -143,8 +186,8 @@ class DiskCache:
         """Remove least-recently-used entries until the rest fits; return how many were removed."""
         import fcntl  # missing on some platforms, which must get UnsupportedPlatformError instead
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
+        make_folder(self.folder)
+        with os.fdopen(open_file(self.folder / "lock", os.O_RDWR | os.O_CREAT), "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -179,6 +222,11 @@ class DiskCache:
         return CacheStatistics(
             str(self.folder), len(entries), total, self.limit, self.hits, self.misses
         )
+
+
+def _head(key: str, payload: bytes) -> bytes:
+    """Return the start of an entry, which identifies its format, key, and content."""
+    return _MAGIC + hashlib.sha256(key.encode() + b"\n" + payload).digest()
 
 
 class CacheLimitError(TilewrightError):

@@ -7,10 +7,12 @@ all executables.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
 
+from ...locks import renew_in_children
 from ...target.target import Target
 from ..llvm import emit_module
 from ..lower.host.to_thread import lower_host
@@ -18,7 +20,8 @@ from ..rtlib.translate import rtlib_functions
 from .build_objects import build_objects
 from .native_library import Library
 
-_LOCK = Lock()
+_lock = Lock()
+renew_in_children(sys.modules[__name__])
 
 
 @cache
@@ -35,7 +38,7 @@ def _object(target: Target) -> bytes:
 
 def rtlib_object_code(target: Target) -> bytes:
     """Return the object file of the run-time library, which is linked into every executable."""
-    with _LOCK:
+    with _lock:
         return _object(target)
 
 

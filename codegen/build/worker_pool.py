@@ -14,10 +14,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import IO, Any, Literal
 
+from ...locks import renew_in_children, uninterrupted
 from ...target.target import Target
-from ..errors import CompileCanceledError, CompileError, CompileTimeoutError, WorkerDiedError
+from ..errors import (
+    CompileCanceledError,
+    CompileError,
+    CompileTimeoutError,
+    WorkerDiedError,
+    WorkerStartError,
+)
 from .protocol import PipeClosedError, PipeTimeoutError, read_frame, write_frame
 
 DEFAULT_WORKERS = 2
@@ -101,20 +109,34 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Start the process unless it is running."""
+        """Start the process unless it is running.
+
+        Raises
+        ------
+        WorkerStartError
+            If the system does not start it, for example because of a limit.
+        """
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.stop()
         path = os.pathsep.join(p for p in sys.path if p)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
-        self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
-            [sys.executable, "-P", "-m", f"{__package__}.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,
-        )
+        with uninterrupted():
+            self._log = log_file()
+            try:
+                self._process = subprocess.Popen(  # noqa: S603  # our own module, no shell
+                    [sys.executable, "-P", "-m", f"{__package__}.worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._log,
+                    env={**os.environ, "PYTHONPATH": path},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._log.close()
+                raise WorkerStartError(
+                    f"the compile worker did not start: {error}",
+                    hint="check the limits of this process, such as `ulimit -a` shows",
+                ) from error
         return self._process
 
     def run(self, job: CompileJob, timeout: float, poll: Callable[[], None]) -> bytes:
@@ -157,13 +179,27 @@ class Worker:
             return
         process.kill()
         self.exit_code = process.wait()
-        log.seek(0)
-        self.stderr_tail = log.read().decode(errors="replace").strip()[-600:]
+        self.stderr_tail = end_of_log(log)
         for pipe in (process.stdin, process.stdout, log):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
         self._process = self._log = None
+
+
+def log_file() -> IO[bytes]:
+    """Return a new file for the standard error of a process; without one, output is lost."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:  # the disk is full, or no folder for temporary files can be written
+        return Path(os.devnull).open("r+b", buffering=0)
+
+
+def end_of_log(log: IO[bytes]) -> str:
+    """Return the end of the standard error of a process."""
+    with contextlib.suppress(OSError):
+        log.seek(0)
+    return log.read().decode(errors="replace").strip()[-600:]
 
 
 def _as_error(job: CompileJob, data: dict[str, Any]) -> CompileError:
@@ -183,15 +219,28 @@ class WorkerPool:
         for worker in self.workers:
             self._idle.put(worker)
 
+    @property
+    def idle(self) -> int:
+        """The number of workers without a job."""
+        return self._idle.qsize()
+
     def warm(self) -> None:
-        """Start the processes of idle workers ahead of their first job."""
+        """Start the processes of idle workers ahead of their first job.
+
+        A process that does not start now is reported by its first job.
+        """
         idle: list[Worker] = []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                idle.append(self._idle.get_nowait())
-        for worker in idle:
-            worker.start()
-            self._idle.put(worker)
+        with uninterrupted():
+            try:
+                with contextlib.suppress(queue.Empty):
+                    while True:
+                        idle.append(self._idle.get_nowait())
+                with contextlib.suppress(WorkerStartError):
+                    for worker in idle:
+                        worker.start()
+            finally:
+                for worker in idle:
+                    self._idle.put(worker)
 
     def run(
         self,
@@ -199,11 +248,8 @@ class WorkerPool:
         *,
         timeout: float = DEFAULT_TIMEOUT,
         cancel: CancelToken | None = None,
-        also: CancelToken | None = None,
     ) -> bytes:
         """Run one job and return its output; a crashed worker is restarted once.
-
-        The job stops when either of the tokens ``cancel`` and ``also`` is canceled.
 
         Raises
         ------
@@ -211,7 +257,13 @@ class WorkerPool:
             If LLVM rejects the text, the worker crashes twice, the job exceeds the time limit, or
             it is canceled.
         """
-        tokens = [t for t in (cancel, also) if t is not None]
+        return self.run_all([job], timeout=timeout, cancel=cancel)[0]
+
+    def run_here(self, job: CompileJob, timeout: float, tokens: Sequence[CancelToken]) -> bytes:
+        """Run one job on this thread, which Ctrl+C must not interrupt.
+
+        The job stops when any of the tokens is canceled.
+        """
 
         def poll() -> None:
             for token in tokens:
@@ -264,8 +316,8 @@ class WorkerPool:
         seconds that it took. If it raises, the other jobs are stopped and the error is raised here.
         """
         batch = _Batch(self, jobs, timeout, cancel or CancelToken())
-        batch.start()
         try:
+            batch.start()
             for position in batch.ready():
                 if done is not None:
                     done(position, batch.seconds[position])
@@ -280,7 +332,10 @@ class WorkerPool:
 
 
 class _Batch:
-    """Jobs distributed over threads, one per worker; threads report events through a queue."""
+    """Jobs distributed over threads, one per worker; threads report events through a queue.
+
+    Only the main thread is interrupted by Ctrl+C, so that a thread always returns its worker.
+    """
 
     def __init__(
         self, pool: WorkerPool, jobs: Sequence[CompileJob], timeout: float, cancel: CancelToken
@@ -297,14 +352,24 @@ class _Batch:
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
 
     def start(self) -> None:
+        """Start the threads; one is enough if the system starts no more."""
         for thread in self._threads:
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:
+                if thread is not self._threads[0]:
+                    return
+                raise WorkerStartError(
+                    f"the thread of a compile worker did not start: {error}",
+                    hint="check the limits of this process, such as `ulimit -a` shows",
+                ) from error
 
     def finish(self) -> None:
         """Cancel the running jobs and join the threads."""
         self._stop.cancel()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
     def ready(self) -> Iterator[int]:
         """Yield the positions of the jobs as they finish."""
@@ -322,8 +387,8 @@ class _Batch:
                 return
             started = time.perf_counter()
             try:
-                self.outputs[position] = self._pool.run(
-                    self._jobs[position], timeout=self._timeout, cancel=self._outer, also=self._stop
+                self.outputs[position] = self._pool.run_here(
+                    self._jobs[position], self._timeout, (self._outer, self._stop)
                 )
             except BaseException as error:  # noqa: BLE001  # raised again by ready()
                 self._events.put(error)
@@ -344,6 +409,7 @@ def _exit_reason(code: int | None) -> str:
 
 _POOL: dict[int, WorkerPool] = {}
 _pool_lock = threading.Lock()
+renew_in_children(sys.modules[__name__], "_pool_lock")
 
 
 def default_pool() -> WorkerPool:
@@ -356,17 +422,8 @@ def default_pool() -> WorkerPool:
         return _POOL[pid]
 
 
-def _renew_lock() -> None:
-    global _pool_lock  # noqa: PLW0603  # a thread of the parent may hold the inherited lock
-    _pool_lock = threading.Lock()
-
-
 @atexit.register
 def _close() -> None:
     pool = _POOL.get(os.getpid())
     if pool is not None:
         pool.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

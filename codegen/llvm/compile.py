@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from llvmlite import binding
-
 from ...errors import TilewrightError
 from ...target.cpus import Cpu
 from ...target.gpus import TRIPLE, resolve_gpu
 from ...target.target import Target
 from ..nvidia import Image, assemble, assembler
 from .emitter import REPORT
+from .exclusive import binding
 from .processor import resolve
 
 
@@ -31,18 +30,23 @@ def _initialize_all() -> None:
     binding.initialize_native_asmparser()
 
 
-def target_machine(cpu: Cpu) -> binding.TargetMachine:
-    """Return the LLVM target machine of a CPU."""
+def target_machine(cpu: Cpu, opt: int = 2) -> binding.TargetMachine:
+    """Return the LLVM target machine of a CPU; with ``opt`` 0 it generates code in linear time."""
     _initialize_all()
     return binding.Target.from_triple(cpu.triple).create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=2, reloc="pic", codemodel="small", abiname=cpu.abi
+        cpu=cpu.name,
+        features=cpu.features,
+        opt=2 if opt else 0,
+        reloc="pic",
+        codemodel="small",
+        abiname=cpu.abi,
     )
 
 
-def machine_for(target: Target) -> binding.TargetMachine:
+def machine_for(target: Target, opt: int = 2) -> binding.TargetMachine:
     """Return the LLVM target machine of a target."""
     if not target.is_gpu:
-        return target_machine(resolve(target))
+        return target_machine(resolve(target), opt)
     _initialize_all()
     gpu = resolve_gpu(target)
     return binding.Target.from_triple(TRIPLE).create_target_machine(
@@ -98,18 +102,18 @@ def compile_text(text: str, target: Target, *, opt: int = 2) -> bytes:
     CodeGenerationError
         If LLVM cannot parse or verify the text.
     """
-    machine = machine_for(target)
+    machine = machine_for(target, opt)
     return machine.emit_object(_optimized(text, machine, opt))
 
 
 def optimized_text(text: str, target: Target, *, opt: int = 2) -> str:
     """Return the optimized LLVM IR of a module as text."""
-    return str(_optimized(text, machine_for(target), opt))
+    return str(_optimized(text, machine_for(target, opt), opt))
 
 
 def assembly(text: str, target: Target, *, opt: int = 2) -> str:
     """Return the assembly text of a module; PTX for a GPU."""
-    machine = machine_for(target)
+    machine = machine_for(target, opt)
     return machine.emit_assembly(_optimized(text, machine, opt))
 
 

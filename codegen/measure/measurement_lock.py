@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-import tempfile
+import platform
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..build.private_files import (
+    NotPrivateError,
+    make_folder,
+    open_file,
+    temporary_folder,
+    user_folder,
+)
 from ..build.worker_pool import CancelToken
 from ..errors import RunCanceledError
 
@@ -20,8 +28,26 @@ _POLL = 0.02
 
 
 def lock_path() -> Path:
-    """Return the lock file of this user; the system releases the lock if a process crashes."""
-    return Path(tempfile.gettempdir()) / f"tilewright-measuring-{os.getuid()}.lock"
+    """Return the lock file of this user; the system releases the lock if a process crashes.
+
+    It is in a folder that no other user can write: ``XDG_RUNTIME_DIR``, or the user's cache folder,
+    or a folder for temporary files. Machines may share a folder, so its name contains the name of
+    the machine.
+
+    Raises
+    ------
+    OSError
+        If this user cannot write any of the folders, or other users can write all of them.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    name = f"tilewright-measuring-{platform.node().replace('/', '_')}.lock"
+    own = [Path(runtime)] if runtime else []
+    for folder in (*own, user_folder(), temporary_folder()):
+        with contextlib.suppress(OSError):
+            make_folder(folder)
+            if os.access(folder, os.W_OK):
+                return folder / name
+    raise NotPrivateError("no folder that only this user can write")
 
 
 @contextmanager
@@ -54,8 +80,8 @@ def exclusive_measurement(
     True False
     """
     try:
-        descriptor = os.open(lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # the folder does not exist, or the file belongs to another user
+        descriptor = open_file(lock_path(), os.O_RDWR | os.O_CREAT)
+    except OSError:  # no folder can be written, or the file belongs to another user
         yield False
         return
     try:

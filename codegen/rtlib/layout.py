@@ -59,6 +59,7 @@ PROBLEM_DEVICE: Final = 3
 PROBLEM_STRIDES: Final = 4
 PROBLEM_ALIGNMENT: Final = 5
 PROBLEM_READ_ONLY: Final = 6
+PROBLEM_DATA: Final = 7
 
 HOST: Final = 1
 """The DLPack device type of host memory."""

@@ -163,6 +163,8 @@ def check_argument(view: Ptr, dtype: int, rank: int, alignment: int, required: i
         return layout.PROBLEM_DEVICE
     if required & STRIDED == 0 and is_compact(view, (dtype & 255) // 8) == 0:
         return layout.PROBLEM_STRIDES
+    if load_ptr(view, layout.VIEW_DATA) == NULL and view_bytes(view) != 0:
+        return layout.PROBLEM_DATA
     if number(load_ptr(view, layout.VIEW_DATA)) % alignment != 0:
         return layout.PROBLEM_ALIGNMENT
     if required & WRITTEN != 0 and load_i64(view, layout.VIEW_WRITABLE) == 0:

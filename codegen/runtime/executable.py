@@ -18,10 +18,11 @@ from ...ir.module import (
     UnknownFunctionError,
     unknown_function,
 )
+from ...locks import renew_in_children
 from ...nearest import listed, missing_attribute
 from ...target.target import Target
 from ..artifact import Artifact
-from ..build.build_objects import host_target
+from ..build.build_objects import host_job, host_target
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_object_code
 from ..build.worker_pool import CompileJob, default_pool
@@ -106,6 +107,7 @@ class Executable:
         self._constants = {**constants, **artifact.constants}
         self._arrays: dict[str, Array | DeviceTensor] = {}
         self._lock = threading.RLock()
+        renew_in_children(self)
         self._table = table
         self._device: Device | None = None
         self._functions: dict[str, NativeFunction] = {}
@@ -301,7 +303,7 @@ class Executable:
     def _constant(self, key: str) -> Array | DeviceTensor:
         """Return a constant: a result of ``prepare``, or a constant of the module."""
         if key not in self._arrays and key in self._preparing:
-            self._run(self._preparing.pop(key))
+            self._run(self._preparing[key])
         if key not in self._arrays:
             if key not in self._constants:
                 raise MissingConstantError(
@@ -425,6 +427,8 @@ class Executable:
 
     def spec(self, function: str = "main") -> FunctionSpec:
         """Return the specification of a function: parameters, results, launches, storages."""
+        if not isinstance(cast("object", function), str):
+            raise unknown_function(function, self.names)
         specs = {f.name: f for f in self.artifact.functions}
         main = "main" if "main" in specs or len(self.names) != 1 else self.names[0]
         name = main if function == "main" else function
@@ -499,11 +503,10 @@ class Executable:
         return self._convert(kernel, self._text(kernel), "assembly")
 
     def _convert(self, kernel: str | None, text: str, output: str) -> str:
-        name = kernel or "host flow"
         match output:
             case "optimized" | "assembly":
-                machine = self.target if kernel else host_target(self.target)
-                return default_pool().run(CompileJob(name, text, machine, output)).decode()
+                own = kernel and CompileJob(kernel, text, self.target, output)
+                return default_pool().run(own or host_job(text, self.target, output)).decode()
             case _:
                 raise CompileError(f"unknown artifact kind {output!r}")
 

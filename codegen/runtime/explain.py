@@ -13,6 +13,7 @@ from ..errors import (
     AliasError,
     AlignmentError,
     ArgumentShapeError,
+    ArgumentTypeError,
     CallError,
     CheckError,
     DeviceError,
@@ -46,10 +47,14 @@ from ..rtlib import layout
 DEVICE_ALIGNMENT = 16
 """The alignment in bytes of tensors on a device."""
 
+NO_MEMORY: Final = "the tensor has elements but no memory; pass a tensor with values"
+"""The hint for a tensor of a tracing tool, such as a ``FakeTensor`` of PyTorch."""
 
+_RANGE_HINT: Final = "change the values of the argument, or read them with clamped(...)"
 _KERNEL_HINTS: Final = {
     runtime_table.CODE_BOUNDS: "change the index, or the extents of the loops around it",
-    runtime_table.CODE_RANGE: "change the values of the argument, or read them with clamped(...)",
+    runtime_table.CODE_RANGE: _RANGE_HINT,
+    runtime_table.CODE_RANGE_UNSIGNED: _RANGE_HINT,
 }
 """The hints for errors that a kernel reports, by error code."""
 
@@ -115,6 +120,9 @@ def _kernel(spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int) 
             message = Message.BOUNDS.format(text=text, actual=a, expected=b)
         case runtime_table.CODE_RANGE:
             message = Message.RANGE.format(text=text, actual=a, expected=b)
+        case runtime_table.CODE_RANGE_UNSIGNED:
+            a %= 1 << 64
+            message = Message.RANGE_UNSIGNED.format(text=text, large=a, expected=b)
         case _:
             message = Message.KERNEL.format(code=code, text=text, first=a, second=b)
     where = _in_function(spec)
@@ -188,6 +196,11 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
             return ReadOnlyError(
                 Message.READ_ONLY.format(access=param.access),
                 where=where, details=details, hint="pass a writable array", excerpts=excerpts,
+            )  # fmt: skip
+        case layout.PROBLEM_DATA:
+            return ArgumentTypeError(
+                Message.NULL_DATA.format(), where=where, details=details, excerpts=excerpts,
+                hint=NO_MEMORY,
             )  # fmt: skip
         case _:
             return CallError(

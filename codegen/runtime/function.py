@@ -7,11 +7,12 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
-from ...errors import TilewrightError
+from ...errors import TilewrightError, UnpicklableError
+from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
 from ..lower.host.entry_wrappers import public_name
@@ -99,6 +100,7 @@ class NativeFunction:
         self._owners: list[tuple[int, object]] = []
         self._ready = False
         self._lock = threading.Lock()
+        renew_in_children(self)
         self._pointers = (ctypes.c_int64 * max(len(spec.constants), 1))()
         device = external.device
         self.device = device
@@ -114,6 +116,15 @@ class NativeFunction:
     def __repr__(self) -> str:
         """Return the signature as text."""
         return f"<NativeFunction {self.spec.signature(public_name(self.spec.name))}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Report that a function cannot be pickled or copied, and the alternatives."""
+        raise UnpicklableError(
+            "a NativeFunction cannot be pickled or copied: its machine code belongs to this "
+            "process",
+            where=f"function {public_name(self.spec.name)!r}",
+            hint="pickle the module and compile it again, which uses the cache, or use export",
+        )
 
     def argument_writer(self, param: ParamSpec) -> ArgumentWriter:
         """Return the function that writes the native description of an argument."""
@@ -233,5 +244,6 @@ def _free_arenas(instance: Any, table: RuntimeTable, slot: int) -> None:
 
     words = (ctypes.c_int64 * _FIRST)()
     words[0] = table.address
-    _OPEN(rtlib_address(calls.open_call))(words)
-    _DROP(rtlib_address(workspaces.drop_workspaces))(words, instance, slot)
+    with uninterrupted():  # this is a finalizer, which an interrupt would end
+        _OPEN(rtlib_address(calls.open_call))(words)
+        _DROP(rtlib_address(workspaces.drop_workspaces))(words, instance, slot)

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import TilewrightError
 from ...ir.dtype import DType, dtype as dtype_named
 from ..errors import DeviceError
 from ..manifest import CheckSite, ParamSpec, ResultSpec
@@ -24,7 +25,15 @@ from .device import RemoteDevice
 from .device_tensor import DeviceTensor, DLTensor, compact_strides, element_type, from_managed
 from .explain import alias_error, parameter_location
 from .function import ArgumentWriter, NativeFunction
-from .tensors import READ_ONLY, Words, pass_integer, pass_tensor
+from .tensors import (
+    READ_ONLY,
+    Words,
+    argument_type_error,
+    check_bits,
+    pass_integer,
+    pass_tensor,
+    plain_array,
+)
 
 Array = NDArray[Any]
 
@@ -78,7 +87,7 @@ class RemoteFunction(NativeFunction):
         if len(arguments) != len(self.spec.params):
             return super().invoke(arguments, sink)
         pairs = list(zip(self.spec.params, arguments, strict=True))
-        ready = [self._argument(p, a) for p, a in pairs]
+        ready = [self._passed(p, a) for p, a in pairs]
         self._check_aliases(ready)
         results = super().invoke([a.passed for a in ready], sink)
         for param, argument in zip(self.spec.params, ready, strict=True):
@@ -89,6 +98,15 @@ class RemoteFunction(NativeFunction):
     def resident(self) -> Any:
         """Call without arguments and return results on the device."""
         return super().invoke(())
+
+    def _passed(self, param: ParamSpec, original: Any) -> _Argument:
+        """Return an argument on the device; report one that cannot be read."""
+        try:
+            return self._argument(param, original)
+        except (TypeError, ValueError, BufferError, RuntimeError) as error:
+            if isinstance(error, TilewrightError):
+                raise
+            raise argument_type_error(self.spec, param, original, error) from error
 
     def _argument(self, param: ParamSpec, original: Any) -> _Argument:
         """Copy an array of the right dtype to the device; the entry point rejects all others."""
@@ -157,9 +175,10 @@ def _pass_remote(words: Words, at: int, argument: Any) -> object:
 def _host_array(argument: Any, *, bfloat: bool) -> tuple[Array | None, object]:
     """Return a host argument as an array, with its owner; None if it is not a tensor."""
     if isinstance(argument, np.ndarray | np.generic):
-        return np.asarray(cast("Array", argument)), cast("object", argument)
+        return plain_array(argument), cast("object", argument)
     if not hasattr(argument, "__dlpack__"):
         return None, None
+    check_bits(argument)
     if not bfloat:
         return np.from_dlpack(argument), argument
     words = (ctypes.c_int64 * 2)()

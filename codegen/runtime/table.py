@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from ...errors import TilewrightError
 from ...ir.thread import runtime_table as slots
+from ...locks import renew_in_children
 from ...target.host import available_threads
 from ..build.rtlib_object import rtlib_address
 from ..rtlib import calls, layout, pool, providers, results
@@ -89,10 +90,7 @@ class _InitLock:
 
     def __init__(self) -> None:
         self.lock = Lock()
-
-    def renew(self) -> None:
-        """Create a new lock in a forked child, where another thread may have locked the old one."""
-        self.lock = Lock()
+        renew_in_children(self, "lock")
 
 
 _INIT_LOCK = _InitLock()
@@ -267,7 +265,6 @@ def _watch_forks() -> None:
 
 def _after_fork() -> None:
     """Reset the tables of a forked child, where an OpenMP runtime would wait for lost threads."""
-    _INIT_LOCK.renew()
     for table in _KEPT:
         table.after_fork()
     _system()[layout.SYSTEM_BUSY // 8] = 0

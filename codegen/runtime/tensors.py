@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.dtype import bf16
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, SizeError
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..messages import Message
 from ..rtlib import layout
-from .explain import parameter_location, signature_excerpt
+from .explain import NO_MEMORY, parameter_location, signature_excerpt
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
@@ -35,7 +35,23 @@ _PLAIN = b"dltensor"
 READ_ONLY = 256
 """The flag in the form of an argument that marks it as read-only."""
 
+_MAJOR = 1
+"""The major version of DLPack whose structures are read."""
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_SHOWN_BITS = 128
+"""The largest integer that error messages write in full, in bits."""
+
 Words = ctypes.Array[ctypes.c_int64]
+
+
+class RejectedError(TypeError):
+    """A tensor that native code cannot read; the hint states the fix."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        """Store message and hint."""
+        super().__init__(message)
+        self.hint = hint
 
 
 def pass_tensor(words: Words, at: int, argument: Any) -> object:
@@ -49,7 +65,7 @@ def pass_tensor(words: Words, at: int, argument: Any) -> object:
 
 def pass_bfloat(words: Words, at: int, argument: Any) -> object:
     """Write the native description of a bfloat16 tensor, an extension type in NumPy."""
-    if isinstance(argument, np.ndarray) and (array := _array(argument)).dtype == bf16.numpy:
+    if isinstance(argument, np.ndarray) and (array := plain_array(argument)).dtype == bf16.numpy:
         words[at] = layout.FORM_BFLOAT
         capsule = array.__array_struct__
         words[at + 1] = _get_pointer(capsule, None)
@@ -57,14 +73,20 @@ def pass_bfloat(words: Words, at: int, argument: Any) -> object:
     return pass_tensor(words, at, argument)
 
 
-def _array(argument: Any) -> NDArray[Any]:
+def plain_array(argument: Any) -> NDArray[Any]:
+    """Return an array of type ``ndarray`` itself of the same memory; reject a masked array."""
+    if isinstance(argument, np.ma.MaskedArray):
+        raise RejectedError(
+            "masked arrays are not supported", "x.filled(value) replaces the masked elements"
+        )
     return np.asarray(argument)
 
 
 def _pass_other(words: Words, at: int, argument: Any) -> object:
     if isinstance(argument, np.ndarray | np.generic):
-        array = _array(argument)
+        array = plain_array(argument)
         return pass_tensor(words, at, array), array
+    check_bits(argument)
     export = getattr(argument, "__dlpack__", None)
     if export is None:
         raise TypeError(f"type {type(argument).__name__} does not support DLPack")
@@ -74,19 +96,55 @@ def _pass_other(words: Words, at: int, argument: Any) -> object:
         capsule = export()
     if _is_valid(capsule, _VERSIONED):
         managed = _get_pointer(capsule, _VERSIONED)
+        major = ctypes.c_uint32.from_address(managed).value
+        if major != _MAJOR:
+            raise TypeError(f"DLPack version {major} is not supported, only version {_MAJOR}")
         flags = ctypes.c_uint64.from_address(managed + 24).value
         words[at] = layout.FORM_DLPACK | (READ_ONLY if flags & 1 else 0)
         words[at + 1] = managed + 32
     else:
         words[at] = layout.FORM_DLPACK
         words[at + 1] = _get_pointer(capsule, _PLAIN)
+    _check_memory(words[at + 1], argument)
     return capsule
 
 
+def check_bits(argument: Any) -> None:
+    """Check that the memory of a PyTorch tensor contains its values, not their negatives."""
+    negative = getattr(argument, "is_neg", None)
+    if negative is not None and negative():
+        raise RejectedError("its negative bit is set", "x.resolve_neg() returns its values")
+    conjugate = getattr(argument, "is_conj", None)
+    if conjugate is not None and conjugate():
+        raise RejectedError("its conjugate bit is set", "x.resolve_conj() returns its values")
+
+
+def _check_memory(tensor: int, argument: Any) -> None:
+    """Check that a part of a PyTorch tensor without memory is not passed.
+
+    Its address is the offset of the part, which is not null.
+    """
+    start = getattr(argument, "storage_offset", None)
+    if start is None or not (first := start()):
+        return
+    address = ctypes.c_uint64.from_address(tensor).value
+    if address == first * argument.element_size():
+        raise RejectedError(Message.NULL_DATA.format(), NO_MEMORY)
+
+
 def pass_integer(words: Words, at: int, argument: Any) -> object:
-    """Write the native description of an integer."""
+    """Write the native description of an integer.
+
+    Raises
+    ------
+    OverflowError
+        If it does not fit into 64 bits.
+    """
+    value = operator.index(argument)
+    if not _LEAST <= value <= _MOST:
+        raise OverflowError
     words[at] = layout.FORM_INTEGER
-    words[at + 1] = operator.index(argument)
+    words[at + 1] = value
     return None
 
 
@@ -94,6 +152,13 @@ def argument_type_error(
     spec: FunctionSpec, param: ParamSpec, argument: Any, cause: Exception
 ) -> Exception:
     """Return the error of an argument that is not an integer, an array, or a DLPack tensor."""
+    if param.form == "integer" and isinstance(cause, OverflowError):
+        return _integer_range_error(spec, param, argument)
+    hint = "np.asarray(x) converts to an array"
+    if param.form != "tensor":
+        hint = "int(x) converts to an integer"
+    elif isinstance(cause, RejectedError):
+        hint = cause.hint
     expected = "an integer" if param.form == "integer" else "an array or a DLPack tensor"
     return ArgumentTypeError(
         Message.ARGUMENT_TYPE.format(
@@ -102,10 +167,20 @@ def argument_type_error(
             reason="" if param.form == "integer" else f" ({cause})",
         ),
         where=parameter_location(spec.name, param),
-        hint="np.asarray(x) converts to an array"
-        if param.form == "tensor"
-        else "int(x) converts to an integer",
+        hint=hint,
         details={"function": spec.name, "parameter": param.name},
+        excerpts=signature_excerpt(spec, param),
+    )
+
+
+def _integer_range_error(spec: FunctionSpec, param: ParamSpec, argument: Any) -> Exception:
+    value = operator.index(argument)
+    shown = str(value) if value.bit_length() <= _SHOWN_BITS else f"one of {value.bit_length()} bits"
+    return SizeError(
+        Message.INTEGER_RANGE.format(actual=shown),
+        where=parameter_location(spec.name, param),
+        hint=f"pass an integer from {_LEAST} to {_MOST}",
+        details={"function": spec.name, "parameter": param.name, "bits": value.bit_length()},
         excerpts=signature_excerpt(spec, param),
     )
 
@@ -139,7 +214,7 @@ def take_bfloat(address: int) -> NDArray[Any]:
 def as_result(argument: Any) -> Any:
     """Return an argument that was written in place as an array of the same memory."""
     if isinstance(argument, np.ndarray):
-        return _array(argument)
+        return plain_array(argument)
     return np.from_dlpack(argument)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.interpreter.oracle import Exact
 from ...ir.module import Module
 from ...ir.script import to_text
+from ...locks import uninterrupted
 from ..build.protocol import PipeClosedError, PipeTimeoutError
 from ..build.worker_pool import CancelToken
 from ..errors import RunCrashedError, RunTimeoutError
@@ -67,7 +68,8 @@ def exact_results(
     array([1., 2.])
     """
     where = f"function {function!r} in the interpreter"
-    process = Process()
+    with uninterrupted():
+        process = Process()
     process.budget = memory
     deadline = time.monotonic() + timeout
     try:

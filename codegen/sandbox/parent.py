@@ -13,6 +13,7 @@ from dataclasses import asdict
 import numpy as np
 
 from ...errors import TilewrightError
+from ...locks import uninterrupted
 from ..build.protocol import PipeClosedError, PipeTimeoutError
 from ..build.worker_pool import CancelToken
 from ..errors import (
@@ -218,7 +219,8 @@ class Runner:
         if self._process is not None and self._process.alive:
             return self._process
         self.close()
-        process = self._process = Process()
+        with uninterrupted():
+            process = self._process = Process()
         process.budget = self._memory
         process.receive(deadline, cancel)
         last = len(self.executables) - 1

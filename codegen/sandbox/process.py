@@ -9,16 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 from ...errors import TilewrightError
 from ..build.protocol import PipeClosedError, read_frame, write_frame
-from ..build.worker_pool import CancelToken
-from ..errors import RunCanceledError, RunFailedError, RunMemoryError
+from ..build.worker_pool import CancelToken, end_of_log, log_file
+from ..errors import RunCanceledError, RunFailedError, RunMemoryError, RunStartError
 from .shared_status import SharedStatus
 
 GRACE = 0.2
@@ -28,7 +27,15 @@ _processes: weakref.WeakSet[Process] = weakref.WeakSet()
 
 
 class Process:
-    """A child process that answers requests until it exits or is killed."""
+    """A child process that answers requests until it exits or is killed.
+
+    It is created in an :func:`~tilewright.locks.uninterrupted` section, so that it has an owner.
+
+    Raises
+    ------
+    RunStartError
+        If the system does not start it, for example because of a limit.
+    """
 
     def __init__(self) -> None:
         """Start the process."""
@@ -36,21 +43,37 @@ class Process:
         self.exit_code: int | None = None
         self.budget = 0
         self.before = 0
-        self._descriptor = os.memfd_create("tilewright-status", os.MFD_CLOEXEC)
-        os.ftruncate(self._descriptor, mmap.PAGESIZE)
-        self.status = SharedStatus(self._descriptor)
         self._ending = threading.Lock()
-        self._link, child_link = socket.socketpair()
-        watched, self._alive = os.pipe()
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # open until the process exits
         self._output = ""
-        try:
-            self._child = self._start(child_link, watched)
-        finally:
-            os.close(watched)
-            child_link.close()
+        with contextlib.ExitStack() as made:
+            try:
+                self._open(made)
+            except OSError as error:
+                raise RunStartError(
+                    f"the sandbox process did not start: {error}",
+                    hint="check the limits of this process, such as `ulimit -a` shows",
+                ) from error
+            made.pop_all()
         _processes.add(self)
         self.send({"do": "begin"}, descriptors=[self._descriptor])
+
+    def _open(self, made: contextlib.ExitStack) -> None:
+        """Open all resources and start the process; ``made`` closes them if one is missing."""
+        self._descriptor = os.memfd_create("tilewright-status", os.MFD_CLOEXEC)
+        made.callback(os.close, self._descriptor)
+        os.ftruncate(self._descriptor, mmap.PAGESIZE)
+        self.status = SharedStatus(self._descriptor)
+        self._link, child_link = socket.socketpair()
+        made.callback(self._link.close)
+        with child_link:
+            watched, self._alive = os.pipe()
+            made.callback(os.close, self._alive)
+            try:
+                self._log = log_file()
+                made.callback(self._log.close)
+                self._child = self._start(child_link, watched)
+            finally:
+                os.close(watched)
 
     def _start(self, child_link: socket.socket, watched: int) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(p for p in sys.path if p)
@@ -65,6 +88,11 @@ class Process:
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
         )
+
+    def __del__(self) -> None:
+        """Stop the process."""
+        with contextlib.suppress(AttributeError, TypeError):  # not started, or at exit
+            self.stop()
 
     @property
     def pid(self) -> int:
@@ -151,8 +179,7 @@ class Process:
                 self._child.wait(grace)
         self._child.kill()
         self.exit_code = self._child.wait()
-        self._log.seek(0)
-        self._output = self._log.read().decode(errors="replace").strip()[-600:]
+        self._output = end_of_log(self._log)
         self._close()
 
     def _close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import Json
 from ...ir.dtype import dtype, from_numpy
+from ..errors import RunStartError
 
 Array = NDArray[Any]
 _ALIGNED = 64
@@ -24,6 +26,17 @@ def _offsets(arrays: Sequence[Array]) -> tuple[list[int], int]:
         offsets.append(at)
         at += -(-array.nbytes // _ALIGNED) * _ALIGNED
     return offsets, max(at, mmap.PAGESIZE)
+
+
+def _new_file(size: int) -> int:
+    """Return the descriptor of a new anonymous file."""
+    descriptor = os.memfd_create("tilewright", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, size)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 class SharedArrays:
@@ -48,19 +61,33 @@ class SharedArrays:
         """Map the file."""
         self.descriptor = descriptor
         self.layout: list[Json] = [list(entry) for entry in layout]
-        self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+        try:
+            self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+        except OSError:
+            self.close()
+            raise
 
     @classmethod
     def of(cls, arrays: Sequence[Array]) -> SharedArrays:
-        """Copy arrays into a new file; later accesses do not copy them."""
+        """Copy arrays into a new file; later accesses do not copy them.
+
+        Raises
+        ------
+        RunStartError
+            If the system does not create a file of this size.
+        """
         offsets, size = _offsets(arrays)
-        descriptor = os.memfd_create("tilewright", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, size)
         layout = [
             (offset, list(array.shape), from_numpy(array.dtype).name)
             for offset, array in zip(offsets, arrays, strict=True)
         ]
-        shared = cls(descriptor, layout)
+        try:
+            shared = cls(_new_file(size), layout)
+        except OSError as error:
+            raise RunStartError(
+                f"the arrays cannot be shared with the sandbox process: {error}",
+                hint=f"they need {size} bytes of shared memory; check the limits of this process",
+            ) from error
         for copy, array in zip(shared.arrays(), arrays, strict=True):
             copy[...] = array
         return shared
@@ -77,6 +104,11 @@ class SharedArrays:
 
     def close(self) -> None:
         """Close the file; returned arrays remain valid."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        """Close the file if an error or an interrupt prevented it."""
+        with contextlib.suppress(AttributeError, OSError, TypeError):
+            self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import tilewright as tw
 from tilewright.codegen.build.build_objects import build_objects
 from tilewright.codegen.build.object_cache import (
     DEFAULT_LIMIT,
+    CacheFolderWarning,
     CacheLimitError,
     DiskCache,
     default_cache,
@@ -117,6 +119,53 @@ def test_a_folder_that_cannot_be_written_is_not_an_error(tmp_path: Path) -> None
     cache = DiskCache(blocked / "cache")
     cache.put("key", b"value")
     assert cache.get("key") is None
+
+
+PLACED = {
+    "pipe": lambda path: os.mkfifo(path, 0o600),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "link to nothing": lambda path: path.symlink_to("missing"),
+    "folder of another kind": lambda path: os.mknod(path, 0o600 | stat.S_IFSOCK),
+    "file that others can write": lambda path: (path.write_bytes(b""), path.chmod(0o666)),
+}
+
+
+@pytest.mark.parametrize("kind", PLACED)
+def test_an_entry_that_is_not_a_private_file_is_replaced(cache: DiskCache, kind: str) -> None:
+    cache.put("key", b"value")
+    path = only_entry(cache)
+    path.unlink()
+    PLACED[kind](path)
+    assert cache.get("key") is None
+    assert not os.path.lexists(path)
+    cache.put("key", b"value")
+    assert cache.get("key") == b"value"
+
+
+def test_an_entry_under_another_key_is_removed(cache: DiskCache) -> None:
+    cache.put("first", b"first")
+    path = only_entry(cache)
+    cache.put("fikey", b"second")
+    path.replace(path.with_name("fikey"))
+    assert cache.get("fikey") is None
+    assert not os.path.lexists(path.with_name("fikey"))
+
+
+def test_the_folder_is_private(cache: DiskCache) -> None:
+    cache.put("key", b"value")
+    assert {p.stat().st_mode & 0o777 for p in (cache.folder, cache.folder / "ke")} == {0o700}
+    assert only_entry(cache).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_others_can_write_is_not_used(cache: DiskCache) -> None:
+    cache.put("key", b"value")
+    cache.folder.chmod(0o777)
+    with pytest.warns(CacheFolderWarning, match="is not used: other users can write") as caught:
+        assert cache.get("key") is None
+    assert cache.get("key") is None  # without a second warning
+    assert len(caught) == 1
+    cache.put("other", b"value")
+    assert cache.statistics().entries == 1
 
 
 HAMMER = """

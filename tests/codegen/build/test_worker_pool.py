@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import tempfile
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from tilewright.codegen.errors import (
     CompileError,
     CompileTimeoutError,
     WorkerDiedError,
+    WorkerStartError,
 )
 from tilewright.target.target import Target
 
@@ -187,3 +190,59 @@ def test_a_worker_exits_with_its_owner() -> None:
 
     pid = pid_reported_by_child(own)
     wait_until(lambda: not is_running(pid))
+
+
+def test_an_interrupted_start_loses_no_worker(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+
+    def interrupted(*arguments: object, **options: object) -> subprocess.Popen:
+        signal.raise_signal(signal.SIGINT)
+        return start(*arguments, **options)
+
+    pool.close()
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.warm()
+    monkeypatch.undo()
+    assert pool.idle == len(pool.workers)
+    assert pool.run(job())
+
+
+def test_an_interrupted_job_returns_its_worker(pool: WorkerPool) -> None:
+    main = threading.main_thread().ident
+    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(job(slow(40000)))
+    wait_until(lambda: pool.idle == len(pool.workers))
+    assert pool.run(job())
+
+
+def test_a_worker_that_does_not_start_is_reported(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    pool.close()
+    monkeypatch.setattr(subprocess, "Popen", failing)
+    pool.warm()
+    with pytest.raises(WorkerStartError, match=r"did not start: .* Too many open files"):
+        pool.run(job())
+    monkeypatch.undo()
+    assert pool.run(job())
+
+
+def test_without_a_file_for_their_output_workers_work(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing() -> None:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    pool.close()
+    monkeypatch.setattr(tempfile, "TemporaryFile", failing)
+    assert pool.run(job())
+    with pytest.raises(CompileError, match="the compile worker crashed"):
+        pool.run(job(ABORTING))

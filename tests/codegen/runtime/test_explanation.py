@@ -92,7 +92,7 @@ def test_the_details_of_a_kernel(exe):
 def test_indices_from_memory_and_debug():
     module = tw.parse(GATHER)
     rows = dict(tw.compile(module).explain("gather").tables()[0].rows)
-    assert rows["index from memory"] == "p[i] in [0, 8), checked"
+    assert rows["index from memory"] == "p[vi] in [0, 8), checked"
     assert rows["checks at run time"] == "1 index from memory"
     assert rows["scheduled by"] == "the program"
     rows = dict(tw.compile(module, debug=True).explain("gather").tables()[0].rows)

@@ -1,0 +1,13 @@
+"""Scale of the attacks: minutes in `make fuzz`, seconds otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.attacks.children import IS_LONG
+
+
+@pytest.fixture(scope="session")
+def scale() -> int:
+    """The factor of time and iterations relative to CI."""
+    return 30 if IS_LONG else 1
