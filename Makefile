@@ -21,6 +21,8 @@ EXTRAS := dev,lab,torch,onnx,cross,demo
 TOOLS := qemu-aarch64-static qemu-riscv64-static g++
 NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
+# The duration of the random walks of `make fuzz`; they continue after the last seed.
+MINUTES := 60
 # An HTML page has no kernel: show the static picture of the widget.
 STATIC_FIRST := --NbConvertBase.display_data_priority="['text/html','image/svg+xml','image/png','text/markdown','text/plain']"
 
@@ -105,6 +107,8 @@ python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 
 fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
+	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --json $(OUT)/walks.json --resume --out $(OUT)/walks
+	$(PY) -m tests.fuzz.mutate --json $(OUT)/mutations.json
 
 math: env
 	$(PY) -m tests.fuzz.exhaustive_math
@@ -112,6 +116,7 @@ math: env
 bench: env $(STAMPS)/tools
 	$(PY) -m tests.benchmarks.spine
 	$(PY) -m tests.benchmarks.probes
+	$(PY) -m tests.benchmarks.steps
 	$(PY) -m tests.benchmarks.exports
 
 gpu-check: env $(STAMPS)/pycuda

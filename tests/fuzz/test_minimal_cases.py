@@ -18,8 +18,8 @@ from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.test_random_programs import check
-from tests.fuzz.programs import Program
-from tests.fuzz.walks import Counts, Walk
+from tests.fuzz.program import Program
+from tests.fuzz.walks import Walk
 from tests.schedules.helpers import rejected
 from tests.strategies import outputs, symbols_of
 
@@ -28,10 +28,7 @@ CPU, SIMT = Target("cpu", features=("avx2",)), Target("simt")
 
 def agrees_everywhere(text: str, target: Target) -> None:
     """Schedule a program by the default rule, and run it on its target."""
-    walk = Walk(random.Random(0), Program("case", text), target, Counts())
-    walk.bind_by_rule()
-    walk.ruled = True
-    walk.run("avx2")
+    Walk(random.Random(0), Program("case", text), target).by_rule(target)
 
 
 BAG = """

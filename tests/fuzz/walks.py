@@ -1,90 +1,125 @@
-"""Random walks: legal steps of every primitive on random programs, compared with the oracle.
+"""Random walks: steps on a random program, each compared with every oracle.
 
-`Walk.step` draws a step, legal or not, and checks its contract. A rejected step has a `Problem`
-whose fixes are legal and remove it. An accepted step results in a well-formed program with the same
-results, whose text round-trips. ``python -m tests.fuzz.walks --seconds 60 --seed 1`` runs walks for
-a given time and prints counts.
+A walk draws steps, legal or not. A rejected step has problems with named requirements, whose fixes
+are legal and remove them. An accepted step results in a well-formed program with the same results,
+whose text round-trips. At the end, native code for every feature set of the machine, the emulated
+GPU and the default rules compute the same results.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
+import re
 import time
 import traceback
+import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tilewright.codegen import errors as gpu
-from tilewright.codegen.errors import MissingInstructionError
-from tilewright.codegen.lower import lower_kernel
+import tilewright as tw
 from tilewright.errors import TilewrightError
-from tilewright.ir.interpreter import run_prim
-from tilewright.ir.loop.nodes import BufferParam, PrimFunc
 from tilewright.ir.script import parse, to_text
-from tilewright.ir.symbolic import evaluate
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, State
-from tilewright.schedules.apply import apply, check
+from tilewright.schedules.apply import Composite, apply, check
 from tilewright.schedules.forwarding import followed
-from tilewright.schedules.handles import FunctionRef
-from tilewright.schedules.registry import primitives
+from tilewright.schedules.requirement import Requirement
+from tilewright.schedules.rules.default import DefaultRuleFailedWarning, schedule_kernel
 from tilewright.target.target import Target
 
-from tests.codegen.gpu.running import launch
-from tests.codegen.kernels import LEVELS, Runtime, build
-from tests.fuzz.programs import FAMILIES, Program, arguments, program, sizes
-from tests.schedules.random_steps import name, random_step, selections
-from tests.strategies import scalars, symbols_of
+from tests.codegen.kernels import LEVELS
+from tests.fuzz import oracles, plans
+from tests.fuzz.inputs import NoSizesError, copies, iterations, legal, sizes
+from tests.fuzz.oracles import SIMT, Original, RefusedError
+from tests.fuzz.programs import FAMILIES
+from tests.fuzz.steps import (
+    FUNCTION,
+    KINDS,
+    LIBRARY,
+    UNCOUNTED,
+    VERBS,
+    applied,
+    draw,
+    families_of,
+    goals,
+    to_data,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from tilewright.ir.loop.nodes import PrimFunc
     from tilewright.ir.symbolic import Var
-    from tilewright.schedules.apply import Primitive
+    from tilewright.schedules.handles import Handle
     from tilewright.schedules.problem import Problem
+    from tilewright.schedules.step import Step
 
-FAMILIES_OF_LOOPS = (
-    "annotate", "caching", "layout", "loops", "placement", "reduction", "specialize", "tensorize",
-)  # fmt: skip
-ON_GRAPHS = ("clone_function", "specialize")
-VERBS = tuple(
-    c.verb() for c in primitives() if c.family in FAMILIES_OF_LOOPS and c.verb() not in ON_GRAPHS
-)
-"""Primitives that change a single loop-level function."""
-REFUSALS = (
-    gpu.UnboundKernelError, gpu.ThreadAxisError, gpu.LaunchLimitError, gpu.SharedMemoryError,
-    gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError, gpu.KernelStatementError,
-    MissingInstructionError,
-)  # fmt: skip
-"""Errors that lowering may raise for a program scheduled for another machine."""
-SIMT = Target("simt")
-TARGETS = (
-    None,
-    Target("cpu", features=("avx2",)),
-    Target("cpu", features=("avx512",)),
-    SIMT,
-)
+    from tests.fuzz.program import Program
+
+COUNTED = 8
+"""The number of accepted steps of a complete walk."""
+
+GROUPS = 3
+"""The number of families that the steps of a complete walk belong to."""
+
+ATTEMPTS = 240
+"""The largest number of drawn steps of a walk."""
+
+LARGEST = 9000
+"""The largest program, in characters, that a step may result in."""
+
+VERSIONS = 8
+"""The number of bound versions of a program that are tried on the emulated GPU."""
+
+TARGETS = (None, Target("cpu", features=("avx2",)), Target("cpu", features=("avx512",)), SIMT, SIMT)
+AFFORDABLE = 20_000
+"""The largest number of statements of one run in the interpreter or on the emulated GPU."""
+
+UNROLLED = 32
+"""The largest number of copies of a statement that unrolled loops may make."""
+
+ROUND_TRIPS = 0.3
+"""The share of accepted steps after which the text is parsed; parsing takes most of their time."""
+
+FRAMES = 3
+"""The number of innermost frames of an exception that a failure shows."""
+
+GOALS = tuple(goals())
 
 
 class DefectError(AssertionError):
-    """A defect found by a walk, with everything needed to reproduce it."""
+    """A defect: the check that failed, and a description.
+
+    Parameters
+    ----------
+    phase : str
+        The check: ``draw``, ``check``, ``apply``, ``fix``, ``verify``, ``text``, ``interpreter``,
+        ``native``, ``simt``, ``default`` or ``compile``.
+    kind : str
+        The name of the exception, or the kind of difference.
+    message : str
+        The description.
+    """
+
+    def __init__(self, phase: str, kind: str, message: str) -> None:
+        self.phase, self.kind, self.message = phase, kind, message
+        super().__init__(f"[{phase}] {kind}: {message}")
 
 
 @dataclass
-class Counts:
-    """Counts of steps, fixes and programs over many walks."""
+class Tally:
+    """Counts of one walk."""
 
     accepted: Counter[str] = field(default_factory=Counter)
+    inside: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    fixes: Counter[str] = field(default_factory=Counter)
-    programs: Counter[str] = field(default_factory=Counter)
     compiled: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    fixes: int = 0
 
 
 @dataclass
@@ -94,200 +129,231 @@ class Walk:
     rng: random.Random
     program: Program
     target: Target | None
-    counts: Counts
+    goal: str = "split"
+    tally: Tally = field(default_factory=Tally)
+    history: list[dict[str, object]] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
+    pending: dict[str, object] | None = None
+    results: tuple[Handle, ...] = ()
+    bound: list[State] = field(default_factory=list)
+    text: str = field(init=False)
     state: State = field(init=False)
-    start: PrimFunc = field(init=False)
-    history: list[str] = field(default_factory=list)
-    assumed: dict[str, int] = field(default_factory=dict)
-    ruled: bool = False
+    original: Original = field(init=False)
+    envs: list[dict[Var, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        module = parse(self.program.text)
-        self.start = module.prims[0]
-        self.state = State.start(module, self.target)
-        self.counts.programs[self.program.family] += 1
+        with self.phase("parse"):
+            module = self.program.module
+            self.original = Original(self.program, module)
+            self.state = State.start(module, self.target)
+            self.text = to_text(module)
+            found = violations(module)
+            if found:
+                raise DefectError("parse", "violations", "\n".join(map(str, found)))
+            if not self.redraw(self.state):
+                raise DefectError("parse", "sizes", "found no sizes")
+            for env in self.envs:
+                oracles.interpret(self.original, self.function, env)
 
     @property
     def function(self) -> PrimFunc:
         """The current function."""
         return self.state.module.prims[0]
 
-    def envs(self) -> list[dict[Var, int]]:
-        """Draw two sets of sizes."""
-        return [self.fitting(sizes(self.rng, self.start)) for _ in range(2)]
+    def redraw(self, state: State) -> bool:
+        """Draw sizes that satisfy the facts of a function; return whether there are any."""
+        kinds = ("small", "small", "prime", "large")
+        function = state.module.prims[0]
+        try:
+            drawn = [sizes(self.rng, self.program, function, kind) for kind in kinds]
+        except NoSizesError:
+            return False
+        self.envs = list({tuple(env.values()): env for env in drawn}.values())
+        return True
 
-    def fitting(self, env: dict[Var, int]) -> dict[Var, int]:
-        """Round sizes up to the multiples that applied steps assume."""
-        by_name = {v.name: v for v in env}
-        for label, factor in self.assumed.items():
-            symbol = by_name[label]
-            env[symbol] = max(1, -(-env[symbol] // factor)) * factor
-        return env
+    @contextmanager
+    def phase(self, name: str, title: str = "") -> Iterator[None]:
+        """Time a check; any exception in it is a defect."""
+        started = time.perf_counter()
+        try:
+            yield
+        except (DefectError, RefusedError):
+            raise
+        except (TilewrightError, AssertionError) as error:
+            kind = type(error).__name__
+            raise DefectError(name, kind, f"{title} {error}".strip()) from error
+        except Exception as error:
+            where = "".join(traceback.format_exception(error, limit=-FRAMES, chain=False))
+            raise DefectError(name, f"raw {type(error).__name__}", f"{title}\n{where}") from error
+        finally:
+            self.tally.seconds[name] += time.perf_counter() - started
 
-    def bind_by_rule(self) -> None:
-        """Apply the default rule of the target, so that later steps start with a bound kernel."""
-        schedule = Schedule(self.state.module, self.target)
-        self.guarded(lambda: schedule.schedule_kernel("random"), "the default rule")
-        self.state = schedule.state
-        self.history += [str(record) for record in schedule.trace.steps]
-
-    def draw(self, verb: str) -> Primitive | None:
-        """Draw a step of a primitive, suggested or with random parameters."""
-        cls = next(c for c in primitives() if c.verb() == verb)
-        handles = [*selections(self.state), FunctionRef(name(self.state))]
-        if verb == "assume":
-            return self._assume(cls)
-        if self.rng.random() < 0.5:
-            self.rng.shuffle(handles)
-            for handle in handles[:6]:
-                if found := list(cls.suggest(self.state, handle)):
-                    return self.rng.choice(found)
-        return random_step(self.rng, self.state, cls)
-
-    def _assume(self, cls: type[Primitive]) -> Primitive | None:
-        symbols = symbols_of(self.function)
-        if not symbols or self.assumed:
-            return None
-        symbol, factor = self.rng.choice(symbols).name, self.rng.choice([2, 4])
-        return cls(FunctionRef(name(self.state)), symbol, factor)  # type: ignore[call-arg]
-
-    def step(self, verb: str, *, fixes: bool = True) -> bool:
-        """Draw a step, check its contract, and return whether it was accepted."""
-        step = self.guarded(lambda: self.draw(verb), f"drawing {verb}")
+    def step(self, verb: str, *, fixes: bool = False) -> bool:
+        """Draw a step and try it; return whether it was accepted."""
+        with self.phase("draw", verb):
+            step = draw(self.rng, self.state, verb)
         if step is None:
+            self.tally.attempts += 1
             return False
-        problems = self.guarded(lambda: check(self.state, step), step.title())
+        return self.attempt(step, fixes=fixes)
+
+    def attempt(self, step: Step, *, fixes: bool = False) -> bool:
+        """Check the contract of a step, and return whether it was accepted."""
+        self.tally.attempts += 1
+        before, verb = self.state, step.verb()
+        self.pending = to_data(step)
+        with self.phase("check", step.title()):
+            problems = check(before, step)
         if problems:
-            self.counts.refused[verb] += 1
-            if fixes:
-                self.try_fixes(step, problems)
+            self._rejected(step, problems, fixes=fixes)
             return False
-        before = self.state
-        self.state = self.guarded(lambda: apply(before, step).state, step.title())
-        self.history.append(step.title())
-        self.counts.accepted[verb] += 1
-        if verb == "assume":
-            self.assumed[step.symbol] = step.multiple_of
+        with self.phase("apply", step.title()):
+            made = apply(before, step)
+        after = made.state
+        text = to_text(after.module)
+        if len(text) > LARGEST or copies(after.module.prims[0].body) > UNROLLED:
+            self.tally.rejected["(too large)"] += 1
+            return False
+        inner = applied(before, after)
+        if any(op == "assume" for op in (verb, *inner)) and not self.redraw(after):
+            self.tally.rejected["(no sizes)"] += 1
+            return False
+        if verb not in UNCOUNTED and text != self.text:
+            self.counted.append(verb)
+        self.history.append(self.pending)
+        self.state, self.text, self.pending, self.results = after, text, None, made.results
+        if " thread(" in text:
+            self.bound.append(after)
+        self.tally.accepted[verb] += 1
+        if isinstance(step, Composite):
+            self.tally.inside.update(inner)
         self.sound()
         return True
 
-    def try_fixes(self, step: Primitive, problems) -> None:
+    def _rejected(self, step: Step, problems: Sequence[Problem], *, fixes: bool) -> None:
+        for problem in problems:
+            if not isinstance(problem.requirement, Requirement) or not problem.message:
+                raise DefectError("check", "unnamed requirement", step.title())
+            self.tally.rejected[f"{step.verb()}.{problem.requirement.key}"] += 1
+        if fixes:
+            self._try_fixes(step, problems)
+
+    def _try_fixes(self, step: Step, problems: Sequence[Problem]) -> None:
         """Apply every suggested fix, and check that it removes its problem."""
         for problem in problems:
             for fix in problem.fixes:
-                title = f"fix {fix.title()} of {step.title()}"
-                found = self.guarded(lambda f=fix: check(self.state, f), title)
-                if found:
-                    self.fail(f"{title} is not legal: {[str(p) for p in found]}")
-                after = self.guarded(lambda f=fix: apply(self.state, f).state, title)
-                self.counts.fixes[step.verb()] += 1
-                if type(fix) is type(step):
-                    continue
-                left = self.guarded(lambda s=after: check(s, followed(step, s)), title)
-                if times(problem, left) >= times(problem, problems):
-                    self.fail(f"{title} does not remove: {problem}")
-
-    def guarded(self, action, title: str):
-        """Run an action; any exception is a defect."""
-        try:
-            return action()
-        except TilewrightError as error:
-            self.fail(f"{title}: {type(error).__name__}: {error}")
-        except Exception:  # noqa: BLE001 - any other exception is a defect too
-            self.fail(f"{title}: {traceback.format_exc()}")
-
-    def fail(self, message: str) -> None:
-        """Raise a defect with the program and the steps."""
-        steps = "\n".join(self.history)
-        raise DefectError(
-            f"{message}\n--- program ({self.program.family}, {self.target})\n{self.program.text}"
-            f"\n--- steps\n{steps}\n--- now\n{to_text(self.state.module)}"
-        )
-
-    def run(self, level: str) -> None:
-        """Run the resulting program: native code, and the emulated kernel for a GPU schedule."""
-        if self.target == SIMT:
-            self.on_gpu()
-        self.on_processor(level)
-
-    def on_processor(self, level: str) -> None:
-        """Compare native code with the original program."""
-        title = f"native code for {level or 'the base level'}"
-        kernel = self.lowered(lambda: build(self.function, level), title)
-        if kernel is None:
-            return
-
-        def run(function: PrimFunc, env: Mapping[Var, int]) -> list[np.ndarray]:
-            arrays = arguments(function, env)
-            symbols = {v: env[v] for v in kernel.artifact.symbols}
-            code = kernel(*arrays, scalars=symbols, runtime=Runtime(threads=2))
-            if code:
-                self.fail(f"{title} returned {code}")
-            return written(function, arrays)
-
-        for env in self.envs():
-            self.same(title, self.function, env, run)
-
-    def on_gpu(self) -> None:
-        """Compare the emulated kernel with the program, and check for false positives."""
-        artifact = self.lowered(lambda: lower_kernel(self.function, SIMT), "the emulated GPU")
-        if artifact is None:
-            if self.ruled:
-                self.fail("lowering rejects the result of a default rule")
-            return
-
-        def run(function: PrimFunc, env: Mapping[Var, int]) -> list[np.ndarray]:
-            arrays = arguments(function, env)
-            if all(evaluate(a.extent, env) > 0 for a in artifact.function.launch.axes):
-                memory = [a if a.flags.c_contiguous else a.base for a in arrays]
-                report = launch(artifact, memory, {v.name: x for v, x in env.items()})
-                if any(f.severity == "error" for f in report.findings):
-                    self.fail(f"findings at {env}: {report}")
-            return written(function, arrays)
-
-        for env in self.envs():
-            self.same("the emulated GPU", self.function, env, run)
-
-    def lowered(self, make, title: str):
-        """Return the lowered kernel; None if lowering rejects it with an allowed error."""
-        refused = object()
-
-        def attempt():
-            try:
-                return make()
-            except REFUSALS:
-                return refused
-
-        made = self.guarded(attempt, title)
-        if made is refused:
-            self.counts.refusals[title] += 1
-            return None
-        self.counts.compiled[title] += 1
-        return made
+                title = f"{fix.title()} as fix of {step.title()}:"
+                with self.phase("fix", title):
+                    left = check(self.state, fix)
+                    if left:
+                        raise DefectError("fix", "illegal fix", f"{title} {left[0].message}")
+                    after = apply(self.state, fix).state
+                    self.tally.fixes += 1
+                    if type(fix) is type(step):
+                        continue
+                    left = check(after, followed(step, after))
+                    if times(problem, left) >= times(problem, problems):
+                        raise DefectError("fix", "useless fix", f"{title} {problem.message}")
 
     def sound(self) -> None:
         """Check the well-formedness, the text and the results of the current program."""
-        found = violations(self.function)
-        if found:
-            self.fail(f"not well formed: {[str(v) for v in found]}")
-        text = to_text(self.state.module)
-        if self.guarded(lambda: to_text(parse(text)), "round trip") != text:
-            self.fail("the text does not round trip")
-        for env in self.envs()[:1]:
-            self.same("the interpreter", self.function, env, self.interpret)
+        with self.phase("verify"):
+            found = violations(self.state.module)
+            if found:
+                raise DefectError("verify", "violations", "\n".join(map(str, found)))
+        if self.rng.random() < ROUND_TRIPS:
+            self.round_trip()
+        with self.phase("interpreter"):
+            for env in self.affordable(len(self.history)):
+                oracles.interpret(self.original, self.function, env)
 
-    def interpret(self, function: PrimFunc, env: Mapping[Var, int]) -> list[np.ndarray]:
-        arrays = arguments(function, env)
-        run_prim(function, arrays, scalars(function, env))
-        return written(function, arrays)
+    def affordable(self, turn: int) -> list[dict[Var, int]]:
+        """Return some of the sizes at which a run of the current program takes little time."""
+        body = self.function.body
+        costs = [(iterations(body, env), k) for k, env in enumerate(self.envs)]
+        cheap = [k for cost, k in costs if cost <= AFFORDABLE] or [min(costs)[1]]
+        chosen = {*cheap[:2], cheap[turn % len(cheap)]}
+        return [self.envs[k] for k in sorted(chosen)]
 
-    def same(self, title: str, function: PrimFunc, env: Mapping[Var, int], run) -> None:
-        """Compare results with those of the original program."""
-        wanted = self.interpret(self.start, env)
-        found = self.guarded(lambda: run(function, env), f"{title} at {env}")
-        for a, b in zip(wanted, found, strict=True):
-            if not equal(a, b, exact=self.program.exact):
-                self.fail(f"{title} at {env}:\nexpected\n{a}\nactual\n{b}")
+    def round_trip(self) -> None:
+        """Parse the text of the current program, and compare its text."""
+        with self.phase("text"):
+            again = to_text(parse(self.text))
+            if again != self.text:
+                raise DefectError("text", "round trip", again)
+
+    def finish(self) -> None:
+        """Run the resulting program on every path of this machine, and by the default rules."""
+        self.natively(self.function, "native")
+        self.on_threads()
+        self.by_rules()
+
+    def on_threads(self) -> None:
+        """Run the last bound version that lowering accepts on the emulated GPU."""
+        for state in self.bound[-VERSIONS:][::-1]:
+            if self.on_gpu(state.module.prims[0], "simt", required=False):
+                return
+
+    def natively(self, function: PrimFunc, phase: str, levels: Sequence[str] = ("", *LEVELS)):
+        """Compare native code for some feature sets."""
+        best = self.rng.choice(levels)
+        for level in levels:
+            title = f"native code for {level or 'the base level'}"
+            with self.phase(phase, title):
+                try:
+                    kernel = oracles.native(function, level, opt=2 if level == best else 0)
+                except RefusedError as error:
+                    self.tally.refused[f"{phase} {type(error.__cause__).__name__}"] += 1
+                    return
+                self.tally.compiled[f"{phase} {level or 'base'}"] += 1
+                for env in self.envs:
+                    oracles.run_native(self.original, kernel, env, title)
+
+    def on_gpu(self, function: PrimFunc, phase: str, *, required: bool) -> bool:
+        """Compare the emulated kernel; return False if lowering rejects it."""
+        with self.phase(phase):
+            try:
+                artifact = oracles.lowered(function, SIMT)
+            except RefusedError as error:
+                name = type(error.__cause__).__name__
+                self.tally.refused[f"{phase} {name}"] += 1
+                if required and name != "UnboundKernelError":
+                    message = f"lowering rejects the result of a rule: {error}"
+                    raise DefectError(phase, name, message) from error
+                return False
+            self.tally.compiled[f"{phase} simt"] += 1
+            for env in self.affordable(2):
+                oracles.run_simt(self.original, artifact, env, "the emulated GPU")
+        return True
+
+    def by_rules(self) -> None:
+        """Compile the original program by the default rules alone."""
+        for target in (Target("cpu", features=(self.rng.choice(LEVELS),)), SIMT):
+            self.by_rule(target)
+
+    def compiled(self) -> None:
+        """Compile the original program with ``tilewright.compile``, and call it."""
+        with self.phase("compile"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DefaultRuleFailedWarning)
+            executable = tw.compile(self.original.module, "cpu")
+            for env in self.envs:
+                if legal(self.program, self.original.function, env):
+                    oracles.run_compiled(self.original, env, executable)
+        self.tally.compiled["compile"] += 1
+
+    def by_rule(self, target: Target) -> None:
+        """Compile the original program by the default rule of a target."""
+        with self.phase("default", f"the rule for {target}"), warnings.catch_warnings():
+            warnings.simplefilter("error", DefaultRuleFailedWarning)
+            sch = Schedule(self.original.module, target)
+            sch.schedule_kernel(FUNCTION)
+            function = sch.module.prims[0]
+            for env in self.envs[:2]:
+                oracles.interpret(self.original, function, env)
+        if target == SIMT:
+            self.on_gpu(function, "default", required=True)
+        else:
+            self.natively(function, "default", target.features)
 
 
 def times(problem: Problem, among: Sequence[Problem]) -> int:
@@ -295,92 +361,85 @@ def times(problem: Problem, among: Sequence[Problem]) -> int:
     return sum((p.requirement, p.message) == (problem.requirement, problem.message) for p in among)
 
 
-def written(function: PrimFunc, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the arrays that a function writes."""
-    params = [p for p in function.params if isinstance(p, BufferParam)]
-    return [a for a, p in zip(arrays, params, strict=True) if p.access != "in"]
+def complete(walk: Walk) -> bool:
+    """Return whether a walk has enough accepted steps of enough families."""
+    return len(walk.counted) >= COUNTED and len(families_of(walk.counted)) >= GROUPS
 
 
-def equal(a: np.ndarray, b: np.ndarray, *, exact: bool) -> bool:
-    """Return whether two results are equal, bit for bit (except for -0.0) or up to rounding."""
-    if exact or (a.dtype.kind != "f" and a.dtype.itemsize != 2):
-        return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
-    tolerance = {2: 2e-2}.get(a.dtype.itemsize, 1e-5)
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    return bool(np.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True))
+def next_verb(rng: random.Random, walk: Walk) -> str:
+    """Draw a step: the goal of the walk, a missing family, a composite, or any primitive."""
+    share = rng.random()
+    if share < 0.3:
+        return walk.goal
+    if share < 0.36:
+        return rng.choice(LIBRARY)
+    if share < 0.5 and len(walk.counted) >= COUNTED // 2:
+        missing = [v for v in VERBS if families_of([v]) - families_of(walk.counted)]
+        if missing:
+            return rng.choice(missing)
+    early = len(walk.counted) < COUNTED - 3 or walk.target == SIMT
+    verb = rng.choice(VERBS)
+    return rng.choice(VERBS) if early and verb in KINDS else verb
 
 
-def next_verb(rng: random.Random, counts: Counts) -> str:
-    """Draw a primitive; those with few accepted steps are preferred."""
-    weights = [1 / (3 + counts.accepted[v]) for v in VERBS]
-    return rng.choices(VERBS, weights)[0] if rng.random() < 0.6 else rng.choice(VERBS)
-
-
-def walked(seed: int, counts: Counts, family: str | None = None, *, steps: int = 10) -> Walk:
-    """Apply some random steps to a random program."""
-    rng = random.Random(seed)
-    drawn = FAMILIES[family](rng) if family else program(rng)
-    walk = Walk(rng, drawn, rng.choice(TARGETS), counts)
-    if walk.target == SIMT and rng.random() < 0.8:
-        walk.bind_by_rule()
-    for _ in range(rng.randint(1, steps)):
-        verb = next_verb(rng, counts)
-        for _ in range(3):
-            if walk.step(verb):
-                break
+def walked(seed: int, family: str = "", goal: str = "") -> Walk:
+    """Return a walk of random steps on a random program; `DefectError` if a check fails."""
+    walk = start(seed, family, goal)
+    advance(walk)
+    walk.finish()
     return walk
 
 
-def by_rules(seed: int, counts: Counts, family: str | None = None) -> Walk:
-    """Schedule a random program by the default rules of a target."""
+def start(seed: int, family: str = "", goal: str = "") -> Walk:
+    """Return the first state of the walk of a seed."""
     rng = random.Random(seed)
-    drawn = FAMILIES[family](rng) if family else program(rng)
-    walk = Walk(rng, drawn, rng.choice(TARGETS[1:]), counts)
-    walk.bind_by_rule()
-    walk.ruled = True
-    walk.sound()
-    return walk
+    goal = goal or GOALS[(seed + seed // len(FAMILIES)) % len(GOALS)]
+    target = rng.choice(TARGETS)
+    if goal == "tensorize":
+        return Walk(rng, tiled_program(rng), rng.choice(TARGETS[:3]), goal)
+    return Walk(rng, FAMILIES[family or list(FAMILIES)[seed % len(FAMILIES)]](rng), target, goal)
 
 
-def toward(verb: str, seed: int, counts: Counts, tries: int = 8) -> Walk:
-    """Apply a few random steps to a random program, then try one primitive."""
-    rng = random.Random(seed)
-    walk = Walk(rng, program(rng), rng.choice(TARGETS), counts)
-    for _ in range(rng.randint(0, 3)):
-        walk.step(next_verb(rng, counts), fixes=False)
-    if any(walk.step(verb, fixes=k == 0) for k in range(tries)):
-        walk.run(rng.choice(["", *LEVELS]))
-    return walk
+def tiled_program(rng: random.Random) -> Program:
+    """Draw a product that an instruction may compute."""
+    while True:
+        found = FAMILIES["contraction"](rng)
+        if re.search(r"A: Buffer[\[(]+\w+, \w+\), (f32|u8)", found.text):
+            return found
 
 
-def main() -> int:
-    """Run walks for a given time, print counts, and return the exit status."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--family", choices=list(FAMILIES))
-    parser.add_argument("--verb", choices=VERBS, help="try this primitive in each walk")
-    parser.add_argument("--rules", action="store_true", help="default rules in place of steps")
-    options = parser.parse_args()
-    counts, defects, end = Counts(), 0, time.monotonic() + options.seconds
-    seed = options.seed
-    while time.monotonic() < end and defects < 12:
-        try:
-            if options.verb:
-                toward(options.verb, seed, counts)
-                seed += 1
-                continue
-            walk = (by_rules if options.rules else walked)(seed, counts, options.family)
-            walk.run(walk.rng.choice(["", *LEVELS]))
-        except DefectError as defect:
-            defects += 1
-            print(f"=== seed {seed}\n{defect}\n", flush=True)
-        seed += 1
-    for title, counter in vars(counts).items():
-        print(title, dict(sorted(counter.items())), sum(counter.values()))
-    print("seeds", options.seed, "to", seed, "defects", defects)
-    return int(defects > 0)
+def toward(walk: Walk, verb: str, tries: int = 12) -> bool:
+    """Apply a few random steps, then try one primitive; return whether it was accepted."""
+    if verb == "tensorize" and plans.tensorize(walk):
+        return True
+    if verb == "unannotate":
+        walk.step("annotate")
+    for _ in range(walk.rng.randint(0, 3)):
+        walk.step(next_verb(walk.rng, walk))
+    return any(walk.step(verb) for _ in range(tries))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def advance(walk: Walk) -> None:
+    """Try steps until the walk is complete, or the number of attempts is exhausted."""
+    rng = walk.rng
+    if walk.goal == "tensorize":
+        plans.tensorize(walk)
+    elif walk.target == SIMT:
+        plan = rng.choice([_by_rule, _by_rule, plans.bind, plans.bind, plans.bind, _leave])
+        plan(walk)
+    length = rng.choice([COUNTED, COUNTED, COUNTED + 2, COUNTED + 6])
+    while not complete(walk) or len(walk.counted) < length:
+        if walk.tally.attempts >= ATTEMPTS:
+            break
+        walk.step(next_verb(rng, walk), fixes=rng.random() < 0.15)
+    if walk.target == SIMT and " thread(" not in walk.text:
+        plans.bind(walk)
+
+
+def _by_rule(walk: Walk) -> None:
+    walk.attempt(schedule_kernel(FUNCTION))
+
+
+def _leave(walk: Walk) -> None:
+    """Leave the loops unbound until the end of the walk."""
+    del walk

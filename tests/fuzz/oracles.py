@@ -1,0 +1,224 @@
+"""Results of a random program: by the interpreter, as native code, and on the emulated GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import numpy as np
+
+from tilewright.codegen import errors as gpu
+from tilewright.codegen.errors import MissingInstructionError
+from tilewright.codegen.llvm import emit_module, parallel
+from tilewright.codegen.lower import lower_kernel
+from tilewright.errors import TilewrightError
+from tilewright.ir.interpreter import call_prim, compare, interpreted, run_prim
+from tilewright.ir.loop.nodes import BufferParam
+from tilewright.ir.symbolic import evaluate
+from tilewright.target.target import Target
+
+from tests.codegen.gpu.running import launch
+from tests.codegen.kernels import Kernel, Runtime, load
+from tests.fuzz.inputs import arguments, intact, snapshot
+from tests.strategies import scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tilewright.codegen.lower import LoweredKernel
+    from tilewright.codegen.runtime.executable import Executable
+    from tilewright.ir.interpreter import Exact
+    from tilewright.ir.loop.nodes import PrimFunc
+    from tilewright.ir.module import Module
+    from tilewright.ir.symbolic import Var
+
+    from tests.fuzz.program import Program
+
+SIMT = Target("simt")
+REFUSALS = (
+    gpu.UnboundKernelError, gpu.ThreadAxisError, gpu.LaunchLimitError, gpu.SharedMemoryError,
+    gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError, gpu.KernelStatementError,
+    MissingInstructionError,
+)  # fmt: skip
+"""Errors that lowering may raise for a program whose schedule is incomplete or for another
+machine."""
+
+UNINITIALIZED = "uninitialized read"
+"""A finding of the emulator that need not affect the results; they are compared first."""
+
+ROUNDING = 1e-9
+"""The largest relative difference in float64 that reordered arithmetic may cause."""
+
+
+class WrongResultError(AssertionError):
+    """Results that differ from those of the original program."""
+
+
+class RefusedError(Exception):
+    """A program that lowering may reject; the cause is the named error."""
+
+
+@dataclass
+class Original:
+    """The original program with its results at some sizes."""
+
+    program: Program
+    module: Module
+    runs: dict[tuple[int, ...], tuple[list[np.ndarray], list[np.ndarray]]] = field(
+        default_factory=dict
+    )
+    bounds: dict[tuple[int, ...], Exact] = field(default_factory=dict)
+
+    @property
+    def function(self) -> PrimFunc:
+        """The function."""
+        return self.module.prims[0]
+
+    def inputs(self, env: Mapping[Var, int]) -> list[np.ndarray]:
+        """Return fresh copies of the arrays of a run."""
+        return snapshot(self._run(env)[0])
+
+    def undefined(self, envs: Sequence[Mapping[Var, int]]) -> bool:
+        """Return whether a result of the original program is not a number."""
+        found = [a for env in envs for a in self._run(env)[1] if a.dtype.kind not in "iub"]
+        return any(bool(np.isnan(a.astype(np.float64)).any()) for a in found)
+
+    def _run(self, env: Mapping[Var, int]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        key = tuple(env.values())
+        if key not in self.runs:
+            given = arguments(self.program, self.function, env)
+            arrays = snapshot(given)
+            run_prim(self.function, arrays, scalars(self.function, env))
+            self.runs[key] = given, arrays
+        return self.runs[key]
+
+    def check(self, arrays: Sequence[np.ndarray], env: Mapping[Var, int], title: str) -> None:
+        """Compare all arrays after a run with those after the original program."""
+        wanted = self._run(env)[1]
+        params = [p for p in self.function.params if isinstance(p, BufferParam)]
+        shown = {v.name: x for v, x in env.items()}
+        for a, b, param in zip(wanted, arrays, params, strict=True):
+            name = param.buffer.name
+            if not intact(b):
+                raise WrongResultError(f"{title} at {shown}: wrote outside of buffer {name!r}")
+            exact = param.access == "in" or self.program.exact or a.dtype.kind in "iub"
+            if exact and not same(a, b):
+                raise WrongResultError(
+                    f"{title} at {shown}: buffer {name!r}\nexpected\n{a}\nactual\n{b}"
+                )
+        if not self.program.exact:
+            self._check_rounding(arrays, env, f"{title} at {shown}")
+
+    def _check_rounding(self, arrays, env: Mapping[Var, int], title: str) -> None:
+        key = tuple(env.values())
+        params = [p for p in self.function.params if isinstance(p, BufferParam)]
+        if key not in self.bounds:
+            given = self._run(env)[0]
+            inputs = [a for a, p in zip(given, params, strict=True) if p.access != "out"]
+            integers = [env[v] for v in self.function.scalar_params]
+            self.bounds[key] = interpreted(self.module, self.function.name, [*inputs, *integers])
+        got = [a for a, p in zip(arrays, params, strict=True) if p.access != "in"]
+        verdict = compare(got, self.bounds[key])
+        if not verdict.agrees:
+            raise WrongResultError(f"{title}: {verdict}")
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether two arrays are equal bit for bit, except for the sign of zeros."""
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub"))
+
+
+def interpret(original: Original, function: PrimFunc, env: Mapping[Var, int]) -> None:
+    """Run a function in the interpreter and compare; with float64 if the program rounds."""
+    if original.program.exact:
+        arrays = original.inputs(env)
+        run_prim(function, arrays, scalars(function, env))
+        original.check(arrays, env, "the interpreter")
+        return
+    params = [p for p in function.params if isinstance(p, BufferParam)]
+    given = [a for a, p in zip(original.inputs(env), params, strict=True) if p.access != "out"]
+    wide = [a.astype(np.float64) if a.dtype.kind not in "iub" else a for a in given]
+    old, new = (
+        call_prim(f, wide, scalars(f, env), precise=True) for f in (original.function, function)
+    )
+    for a, b in zip(old, new, strict=True):
+        if not np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
+            shown = {v.name: x for v, x in env.items()}
+            raise WrongResultError(f"the interpreter at {shown}\nexpected\n{a}\nactual\n{b}")
+
+
+def lowered(function: PrimFunc, target: Target) -> LoweredKernel:
+    """Lower a function; `RefusedError` if lowering may reject it."""
+    try:
+        return lower_kernel(function, target)
+    except REFUSALS as error:
+        raise RefusedError(str(error)) from error
+
+
+def native(function: PrimFunc, level: str, *, opt: int) -> Kernel:
+    """Compile a function for one feature set of this machine.
+
+    Parallel regions are shared by workers even if they are too small to be worth it.
+    """
+    target = Target("cpu", features=(level,) if level else ())
+    artifact = lowered(function, target)
+    with mock.patch.object(parallel, "WORTHWHILE", 0):
+        text = emit_module([artifact.function], target)
+    engine, address = load(artifact.name, text, target, opt=opt)
+    return Kernel(artifact, text, target, engine, address)
+
+
+def run_native(original: Original, kernel: Kernel, env: Mapping[Var, int], title: str) -> None:
+    """Run native code with its parallel regions backwards, and compare."""
+    arrays = original.inputs(env)
+    by_name = {v.name: x for v, x in env.items()}
+    symbols = {v: by_name[v.name] for v in kernel.artifact.symbols}
+    runtime = Runtime(threads=3)
+    code = kernel(*arrays, scalars=symbols, runtime=runtime)
+    if code:
+        raise WrongResultError(f"{title} at {by_name} returned {code}: {runtime.errors}")
+    original.check(arrays, env, title)
+
+
+def run_compiled(original: Original, env: Mapping[Var, int], executable: Executable) -> None:
+    """Call an executable with the outputs of the caller, and compare."""
+    arrays = original.inputs(env)
+    left = iter(arrays)
+    by_name = {v.name: x for v, x in env.items()}
+    arguments = [
+        next(left) if isinstance(p, BufferParam) else by_name[p.var.name]
+        for p in original.function.params
+    ]
+    executable[original.function.name].into(*arguments)
+    original.check(arrays, env, "the executable")
+
+
+def run_simt(
+    original: Original, artifact: LoweredKernel, env: Mapping[Var, int], title: str
+) -> None:
+    """Run a kernel on the emulated GPU, and compare; findings of the emulator are defects."""
+    by_name = {v.name: x for v, x in env.items()}
+    known = {v: by_name[v.name] for v in artifact.symbols}
+    arrays = original.inputs(env)
+    if all(evaluate(a.extent, known) > 0 for a in artifact.function.launch.axes):
+        memory = [a if a.flags.c_contiguous else _whole(a) for a in arrays]
+        try:
+            report = launch(artifact, memory, by_name)
+        except TilewrightError as error:
+            raise WrongResultError(f"{title} at {by_name}: {error}") from error
+        if any(f.kind != UNINITIALIZED for f in report.errors):
+            raise WrongResultError(f"{title} at {by_name}: {report}")
+        original.check(arrays, env, title)
+        if report.errors:
+            raise WrongResultError(f"{title} at {by_name}: {report}")
+        return
+    original.check(arrays, env, title)
+
+
+def _whole(array: np.ndarray) -> np.ndarray:
+    """Return the memory of a strided array as a flat array."""
+    reach = sum((d - 1) * s for d, s in zip(array.shape, array.strides, strict=True))
+    count = reach // array.itemsize + 1 if array.size else 0
+    start = array.ctypes.data - np.frombuffer(array.base, np.uint8).ctypes.data
+    return np.ndarray((count,), array.dtype, array.base, start)
