@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import TypeAlias
 
 Uid: TypeAlias = int
@@ -48,3 +48,31 @@ def fresh_name(base: str, taken: Container[str]) -> str:
     if base not in taken:
         return base
     return next(name for k in itertools.count(1) if (name := f"{base}_{k}") not in taken)
+
+
+class Names(set[str]):
+    """Names in use, from which fresh names are derived in constant time.
+
+    Names may be added, but not removed.
+
+    Examples
+    --------
+    >>> names = Names(["i", "i_2"])
+    >>> [names.fresh(base) for base in ("i", "i", "j", "j")]
+    ['i_1', 'i_3', 'j', 'j_1']
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        """Start with names in use."""
+        super().__init__(names)
+        self._next: dict[str, int] = {}
+
+    def fresh(self, base: str) -> str:
+        """Return the name that :func:`fresh_name` returns, and add it."""
+        name, number = base, self._next.get(base, 0)
+        while name in self:
+            number += 1
+            name = f"{base}_{number}"
+        self._next[base] = number
+        self.add(name)
+        return name

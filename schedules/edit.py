@@ -25,15 +25,19 @@ from ..ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ..ir.loop.visit import replace_statement, seq, substitute_in
+from ..ir.loop.visit import replaced_along, seq, substitute_in
+from ..ir.naming import bounded_name
 from ..ir.symbolic import (
+    FALSE,
     TRUE,
     Bool,
     Expr,
     Facts,
     SymInt,
     Var,
+    all_of,
     as_expr,
+    conjuncts,
     const_value,
     free_vars,
     simplify,
@@ -57,10 +61,10 @@ class Edit:
         self._taken: set[str] | None = None
 
     def fresh(self, base: str) -> str:
-        """Return a printed name that is unused in the function."""
+        """Return a printed name that is unused in the function, from a base of any length."""
         if self._taken is None:
-            self._taken = self.tree.names()
-        chosen = fresh_name(base, self._taken)
+            self._taken = set(self.tree.names())
+        chosen = fresh_name(bounded_name(base), self._taken)
         self._taken.add(chosen)
         return chosen
 
@@ -100,7 +104,10 @@ class Edit:
 
     def replaced(self, old: Stmt, new: Stmt) -> Stmt:
         """Return the function's body with one statement replaced."""
-        return replace_statement(self.tree.function.body, old, new)
+        path = (old, *self.tree.ancestors(old))
+        if path[-1] is not self.tree.function.body:
+            raise ValueError(f"the statement to replace is not part of function {self.name!r}")
+        return replaced_along(path[::-1], new)
 
     def finish(
         self,
@@ -171,6 +178,8 @@ def rebind(
         case If(condition=condition, then=then, otherwise=otherwise):
             other = None if otherwise is None else rebind(otherwise, mapping, facts, guard)
             claim = _claim(condition, mapping, facts)
+            if claim is FALSE:  # the inits of reductions inside may run nevertheless
+                claim = substitute(condition, mapping)
             return If(claim, rebind(then, mapping, facts, guard), other)
         case Store() | Let():
             new = substitute_in(statement, mapping)
@@ -181,8 +190,20 @@ def rebind(
 
 def _rebind_block(block: Block, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool) -> Block:
     iters = tuple(_rebind_iter(v, mapping, facts) for v in block.iters)
-    predicate = _claim(block.predicate, mapping, facts) & guard
+    parts = (_part(block, p, mapping, facts) for p in conjuncts(block.predicate))
+    predicate = all_of(*parts, guard)
     return replace(block, iters=iters, predicate=predicate)
+
+
+def _part(block: Block, part: Bool, mapping: Mapping[Var, SymInt], facts: Facts) -> Bool:
+    """Return a part of a predicate; one that excludes all terms of a reduction is not simplified.
+
+    Its init runs nevertheless, which a constant predicate could not express.
+    """
+    new = _claim(part, mapping, facts)
+    if new is FALSE and block.init is not None:
+        return substitute(part, mapping)
+    return new
 
 
 def _rebind_iter(item: IterVar, mapping: Mapping[Var, SymInt], facts: Facts) -> IterVar:

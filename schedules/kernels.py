@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..ir.graph.nodes import CallTIR, ConstantRef, TensorInfo, Value
-from ..ir.identity import Origins, fresh_name
+from ..ir.identity import NO_ORIGIN, Origins, fresh_name
 from ..ir.loop.nodes import (
     Block,
     Buffer,
@@ -151,28 +151,24 @@ def _drop_scalars(kernel: KernelCall) -> KernelCall:
     unused = {v for v, keep in zip(func.scalar_params, kept, strict=True) if not keep}
     params = tuple(p for p in func.params if not (isinstance(p, ScalarParam) and p.var in unused))
     facts = Facts()
-    for fact in func.facts:
+    for fact in (*func.facts, *func.facts.hints):
         if free_vars(fact.predicate) <= used:
             facts = facts.assume(fact.predicate, origin=fact.origin, discharge=fact.discharge)
     scalars = tuple(s for s, keep in zip(kernel.scalars, kept, strict=True) if keep)
     return KernelCall(replace(func, params=params, facts=facts), scalars)
 
 
-def merge_origins(one: Stmt, other: Stmt) -> Stmt:
-    """Return a statement with the united origins of two statements of the same structure."""
-    inner = tuple(merge_origins(a, b) for a, b in zip(children(one), children(other), strict=True))
-    rebuilt = with_children(one, inner)
-    if isinstance(rebuilt, For | Block | Store) and isinstance(other, For | Block | Store):
-        return replace(rebuilt, origins=rebuilt.origins | other.origins)
-    return rebuilt
-
-
-def _with_origins(func: PrimFunc, other: PrimFunc) -> PrimFunc:
-    return replace(
-        func,
-        body=merge_origins(func.body, other.body),
-        origins=func.origins | other.origins,
+def merge_origins(statements: tuple[Stmt, ...]) -> Stmt:
+    """Return the first of statements of the same structure, with the united origins of all."""
+    one = statements[0]
+    inner = tuple(
+        merge_origins(parts) for parts in zip(*(children(s) for s in statements), strict=True)
     )
+    rebuilt = with_children(one, inner)
+    if isinstance(rebuilt, For | Block | Store):
+        nodes = (s for s in statements if isinstance(s, For | Block | Store))
+        return replace(rebuilt, origins=NO_ORIGIN.union(*(s.origins for s in nodes)))
+    return rebuilt
 
 
 class KernelTable:
@@ -183,7 +179,8 @@ class KernelTable:
 
     def __init__(self, module: Module) -> None:
         """Start with the loop-level functions of a module."""
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, PrimFunc] = {}
+        self._equal: dict[str, list[PrimFunc]] = {}
         self._taken = set(module.functions)
         self._module = module
         self._by_hash = {structural_hash(f): f.name for f in module.prims}
@@ -193,9 +190,7 @@ class KernelTable:
         key = structural_hash(func)
         if key in self._by_hash:
             name = self._by_hash[key]
-            known = self._functions.get(name) or self._module.functions[name]
-            if isinstance(known, PrimFunc) and func.origins - known.origins:
-                self._functions[name] = _with_origins(known, func)
+            self._equal.setdefault(name, []).append(func)
             return name
         name = fresh_name(func.name, self._taken)
         self._taken.add(name)
@@ -205,7 +200,14 @@ class KernelTable:
 
     def module(self) -> Module:
         """Return the module with the added functions."""
-        return self._module.with_functions(*self._functions.values())
+        functions: dict[str, Function] = dict(self._functions)
+        for name, others in self._equal.items():
+            known = self._functions[name] if name in functions else self._module.prim(name)
+            origins = known.origins.union(*(f.origins for f in others))
+            if origins != known.origins:
+                body = merge_origins((known.body, *(f.body for f in others)))
+                functions[name] = replace(known, body=body, origins=origins)
+        return self._module.with_functions(*functions.values())
 
 
 def add_origins(func: PrimFunc, origins: Origins) -> PrimFunc:

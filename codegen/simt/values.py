@@ -71,6 +71,7 @@ class Values:
         self.lanes: dict[Var, int] = {}
         self.data: dict[str, Data] = {}
         self._shared: frozenset[int] = frozenset()
+        self._runs: dict[Value, Run] = {}
         self._site: StatementSite | None = None
 
     def statement(self, site: StatementSite, roots: tuple[Value, ...]) -> bool:
@@ -83,11 +84,15 @@ class Values:
             if seen[id(value)] == 1:
                 pending.extend(operands(value))
         self._site = site
+        self._runs = {}
         self._shared = frozenset(key for key, count in seen.items() if count > 1)
         return bool(self._shared)
 
     def compile(self, value: Value) -> Run:
         """Return the function that computes a value."""
+        known = self._runs.get(value)
+        if known is not None:
+            return known
         run = self._compile(value)
         if id(value) not in self._shared or isinstance(value, Reg | Const):
             return run
@@ -98,6 +103,7 @@ class Values:
                 found = frame.memo[value] = run(frame)
             return found
 
+        self._runs[value] = once
         return once
 
     def optional(self, value: Value | None) -> Run | None:

@@ -22,8 +22,9 @@ from ....ir.graph.nodes import (
     Value,
 )
 from ....ir.graph.visit import map_operands, operands_of, users
-from ....ir.identity import UidSource, fresh_name
+from ....ir.identity import Names, UidSource, fresh_name
 from ....ir.module import Module
+from ....ir.naming import bounded_name
 from ....ir.symbolic import Expr, Var, as_expr, const_value, free_vars, product
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
@@ -32,6 +33,10 @@ from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, PRIMITIVE, graph_problem
+from ._fused_sizes import FusedSizes
+
+_LONGEST = 120
+"""The most characters of a function's name that lists all kernels of a group."""
 
 
 @primitive(family="graph", returns=tuple[FunctionRef, ...])
@@ -52,7 +57,9 @@ class FuseOps(Primitive):
     are derived from their loops: chains of elementwise, broadcast and injective kernels;
     elementwise or broadcast epilogues of a matmul with the shape of its result; elementwise or
     broadcast prologues of a reduction. An intermediate with several users joins a group only if all
-    users are in it. Calls with versions are not grouped.
+    users are in it. Calls with versions are not grouped. A value stays in memory if the expression
+    of its group would have more than 512 nodes or be nested deeper than 64, and if it has more than
+    100 nodes and is used more than once.
 
     Parameters
     ----------
@@ -203,6 +210,7 @@ class Grouping:
             and not b.right.versions
             and isinstance(b.value.info, TensorInfo)
         }
+        self._kept = FusedSizes(module, graph, self._kinds, self._uses).kept
         self._leader: dict[Value, Value] = {v: v for v in self._kinds}
         self._kind_of_group = dict(self._kinds)
 
@@ -227,7 +235,7 @@ class Grouping:
         """Join a producer to the group of its users, if it is one group of a compatible kind."""
         value = binding.value
         uses = self._uses.get(value, [])
-        if not uses or value in self._graph.results:
+        if not uses or value in self._graph.results or value in self._kept:
             return
         if any(u.value not in self._leader for u in uses):
             return
@@ -276,15 +284,14 @@ class _Extraction:
         self._functions: list[GraphFunc] = []
         self._calls: dict[Value, Binding] = {}
         self._inside: set[Value] = set()
-        self._taken = set(module.functions)
+        self._taken = Names(module.functions)
         self.names: list[str] = []
 
     def add(self, group: Sequence[Binding]) -> None:
         """Extract one group into a function, and call it at its last member."""
         last = group[-1]
         kernels = [b.right.function for b in group if isinstance(b.right, CallTIR)]
-        name = fresh_name("fused_" + "_".join(_short(k) for k in kernels), self._taken)
-        self._taken.add(name)
+        name = self._taken.fresh(_group_name([_short(k) for k in kernels]))
         function, args = self._function(name, group)
         self._functions.append(function)
         self.names.append(name)
@@ -344,6 +351,15 @@ def _parameter_name(key: str) -> str:
     last = key.rsplit(".", 1)[-1]
     is_name = last.isidentifier() and not iskeyword(last) and last.isalpha()
     return last if is_name else "w"
+
+
+def _group_name(kernels: Sequence[str]) -> str:
+    """Return the name of a group; of a large one, it lists the first and the last kernel."""
+    name = "fused_" + "_".join(kernels)
+    if len(name) <= _LONGEST:
+        return name
+    first, last = (bounded_name(kernels[k]) for k in (0, -1))
+    return f"fused_{first}_{len(kernels) - 2}_others_{last}" if len(kernels) > 2 else name
 
 
 def _short(kernel: str) -> str:

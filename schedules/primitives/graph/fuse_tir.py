@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from ....ir.graph.call_conditions import kernel_conditions, symbol_values
 from ....ir.graph.nodes import (
     Binding,
     Call,
@@ -20,11 +22,21 @@ from ....ir.graph.nodes import (
 )
 from ....ir.graph.operators import get_operator
 from ....ir.graph.visit import inner_bindings
-from ....ir.identity import NO_ORIGIN, UidSource
+from ....ir.identity import NO_ORIGIN, Origins, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, Param, PrimFunc, ScalarParam, Stmt
 from ....ir.loop.visit import seq
 from ....ir.module import Module
-from ....ir.symbolic import Expr, Var
+from ....ir.symbolic import (
+    Discharge,
+    Expr,
+    Fact,
+    Facts,
+    Origin,
+    Var,
+    conjuncts,
+    is_proved,
+    substitute,
+)
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
 from ...inline import Renaming, inlined_body
@@ -92,6 +104,7 @@ class FuseTir(Primitive):
             "the groups contain only calls of kernels, whose arguments are parameters or values "
             "of the group"
         )
+        CALLER = "the function is not itself a group of ``fuse_ops``"
         NO_VERSIONS = "no call in the groups has versions: one function cannot choose by a guard"
 
     function: FunctionRef = MAIN
@@ -101,8 +114,21 @@ class FuseTir(Primitive):
         wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
         yield from wrong
         if not wrong:
+            yield from self._group_problem(state.module)
             for group in self._groups(state.module).values():
                 yield from _contents(group)
+
+    def _group_problem(self, module: Module) -> Iterator[Problem]:
+        name = self.function.function
+        if is_group(module, name):
+            callers = [FunctionRef(g.name) for g in module.graphs if _calls(g, name)]
+            named = ", ".join(c.function for c in callers) or "no function"
+            yield Problem(
+                self.Requires.CALLER,
+                f"{name!r} is a group of fuse_ops, which {named} calls",
+                (self.function,),
+                fixes=tuple(map(FuseTir, callers)),
+            )
 
     def _groups(self, module: Module) -> dict[str, GraphFunc]:
         return {
@@ -135,17 +161,24 @@ class FuseTir(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the step for a selected graph that calls groups."""
         found = state.module.functions.get(selection.function)
-        if isinstance(found, GraphFunc) and any(
-            isinstance(b.right, CallGraph) and is_group(state.module, b.right.function)
-            for b in found.bindings
-        ):
+        if isinstance(found, GraphFunc) and calls_groups(state.module, found.name):
             yield cls(FunctionRef(selection.function))
+
+
+def _calls(graph: GraphFunc, name: str) -> bool:
+    return any(isinstance(b.right, CallGraph) and b.right.function == name for b in graph.bindings)
 
 
 def is_group(module: Module, name: str) -> bool:
     """Return whether a function is a group of ``fuse_ops``."""
     found = module.functions.get(name)
     return isinstance(found, GraphFunc) and PRIMITIVE in found.attributes
+
+
+def calls_groups(module: Module, name: str) -> bool:
+    """Return whether a graph-level function calls a group of ``fuse_ops``."""
+    calls = (b.right for b in module.graph(name).bindings)
+    return any(isinstance(c, CallGraph) and is_group(module, c.function) for c in calls)
 
 
 def _contents(group: GraphFunc) -> Iterator[Problem]:
@@ -209,6 +242,12 @@ def _joined_call(
     return CallTIR(table.add(kernel.function), args, (info,), kernel.scalars)
 
 
+@lru_cache(maxsize=256)
+def _united(origins: tuple[Origins, ...]) -> Origins:
+    """Return the union of the origins of kernels, which many groups share."""
+    return NO_ORIGIN.union(*origins)
+
+
 class _Join:
     """Construction of one loop-level function from the kernels that a group calls."""
 
@@ -220,6 +259,7 @@ class _Join:
         self._buffers: dict[Operand, Buffer] = {}
         self._params: list[Param] = []
         self._temporaries: list[Buffer] = []
+        self._facts: Facts = group.facts
         self.scalars: tuple[Expr, ...] = ()
 
     def _buffer(self, name: str, info: TensorInfo) -> Buffer:
@@ -253,16 +293,16 @@ class _Join:
         body = seq(*(self._body(b) for b in self._group.bindings))
         params = sorted(self._params, key=lambda p: isinstance(p, ScalarParam))
         callees = (b.right for b in self._group.bindings if isinstance(b.right, CallTIR))
-        origins = NO_ORIGIN.union(
-            *(b.origins for b in self._group.bindings),
-            *(self._module.prim(c.function).origins for c in callees),
-        )
+        origins = _united(tuple(self._module.prim(c.function).origins for c in callees))
+        own = NO_ORIGIN.union(*(b.origins for b in self._group.bindings))
+        if not own <= origins:
+            origins |= own
         return PrimFunc(
             self._group.name,
             tuple(params),
             body,
             tuple(self._temporaries),
-            self._group.facts,
+            self._facts,
             origins=origins,
         )
 
@@ -273,8 +313,22 @@ class _Join:
         callee = self._module.prim(right.function)
         inputs: Sequence[Buffer] = [self._buffers[a] for a in right.args]
         outputs = [self._output(binding.value, info) for info in right.outputs]
+        self._require(callee, (*inputs, *outputs), right.scalars)
         body, temporaries = inlined_body(
             callee, (*inputs, *outputs), right.scalars, self._names, self._mint
         )
         self._temporaries.extend(temporaries)
         return body
+
+    def _require(
+        self, callee: PrimFunc, buffers: Sequence[Buffer], scalars: Sequence[Expr]
+    ) -> None:
+        """Add the conditions and facts of a call that are not proved to those that are checked."""
+        dims = [b.shape for b in buffers]
+        values = symbol_values(callee, dims, scalars)
+        needed = [(c.claim, Origin(c.text)) for c in kernel_conditions(callee, dims, values)]
+        needed += [(substitute(f.predicate, values), f.origin) for f in callee.facts]
+        for claim, origin in ((part, o) for whole, o in needed for part in conjuncts(whole)):
+            if claim not in self._facts.predicates and not is_proved(claim, self._facts):
+                fact = Fact(claim, origin, Discharge.ENTRY_CHECK)
+                self._facts = Facts((*self._facts, fact), self._facts.hints)

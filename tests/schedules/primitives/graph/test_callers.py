@@ -303,6 +303,19 @@ def main(x: Tensor[(b, s, 8), f32]):
     assert same(schedule, X)
 
 
+def test_a_group_is_fused_by_its_caller():
+    schedule = lowered(CHAIN)
+    (group,) = schedule.fuse_ops(MAIN)
+    problem = rejected(
+        schedule,
+        FuseTir(group),
+        FuseTir.Requires.CALLER,
+        f"{group.function!r} is a group of fuse_ops, which main calls",
+    )
+    assert [f.title() for f in problem.fixes] == ["fuse_tir(function=main)"]
+    assert schedule.fuse_tir(MAIN)
+
+
 @pytest.mark.parametrize("name", ["relu", "add"])
 def test_a_fused_kernel_has_all_origins(name):
     schedule = lowered(CHAIN)

@@ -1,0 +1,72 @@
+"""Limits on the expressions that inlining builds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile
+from tilewright.ir.analysis.value_size import FUSED, LARGEST, value_size
+from tilewright.ir.loop.visit import stores
+from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
+from tilewright.schedules.primitives.placement.reverse_compute_inline import ReverseComputeInline
+from tilewright.schedules.rules import with_default_schedule
+
+from tests.schedules.helpers import rejected
+
+
+def blocks(count: int, value: str) -> str:
+    """Return a function of blocks that each use the result of the previous one."""
+    lines = ["@prim_func", "def f(x: Buffer[(3, 64), f32], y: Out[(3, 64), f32]):"]
+    lines += [f"    t{k} = alloc((3, 64), f32)" for k in range(count - 1)]
+    for k in range(count):
+        source, target = f"t{k - 1}" if k else "x", f"t{k}" if k + 1 < count else "y"
+        lines += [
+            f"    for i{k} in range(3):",
+            f"        for j{k} in range(64):",
+            f'            with block("b{k}"):',
+            f"                vi{k}, vj{k} = spatial(i{k}), spatial(j{k})",
+            f"                {target}[vi{k}, vj{k}] = "
+            + value.replace("v", f"{source}[vi{k}, vj{k}]"),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def test_the_default_rules_limit_expressions():
+    for value in ("v * 0.5 + 1.0", "v * v"):
+        module = with_default_schedule(parse(blocks(60, value)))
+        found = [value_size(s.value) for s in stores(module.prim("f").body)]
+        assert all(size.within(FUSED) for size in found)
+        assert 1 < len(found) <= 12
+
+
+def test_250_blocks_in_one_kernel_compile():
+    exe = compile(parse(blocks(250, "v * 0.5 + 1.0")), "cpu")
+    x = np.ones((3, 64), np.float32)
+    np.testing.assert_allclose(exe(x), np.full((3, 64), 2.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", ["v * 0.5 + 1.0", "tanh(v)"])
+def test_inlining_stops_at_a_limit_and_the_result_compiles(value):
+    sch = Schedule(parse(blocks(160, value)))
+    for k in range(159):
+        if sch.check(ComputeInline(sch.get_block(f"b{k}"))):
+            break
+        sch.compute_inline(f"b{k}")
+    found = [value_size(s.value) for s in stores(sch.module.prim("f").body)]
+    assert all(size.within(LARGEST) for size in found)
+    step = ComputeInline(sch.get_block(f"b{k}"))
+    rejected(sch, step, ComputeInline.Requires.VALUE_SIZE, "the limits are 100,000 nodes")
+    assert str(parse(str(sch.module))) == str(sch.module)
+    x = np.ones((3, 64), np.float32)
+    assert np.isfinite(compile(sch, "cpu")(x)).all()
+
+
+def test_inlining_consumers_stops_at_the_same_limit():
+    sch = Schedule(parse(blocks(20, "v * v")))
+    for k in range(1, 15):
+        sch.reverse_compute_inline(f"b{k}")
+    step = ReverseComputeInline(sch.get_block("b15"))
+    rejected(sch, step, ReverseComputeInline.Requires.VALUE_SIZE, "131,071 nodes")
