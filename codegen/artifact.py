@@ -126,8 +126,20 @@ class Artifact:
         Raises
         ------
         ArtifactError
-            If the data is truncated or has another schema.
+            If the data is truncated, is not an artifact, or has another schema.
         """
+        try:
+            return cls._parsed(data)
+        except TilewrightError:
+            raise
+        except Exception as error:  # of any kind, since the data may be anything
+            raise ArtifactError(
+                f"the data is not an artifact: {type(error).__name__}: {error}",
+                hint="compile the module again",
+            ) from error
+
+    @classmethod
+    def _parsed(cls, data: bytes) -> Artifact:
         parts, at = list[bytes](), 0
         while at < len(data):
             if at + _LENGTH.size > len(data):

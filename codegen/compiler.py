@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 from ..calls import checked_call
 from ..errors import TilewrightError
@@ -16,19 +18,20 @@ from ..ir.graph.plan import plan_memory
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Constant, Module
 from ..ir.structural_hash import structural_hash
-from ..ir.verify import check_program
+from ..polling import polled
 from ..progress import ProgressOption, Report as Progress, progress_of
 from ..schedules import Schedule, State
 from ..schedules.rules import apply_defaults
 from ..schedules.step_watcher import watching
 from ..target.host import available_threads, with_level
 from ..target.target import Target, as_target
-from .artifact import Artifact
-from .build.build_objects import build_jobs, host_target, source_version, target_key
+from .artifact import Artifact, ArtifactError
+from .build.build_objects import build_jobs, host_job, host_target, source_version, target_key
 from .build.object_cache import DiskCache, default_cache
 from .build.worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
 from .build_log import BuildLog, counted, verbose_log
 from .constant_dependencies import ConstantDependencies, content_digest
+from .errors import CompileTimeoutError, ProgramDepthError
 from .kernel_facts import kernel_facts, with_steps_of
 from .llvm import emit_module
 from .lower.host import FlowFunctions, HostKernel, host_kernel, kernel_spec, lower_to_host
@@ -36,9 +39,13 @@ from .lower.host.entry_wrappers import launched, public_name, with_entries, with
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
 from .manifest import KernelSpec
+from .program_checks import checked_program
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable
 from .simt.program import SimtProgram, step_texts, steps_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SCHEDULED = 0.2
 LOWERED = 0.5
@@ -114,7 +121,7 @@ class BuildOptions:
         if not isinstance(workers, int) or isinstance(workers, bool) or workers < 0:
             raise _invalid("workers", workers, "a number of processes", "omit it, or pass 4")
         number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not (number and self.timeout > 0):
+        if not (number and self.timeout > 0 and _is_float(self.timeout)):
             raise _invalid("timeout", timeout, "a positive number of seconds", "pass 120")
         if self.progress is not None and not callable(self.progress):
             usage = "pass lambda fraction, message: print(fraction, message)"
@@ -128,6 +135,36 @@ class BuildOptions:
             self.cancel.check()
         if self.progress is not None:
             self.progress(fraction, message)
+
+    def limit(self, task: str) -> Callable[[], None]:
+        """Return a check that ends work of this thread on cancellation and at the time limit.
+
+        Parameters
+        ----------
+        task : str
+            The work that starts now, such as ``lowering of kernel 'f'``.
+        """
+        end = time.monotonic() + self.timeout
+
+        def check() -> None:
+            if self.cancel is not None:
+                self.cancel.check()
+            if time.monotonic() > end:
+                raise CompileTimeoutError(
+                    f"{task} exceeded the time limit of {self.timeout:g} s",
+                    hint="pass a longer timeout to compile",
+                )
+
+        return check
+
+
+def _is_float(value: float) -> bool:
+    """Return whether a number can be converted to a float; an integer may be too large."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def _invalid(name: str, value: object, expected: str, usage: str) -> CompileOptionError:
@@ -184,8 +221,8 @@ def build(module: Module, target: Target, options: BuildOptions) -> tuple[Artifa
     """
     check_functions(module)
     pool = WorkerPool(options.workers) if options.workers else default_pool()
-    pool.warm()
     try:
+        pool.warm()
         return _build(module, target, options, pool)
     finally:
         if options.workers:
@@ -204,10 +241,11 @@ def _build(
         flows = tuple(lower_to_host(module, f, lowered.kernels, threads, target) for f in entries)
         texts = {**lowered.texts, "": _host_text(flows, target)}
     jobs = [
-        CompileJob(name or "host flow", text, target if name else host_target(target),
-                   "image" if name and target.is_gpu else "object")
+        CompileJob(name, text, target, "image" if target.is_gpu else "object")
+        if name
+        else host_job(text, target)
         for name, text in texts.items()
-    ]  # fmt: skip
+    ]
 
     def compiled(name: str, ready: int, total: int) -> None:
         options.report(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
@@ -247,7 +285,8 @@ def _kernels(
     for k, name in enumerate(names):
         options.report(SCHEDULED + (LOWERED - SCHEDULED) * k / len(names), f"lowering {name}")
         source = module.prim(name)
-        with options.log.timed("lowering", name):
+        check = options.limit(f"lowering of kernel {name!r}")
+        with options.log.timed("lowering", name), polled(check):
             lowered = lower_kernel(source, target, debug=options.debug)
         function = lowered.function
         kernels[name] = host_kernel(lowered)
@@ -311,14 +350,33 @@ def default_scheduled(module: Module, target: Target) -> tuple[Module, State]:
     ------
     IllFormedProgramError
         If the module violates a well-formedness rule.
+    UnprovedAccessError
+        If an access is neither proved to be in bounds nor checked at run time.
     """
-    check_program(module)
+    module = checked_program(module)
     machine = target if target.is_gpu else with_level(target)
     schedule = Schedule(with_entries(module), machine)
     apply_defaults(schedule)
     return with_in_place(module, schedule.module), schedule.state
 
 
+def _report_depth(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise the error of a program that is nested too deeply instead of ``RecursionError``."""
+
+    @functools.wraps(function)
+    def reported(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except RecursionError as error:
+            raise ProgramDepthError(
+                "the statements or terms of the program are nested too deeply to compile",
+                hint="store intermediate values in temporaries, and use fewer nested loops",
+            ) from error
+
+    return reported
+
+
+@_report_depth
 def compile_artifact(module: Module, target: Target, options: BuildOptions) -> tuple[Artifact, int]:
     """Apply default schedules and build the artifact, or return it from the cache.
 
@@ -335,14 +393,11 @@ def compile_artifact(module: Module, target: Target, options: BuildOptions) -> t
     """
     store = options.store or default_cache()
     key = _module_key(module, target, options)
-    dependencies = store.get(key)
-    stored = None
-    if dependencies is not None:
-        stored = store.get(_artifact_key(key, module, json.loads(dependencies)))
+    stored = _stored_artifact(store, key, module)
     if stored is not None:
         options.report(1.0, "from the cache")
         options.log.line("all machine code is in the cache")
-        return Artifact.from_bytes(stored), 0
+        return stored, 0
     options.report(0.0, "scheduling")
     recorder = ConstantDependencies(module)
     with options.log.phase("scheduling") as phase:
@@ -360,14 +415,41 @@ def compile_artifact(module: Module, target: Target, options: BuildOptions) -> t
     return artifact, compiled
 
 
+def _stored_artifact(store: DiskCache, key: str, module: Module) -> Artifact | None:
+    """Return the artifact of a module in the cache; entries that are not valid are removed."""
+    dependencies = store.get(key)
+    if dependencies is None:
+        return None
+    try:
+        names: object = json.loads(dependencies)
+    except (ValueError, RecursionError):
+        names = None
+    known = cast("list[object]", names) if isinstance(names, list) else [None]
+    if not all(isinstance(name, str) and name in module.constants for name in known):
+        store.remove(key)
+        return None
+    second = _artifact_key(key, module, cast("list[str]", known))
+    stored = store.get(second)
+    if stored is None:
+        return None
+    try:
+        return Artifact.from_bytes(stored)
+    except ArtifactError:
+        store.remove(second)
+        return None
+
+
 def _scheduling(options: BuildOptions) -> Callable[[Module], None]:
     """Return a function that reports the share of scheduled kernels after each step."""
-    most = 0.0
+    most, last, check = 0.0, 0, options.limit("scheduling")
 
     def moved(module: Module) -> None:
-        nonlocal most
+        nonlocal most, last, check
         kernels = module.prims
         ready = sum(("scheduled", True) in f.attributes for f in kernels)
+        if ready > last:  # the limit is one per kernel
+            last, check = ready, options.limit("scheduling of a kernel")
+        check()
         most = max(most, ready / max(len(kernels), 1))
         options.report(SCHEDULED * most, f"scheduled {ready} of {counted(len(kernels), 'kernel')}")
 

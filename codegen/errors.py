@@ -145,16 +145,40 @@ class CompileError(TilewrightError):
     title = "Compilation failure"
 
 
+class LLVMNotLoadedError(CompileError):
+    """LLVM's library that the system could not load, for example because of a memory limit."""
+
+    title = "LLVM not loaded"
+
+
+class StaticSizeError(CompileError):
+    """A tensor of constant shape with more bytes than an address can express."""
+
+    title = "Tensor too large"
+
+
 class WorkerDiedError(CompileError):
     """A compile worker that crashed twice on the same kernel."""
 
     title = "Compile worker crash"
 
 
+class WorkerStartError(CompileError):
+    """A compile worker that the system could not start; the message contains its reason."""
+
+    title = "Compile worker not started"
+
+
 class CompileTimeoutError(CompileError):
     """A kernel whose compilation exceeded the time limit."""
 
     title = "Compilation timeout"
+
+
+class ProgramDepthError(CompileError):
+    """A program that is nested too deeply to be compiled."""
+
+    title = "Program nested too deeply"
 
 
 class CompileCanceledError(CompileError):
@@ -171,6 +195,12 @@ class RunError(TilewrightError):
 
 class RunFailedError(RunError):
     """A call that raised an error in the sandbox process."""
+
+
+class RunStartError(RunError):
+    """A sandbox process that the system could not start; the message contains its reason."""
+
+    title = "Run not started"
 
 
 class RunCrashedError(RunError):
@@ -275,6 +305,12 @@ class UnboundKernelError(KernelProgramError):
     """A GPU kernel without loops bound to threads, or with statements outside of them."""
 
     title = "Kernel without thread binding"
+
+
+class UnrolledCodeError(KernelProgramError):
+    """Nested unrolled loops with so many iterations that their code would be too large."""
+
+    title = "Too much unrolled code"
 
 
 class ThreadAxisError(KernelProgramError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..errors import MalformedProgramError
-from ..ir.analysis import all_in_blocks, flops, footprint
+from ..ir.analysis import flops, footprint
 from ..ir.graph.nodes import (
     Binding,
     GraphFunc,
@@ -131,15 +131,15 @@ def _facts_of(
     func: PrimFunc, launches: Sequence[_Launch], sources: Mapping[Value, _Source]
 ) -> KernelFacts:
     first = launches[0]
-    version, known = first.version, all_in_blocks(func)
+    version = first.version
     return KernelFacts(
         kernel=func.name,
         function="",
         launches=len(launches),
         version_of="" if version is None else first.launch.function,
         guard="" if version is None else to_text(version.guard),
-        operations=_sum([flops(func)] * len(launches), func, launches) if known else "",
-        bytes=_sum([_bytes(func, x, sources) for x in launches], func, launches) if known else "",
+        operations=_sum([flops(func)] * len(launches), func, launches),
+        bytes=_sum([_bytes(func, x, sources) for x in launches], func, launches),
         facts=tuple(
             FactSpec(to_text(f.predicate), str(f.origin), f.discharge.value) for f in func.facts
         ),

@@ -129,6 +129,10 @@ class Message(Enum):
     )
     BOUNDS = Code.KERNEL, "{text} (index {actual}, extent {expected})"
     RANGE = Code.KERNEL, "{text} (value {actual}, exclusive upper bound {expected})"
+    RANGE_UNSIGNED = (
+        Code.KERNEL,
+        "{text} (value {large}, exclusive upper bound {expected})",
+    )
     KERNEL = Code.KERNEL, "kernel failed with code {code}: {text} ({first}, {second})"
     UNKNOWN = Code.INTERNAL, "{condition} failed{values}"
 

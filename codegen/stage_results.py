@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ..errors import TilewrightError
 from ..ir import script
@@ -16,7 +16,7 @@ from ..ir.thread.function import ThreadFunc
 from ..ir.thread.text import to_text as thread_text
 from ..target.host import available_threads
 from ..target.target import Target
-from .build.build_objects import host_target
+from .build.build_objects import host_job, host_target
 from .build.worker_pool import CancelToken, CompileJob, default_pool
 from .compiler import check_functions, default_scheduled
 from .llvm import emit_module
@@ -166,7 +166,7 @@ class StageResults:
         if stage == LLVM:
             return self._llvm(name)
         llvm = self.text(name, find_stage(LLVM, self.target))
-        machine = host_target(self.target) if name in self._planned else self.target
+        output: Literal["optimized", "assembly", "image"]
         match stage:
             case str() if stage == LLVM_OPTIMIZED:
                 output = "optimized"
@@ -174,7 +174,10 @@ class StageResults:
                 output = "assembly"
             case _:
                 output = "image"
-        made = default_pool().run(CompileJob(name, llvm, machine, output), cancel=self.cancel)
+        job = CompileJob(name, llvm, self.target, output)
+        if name in self._planned and output != "image":
+            job = host_job(llvm, self.target, output, name=name)
+        made = default_pool().run(job, cancel=self.cancel)
         if stage == SASS:
             return disassemble(Image.from_bytes(made).machine_code())
         return made.decode()

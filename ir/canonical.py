@@ -181,8 +181,9 @@ class Canon:
             self.emit(f"{kind} {key}={self.attribute(value)}")
 
     def facts(self, facts: Facts) -> None:
-        """Append facts; their order and their origins are ignored."""
-        lines = {f"fact {self.term(f.predicate)} by {f.discharge.name}" for f in facts}
+        """Append facts and hints; their order and their origins are ignored."""
+        listed = (*facts, *facts.hints)
+        lines = {f"fact {self.term(f.predicate)} by {f.discharge.name}" for f in listed}
         for line in sorted(lines):
             self.emit(line)
 

@@ -44,7 +44,7 @@ class Constant:
     dtype : DType
         The element type.
     load : callable
-        Returns the values: a memory-mapped file or an array in memory.
+        Returns the values.
     digest : str
         The SHA-256 of dtype, shape and bytes if the source provides it, else empty.
     source : str

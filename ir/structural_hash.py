@@ -8,10 +8,12 @@ a module are identified by name, because calls refer to them by name.
 from __future__ import annotations
 
 import hashlib
+import sys
 from threading import Lock
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
+from ..locks import renew_in_children
 from .canonical import Canon, Difference, first_difference
 from .graph.nodes import GraphFunc
 from .graph.structural_hash import write_graph_func
@@ -24,6 +26,7 @@ Program: TypeAlias = "Module | PrimFunc | GraphFunc | Store | For | Block | Seq 
 _hashes: WeakKeyDictionary[Module | PrimFunc | GraphFunc, str] = WeakKeyDictionary()
 _digests: WeakKeyDictionary[Constant, str] = WeakKeyDictionary()
 _lock = Lock()
+renew_in_children(sys.modules[__name__])
 
 
 def structural_hash(program: Program) -> str:

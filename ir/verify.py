@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from weakref import WeakSet
 
 from ..errors import Excerpt, MalformedProgramError
+from .analysis.entry_checks import Obligation, obligations, with_entry_checks
 from .graph import rules
 from .graph.nodes import GraphFunc
 from .graph.unify import depends_on_values
@@ -17,7 +18,18 @@ from .module import Module
 from .script.excerpt import excerpt
 from .violations import Rule, Violation
 
-__all__ = ["IllFormedProgramError", "Rule", "Violation", "check_program", "verify", "violations"]
+__all__ = [
+    "IllFormedProgramError",
+    "Rule",
+    "UnprovedAccessError",
+    "Violation",
+    "accepted",
+    "check_declared",
+    "check_program",
+    "check_proved",
+    "verify",
+    "violations",
+]
 
 _MAX_EXCERPTS: Final = 3
 """The number of violations whose lines an error shows."""
@@ -45,11 +57,15 @@ def violations(program: Program) -> tuple[Violation, ...]:
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> from .script import parse
-    >>> bad = parse("@prim_func\ndef f(y: Buffer[(8,), f32]):\n    for i in range(8): y[i] = 0.0")
+    >>> text = "@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in range(8): y[i] = 0.0"
+    >>> good = parse(text).prim("f")
+    >>> bad = replace(good, params=tuple(replace(p, access="in") for p in good.params))
     >>> for violation in violations(bad):
     ...     print(violation)
-    [L14 access modes] function 'f', loop 'i': parameter 'y' has access mode 'in' but is written
+    [L14 access modes] function 'f', loop 'i', block 'y': parameter 'y' has access mode 'in' but is
+    written
     """
     match program:
         case PrimFunc():
@@ -128,6 +144,87 @@ def verify(program: Program) -> None:
     found = violations(program)
     if found:
         raise IllFormedProgramError(program, found)
+
+
+class UnprovedAccessError(MalformedProgramError):
+    """An access, divisor, or clamped range that is neither proved legal nor checked at run time.
+
+    Parameters
+    ----------
+    function : PrimFunc
+        The function.
+    obligations : tuple of Obligation
+        Its parts without a proof, at least one.
+    """
+
+    title = "Unproved access"
+
+    def __init__(self, function: PrimFunc, obligations: tuple[Obligation, ...]) -> None:
+        """Build the message from the parts."""
+        first, *rest = obligations
+        self.obligations = obligations
+        self._function = function
+        more = f" (and {len(rest)} more)" if rest else ""
+        lines = [f"cannot prove the {first.kind} {first.text}{more}"]
+        lines += [f"- {o.kind} {o.text}" for o in rest[:_MAX_LISTED]]
+        super().__init__(
+            "\n".join(lines + (["- ..."] if len(rest) > _MAX_LISTED else [])),
+            where=f"function {function.name!r}",
+            hint="omit the bounds of the variable, or state the missing condition: fact(...)"
+            if first.kind == "declared range"
+            else "read the index from a buffer with checked(...) or clamped(...), guard the "
+            "access: if i * i < n:, or state the missing condition: fact(...)",
+            details={"function": function.name, "unproved": [o.text for o in obligations]},
+        )
+
+    def excerpts(self) -> tuple[Excerpt, ...]:
+        """Return the lines of the loop or block around the first access."""
+        made = excerpt(self._function, [self.obligations[0].uid])
+        return () if made is None else (made,)
+
+
+def check_proved(module: Module) -> None:
+    """Check that every access is proved to be in bounds, or is checked at run time.
+
+    Raises
+    ------
+    UnprovedAccessError
+        If an index, a divisor, or a clamped range depends on values in a way that neither a proof
+        nor a condition at entry covers.
+    """
+    for func in module.prims:
+        found = tuple(o for o in obligations(func) if o.status == "unknown")
+        if found:
+            raise UnprovedAccessError(func, found)
+
+
+def check_declared(module: Module) -> None:
+    """Check that the declared ranges of all variables are proved or checked at run time.
+
+    Raises
+    ------
+    UnprovedAccessError
+        If a declared range is a claim that neither a proof nor a condition at entry covers.
+    """
+    for func in module.prims:
+        unknown = (o for o in obligations(func) if o.status == "unknown")
+        found = tuple(o for o in unknown if o.kind == "declared range")
+        if found:
+            raise UnprovedAccessError(func, found)
+
+
+def accepted(module: Module, *, names: bool = True) -> Module:
+    """Return a module that satisfies the rules of `check_program`, with its entry checks as facts.
+
+    Raises
+    ------
+    IllFormedProgramError
+        If the module violates one of the rules.
+    """
+    changed = [new for old in module.prims if (new := with_entry_checks(old)) is not old]
+    checked = module.with_functions(*changed) if changed else module
+    check_program(checked, names=names)
+    return checked
 
 
 def check_program(module: Module, *, names: bool = True) -> None:

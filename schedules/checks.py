@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..ir.analysis import accesses, bound_kinds, conflicts, reduction_update
+from ..ir.analysis.scatter import is_scatter
 from ..ir.loop.nodes import INTRINSIC, SCOPES, Block, For, LoopKind
 from ..ir.loop.visit import walk
 from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
@@ -85,19 +86,36 @@ def nesting_problems(
 
 
 def iteration_kind_problems(
-    state: State, ref: LoopRef, requirement: Requirement
+    state: State,
+    ref: LoopRef,
+    requirement: Requirement,
+    others: Callable[[Block], tuple[Primitive, ...]],
 ) -> Iterator[Problem]:
-    """Yield a problem for each reduction or ordered iteration variable that a loop binds."""
+    """Yield a problem for each reduction or ordered iteration variable that a loop binds.
+
+    Parameters
+    ----------
+    state : State
+        The current state.
+    ref : LoopRef
+        The loop.
+    requirement : Requirement
+        The requirement to report.
+    others : callable
+        Returns the fixes for a block: the step on another loop.
+    """
     loop, tree = state.loop(ref), state.tree(ref.function)
     for block in tree.blocks_in(loop.body):
         for kind in sorted(bound_kinds(loop, block) - {"spatial"}):
             noun = "a reduction" if kind == "reduce" else "an ordered iteration variable"
-            yield Problem(
-                requirement,
-                f"loop {loop.var.name!r} binds {noun} of block {block.name!r}",
-                (ref, block_ref(ref.function, block)),
-                {"kind": kind},
-            )
+            message = f"loop {loop.var.name!r} binds {noun} of block {block.name!r}"
+            if kind == "reduce" and is_scatter(block):
+                message += (
+                    ", whose iterations may update the same elements at indices loaded from "
+                    "memory; only the threads of a GPU update atomically"
+                )
+            where = (ref, block_ref(ref.function, block))
+            yield Problem(requirement, message, where, {"kind": kind}, fixes=others(block))
 
 
 def binds_reduction(state: State, ref: LoopRef) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Expr, OperandError, SymbolicSyntaxError, Var, as_expr, parse_expr, var
+from ..locks import parse_expression
 from ..nearest import did_you_mean
 from .handles import HANDLE_TYPES, BufferRef, FunctionRef, Handle, kind_of, label
 from .problem import ParameterError
@@ -268,7 +269,7 @@ def _outputs(outputs: object) -> tuple[Expr, ...]:
 
 def _parsed_map(text: str, symbols: Mapping[str, Var]) -> IndexMap:
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = parse_expression(text.strip()).body
     except SyntaxError as error:
         message = f"{reprlib.repr(text)} is not a valid lambda: {error.msg}"
         raise ParameterError(message, hint=_MAP_USAGE) from None

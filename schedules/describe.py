@@ -7,6 +7,7 @@ from typing import cast
 
 from ..display import Cell, Table
 from ..ir.analysis import Tree, all_in_blocks, flops, footprint, size_in_bytes
+from ..ir.analysis.bounds import bounded_accesses, status_text
 from ..ir.graph.nodes import Binding, GraphFunc, Value
 from ..ir.graph.visit import operands_of
 from ..ir.loop.nodes import Block, Buffer, BufferParam, For, Region
@@ -90,6 +91,7 @@ def _function(state: State, ref: FunctionRef) -> Rows:
         ("loops", len(tree.loops)),
         ("blocks", _listed(b.name for b in tree.blocks.values())),
         ("facts", _listed(str(f.predicate) for f in function.facts)),
+        ("accesses", status_text(bounded_accesses(function))),
         ("operations", str(flops(function)) if known else None),
         ("accessed bytes", str(footprint(function)) if known else None),
     ]
@@ -111,9 +113,11 @@ def _block(tree: Tree, block: Block) -> Rows:
     rows: Rows = [("loops around", _loops(tree.loops_above(block)))]
     rows += [(f"{v.kind} {v.var.name}", f"{v.binding}, extent {v.extent}") for v in block.iters]
     inside = [b for b in tree.blocks.values() if tree.block_around(b) is block]
+    own = [a for a in bounded_accesses(tree.function) if a.block is block]
     rows += [
         ("reads", _regions(block.reads)),
         ("writes", _regions(block.writes)),
+        ("accesses", status_text(own) or None),
         ("guard", None if block.predicate == TRUE else str(block.predicate)),
         ("initialization", "none" if block.init is None else str(block.init)),
         ("blocks inside", _listed(b.name for b in inside)),

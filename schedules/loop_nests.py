@@ -9,7 +9,9 @@ from ..ir.analysis import (
     Interval,
     Tree,
     accesses,
+    assuming,
     interval_of,
+    ranges_of,
     union,
     with_regions,
     within_dimension,
@@ -24,14 +26,38 @@ from ..ir.loop.visit import (
     walk,
     with_children,
 )
-from ..ir.symbolic import TRUE, Bool, Expr, Facts, Var, as_expr, const_value, is_proved, simplify
+from ..ir.symbolic import (
+    TRUE,
+    Bool,
+    Expr,
+    Facts,
+    Le,
+    Lt,
+    Var,
+    as_expr,
+    conjuncts,
+    const_value,
+    free_vars,
+    is_proved,
+    linear_form,
+    maximum,
+    minimum,
+    simplify,
+    substitute,
+)
 from .edit import Edit
 
 ZERO = as_expr(0)
 ONE = as_expr(1)
 
 
-def nest(edit: Edit, block: Block, spans: Mapping[Var, Interval], facts: Facts) -> Stmt:
+def nest(
+    edit: Edit,
+    block: Block,
+    spans: Mapping[Var, Interval],
+    facts: Facts,
+    condition: Bool = TRUE,
+) -> Stmt:
     """Return a block under new loops that iterate over the interval of each iteration variable.
 
     The predicate excludes iterations outside the extents, unless there provably are none.
@@ -47,6 +73,9 @@ def nest(edit: Edit, block: Block, spans: Mapping[Var, Interval], facts: Facts) 
         The interval of every iteration variable, in terms of the enclosing variables.
     facts : Facts
         The facts at the destination.
+    condition : Bool
+        The condition on the iteration variables under which the block runs. Loops get the bounds
+        that it states; the other parts become the predicate.
 
     Returns
     -------
@@ -55,22 +84,63 @@ def nest(edit: Edit, block: Block, spans: Mapping[Var, Interval], facts: Facts) 
     """
     loops: list[tuple[Var, Expr]] = []
     iters: list[IterVar] = []
+    parts = [p for p in conjuncts(condition) if p is not TRUE]
+    own: dict[Var, Expr] = {}
     for item in block.iters:
-        span = spans[item.var]
+        span, parts = _limited(item, spans[item.var], parts, block, own, facts=facts)
         binding = span.start
         if const_value(span.extent) != 1:
             variable = edit.loop_var(_loop_name(item), span.extent)
             loops.append((variable, span.extent))
             facts = within_loop(facts, variable, span.extent)
             binding = span.start + variable
+        own[item.var] = binding
         iters.append(replace(item, binding=binding))
     predicate = TRUE
     for item in iters:
         predicate = predicate & inside(item.binding, item.extent, facts)
+    known = assuming(facts, predicate)
+    for part in parts:
+        claim = substitute(part, own)
+        predicate = predicate if is_proved(claim, known) else predicate & simplify(claim, facts)
     body: Stmt = replace(block, iters=tuple(iters), predicate=predicate)
     for variable, extent in reversed(loops):
         body = replace(edit.loop(variable, extent, body), origins=block.origins)
     return body
+
+
+def _limited(
+    item: IterVar,
+    span: Interval,
+    parts: list[Bool],
+    block: Block,
+    own: Mapping[Var, Expr],
+    *,
+    facts: Facts,
+) -> tuple[Interval, list[Bool]]:
+    """Return the part of a whole interval that conditions allow, and the other conditions.
+
+    The bounds are over the iteration variables in ``own``, which have bindings already. A loop of a
+    reduction starts at 0: a start that depends on other loops would make them part of the
+    reduction, whose init runs before all of its loops.
+    """
+    if span.start != ZERO or span.extent is not item.extent:
+        return span, parts
+    later = {v.var for v in block.iters} - own.keys() - {item.var}
+    start, stop, left = span.start, span.stop, list[Bool]()
+    for part in parts:
+        form = linear_form(part.delta, (item.var,)) if isinstance(part, Le | Lt) else None
+        scale = None if form is None else const_value(form.coefficients.get(item.var, ZERO))
+        allowed = (1,) if item.kind == "reduce" else (1, -1)
+        if form is None or scale not in allowed or not free_vars(part).isdisjoint(later):
+            left.append(part)
+        elif scale == 1:
+            stop = minimum(stop, 1 - substitute(form.rest, own))
+        else:
+            start = maximum(start, substitute(form.rest, own))
+    if start is span.start and stop is span.stop:
+        return span, parts
+    return Interval(simplify(start, facts), simplify(stop - start, facts), span.exhaustive), left
 
 
 def _loop_name(item: IterVar) -> str:
@@ -127,11 +197,11 @@ def buffer_span(
     facts = tree.facts(site)
     spans: list[list[Interval | None]] = [[] for _ in buffer.shape]
     for block in users:
-        loops = loops_between(tree, site, block)
+        loops = binders_between(tree, site, block)
         for access in accesses(block):
             if access.buffer is not buffer:
                 continue
-            ranges = {x.var: x.extent for x in loops} | access.bound_inner()
+            ranges = ranges_of(loops) | access.bound_inner()
             for dimension, index in enumerate(access.bound()):
                 spans[dimension].append(interval_of(index, ranges, facts))
     return tuple(_hull(found, size, facts) for found, size in zip(spans, buffer.shape, strict=True))
@@ -143,24 +213,33 @@ def _hull(found: list[Interval | None], size: Expr, facts: Facts) -> Interval:
     return within_dimension(joined, size, facts)
 
 
-def loops_between(tree: Tree, site: Stmt, inner: Stmt) -> tuple[For, ...]:
-    """Return the loops from a statement, itself included, down to one inside it."""
-    found: list[For] = [inner] if isinstance(inner, For) else []
+def binders_between(tree: Tree, site: Stmt, inner: Stmt) -> tuple[For | Let, ...]:
+    """Return the loops and lets from a statement, itself included, down to one inside it."""
+    found: list[For | Let] = [inner] if isinstance(inner, For | Let) else []
     for above in tree.ancestors(inner) if inner is not site else ():
-        if isinstance(above, For):
+        if isinstance(above, For | Let):
             found.append(above)
         if above is site:
             break
     return tuple(reversed(found))
 
 
-def outermost_without(tree: Tree, block: Block, others: Iterable[Block]) -> Stmt:
-    """Return the outermost loop or branch around a block that contains none of the other blocks."""
+def outermost_without(tree: Tree, block: Block, others: Iterable[Stmt]) -> Stmt:
+    """Return the outermost loop or branch around a block that contains no other statement.
+
+    It is inside the statements that bind integers loaded from memory which the bindings of the
+    block or the loops around it use: a copy at the site may use them, too.
+    """
     site: Stmt = block
     kept = tuple(others)
+    used = set(free_vars(block.predicate)).union(*(free_vars(v.binding) for v in block.iters))
     for above in tree.ancestors(block):
         if isinstance(above, Block) or any(tree.contains(above, b) for b in kept):
             break
+        if isinstance(above, Let) and above.var in used:
+            break
+        if isinstance(above, For) and above.var in used:
+            used |= free_vars(above.extent)
         if not isinstance(above, Seq):
             site = above
     return site

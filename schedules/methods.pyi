@@ -74,7 +74,7 @@ class ScheduleMethods:
     def legalize(self, function: FunctionRef | str = ...) -> tuple[FunctionRef, ...]:
         """Lower every operator of a function to a call of a loop-level function."""
     def lift_transforms(self, function: FunctionRef | str = ...) -> FunctionRef:
-        """Move bindings that depend on constants only into the function ``prepare``."""
+        """Move bindings that depend on constants only into a function that runs at load time."""
     def set_scope(self, buffer: BufferRef | str, scope: str) -> None:
         """Set the memory scope of a temporary."""
     def storage_align(self, buffer: BufferRef | str, axis: int, factor: int, offset: int) -> None:
@@ -126,12 +126,16 @@ class ScheduleMethods:
         """Apply the default rule of a kernel's kind, unless the kernel is already scheduled."""
     def schedule_matmul(self, function: FunctionRef | str) -> None:
         """Schedule a matrix product for the vector registers of a CPU."""
+    def schedule_nests(self, function: FunctionRef | str) -> None:
+        """Vectorize the innermost loop of every nest and run the outermost one in parallel, if legal."""
     def schedule_rows(self, function: FunctionRef | str) -> None:
         """Schedule reductions of rows for the vector registers of a CPU."""
     def tile(
         self, i: LoopRef | str, j: LoopRef | str, sizes: tuple[SymInt | str, SymInt | str] = ...
     ) -> tuple[LoopRef, LoopRef, LoopRef, LoopRef]:
         """Divide the iterations of two nested loops into tiles."""
+    def vectorize_block(self, block: BlockRef | str, lanes: int) -> None:
+        """Vectorize the innermost loop around a block; a reduction gets one partial result per lane."""
     def vectorize_inner(self, loop: LoopRef | str, lanes: int) -> LoopRef:
         """Vectorize an innermost loop, in vectors of a given length."""
     def vectorize_nest(self, block: BlockRef | str, lanes: int) -> None:

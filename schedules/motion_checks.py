@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from ..ir.analysis import (
+    Interval,
     Tree,
     conflicts,
-    implied_by_domain,
     injective_in,
     is_plain,
     read_buffers,
     tree_of,
     writes,
+    writes_disjoint,
     written_buffers,
 )
 from ..ir.loop.nodes import Block, Buffer, For, Stmt
 from ..ir.loop.visit import stores
 from ..ir.symbolic import Var, const_value, free_vars, to_text
 from .apply import Primitive
+from .domain_checks import branch_around
 from .handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref, refs_of
 from .problem import Problem
 from .requirement import Requirement
@@ -39,8 +41,6 @@ class Movable(NamedTuple):
         No other block writes its buffer.
     fresh : Requirement
         It does not depend on earlier contents of its buffer.
-    predicate : Requirement
-        Its predicate excludes only the iterations outside of the domain.
     temporary : Requirement or None
         Its buffer is a temporary; None permits a parameter.
     """
@@ -49,7 +49,6 @@ class Movable(NamedTuple):
     one_store: Requirement
     only_writer: Requirement
     fresh: Requirement
-    predicate: Requirement
     temporary: Requirement | None = None
 
 
@@ -86,12 +85,6 @@ def _reasons(tree: Tree, block: Block, requires: Movable) -> Iterator[_Reason]:
         yield requires.fresh, "is a reduction without an init", ()
     if not reduces and buffer in read_buffers(block):
         yield requires.fresh, f"updates {buffer.name!r} in place", (buffer,)
-    if not implied_by_domain(block, tree.facts(block)):
-        message = (
-            f"has the predicate {block.predicate}; expected only the extents of its iteration "
-            "variables as bounds"
-        )
-        yield requires.predicate, message, ()
 
 
 def extent_problems(
@@ -99,16 +92,18 @@ def extent_problems(
 ) -> Iterator[Problem]:
     """Yield a problem for each extent of a block that depends on a loop not around another loop."""
     tree, block, target = state.tree(ref.function), state.block(ref), state.loop(loop)
-    kept = (target, *tree.loops_above(target))
-    left = {x.var: x for x in tree.loops_above(block) if x not in kept}
+    kept = (target, *tree.binders_above(target))
+    left = {x.var: x for x in tree.binders_above(block) if x not in kept}
     for item in block.iters:
         for variable in sorted(free_vars(item.extent) & left.keys(), key=lambda v: v.name):
+            binder = left[variable]
+            noun = "loop" if isinstance(binder, For) else "the loaded integer"
             yield Problem(
                 requirement,
                 f"the extent {to_text(item.extent)} of iteration variable {item.var.name!r} of "
-                f"block {block.name!r} depends on loop {variable.name!r}, which is not around "
+                f"block {block.name!r} depends on {noun} {variable.name!r}, which is not around "
                 f"loop {target.var.name!r}",
-                (ref, loop_ref(ref.function, left[variable])),
+                (ref, *(refs_of(ref.function, binder) if isinstance(binder, For) else ())),
                 {"extent": to_text(item.extent)},
             )
 
@@ -148,7 +143,7 @@ def injective_write_problems(
 ) -> Iterator[Problem]:
     """Yield a problem if two spatial iterations of a block may write the same element."""
     tree, block = state.tree(ref.function), state.block(ref)
-    spatial = {v.var: v.extent for v in block.iters if v.kind == "spatial"}
+    spatial = {v.var: Interval.full(v.extent) for v in block.iters if v.kind == "spatial"}
     for access in writes(block):
         ranges = spatial | dict(access.inner)
         lost = set(spatial) - injective_in(access.indices, ranges, tree.facts(block.body))
@@ -160,6 +155,20 @@ def injective_write_problems(
                 f"{block.name!r} are not injective in {names}",
                 (ref, buffer_ref(ref.function, access.buffer)),
                 {"iterations": names},
+            )
+
+
+def index_problems(state: State, ref: BlockRef, requirement: Requirement) -> Iterator[Problem]:
+    """Yield a problem for each integer outside of blocks that is loaded from a block's output."""
+    tree, block = state.tree(ref.function), state.block(ref)
+    for buffer in sorted(written_buffers(block), key=lambda b: b.name):
+        for let in tree.outer_lets(buffer):
+            yield Problem(
+                requirement,
+                f"block {block.name!r} writes {buffer.name!r}, from which the integer "
+                f"{let.var.name!r} is loaded outside of blocks",
+                (ref, *refs_of(ref.function, buffer)),
+                {"buffer": buffer.name},
             )
 
 
@@ -192,8 +201,9 @@ def dependence_problems(
         message = f"block {block.name!r} is not {relation} the destination"
         yield Problem(requirement, message, where)
         return
+    yield from index_problems(state, ref, requirement)
     read, written = read_buffers(block) - written_buffers(block), written_buffers(block)
-    for other in _between(tree, block, destination, later=later):
+    for other in blocks_between(tree, block, destination, later=later):
         theirs = written_buffers(other)
         clash = theirs & (read | written)
         if not tree.contains(destination, other):
@@ -214,14 +224,33 @@ def _location(function: str, destination: Stmt) -> tuple[Handle, ...]:
     return refs_of(function, destination) if isinstance(destination, For | Block) else ()
 
 
-def _between(tree: Tree, block: Block, destination: Stmt, *, later: bool) -> Iterator[Block]:
-    """Yield the blocks from a block to the end of its destination, or from there to the block."""
-    last = max(tree.order[b] for b in tree.blocks_in(destination))
-    start = tree.order[destination]
-    low, high = (tree.order[block], last) if later else (start, tree.order[block])
+def blocks_between(tree: Tree, block: Block, destination: Stmt, *, later: bool) -> Iterator[Block]:
+    """Yield the blocks that run between a block and its destination, in either direction.
+
+    The loops around the block but not around the destination run the blocks inside them again:
+    these are between them, too, unless no element is written in several iterations.
+    """
+    old = branch_around(tree, block, destination)
+    around, last = tree.blocks_in(old), max(tree.order[b] for b in tree.blocks_in(destination))
+    ends = tree.order[block], max(tree.order[b] for b in around)
+    low, high = (ends[0], last) if later else (tree.order[destination], ends[1])
     for other in tree.outermost_blocks():
-        if other is not block and low <= tree.order[other] <= high:
+        if other is block:
+            continue
+        again = later and other in around and not _writes_once(tree, old, block, other)
+        if again or low <= tree.order[other] <= high:
             yield other
+
+
+def _writes_once(tree: Tree, old: Stmt, block: Block, other: Block) -> bool:
+    """Return whether no element that a block writes is written in several iterations.
+
+    The iterations are those of the loops in ``old`` around both blocks.
+    """
+    loops = [x for x in tree.loops_above(block) if tree.contains(old, x)]
+    common = [x for x in loops if tree.contains(x, other)]
+    buffers = written_buffers(other)
+    return all(writes_disjoint(tree, loop, other, b) for loop in common for b in buffers)
 
 
 def vector_problems(state: State, ref: LoopRef, requirement: Requirement) -> Iterator[Problem]:

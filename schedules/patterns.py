@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ..ir.analysis import executed_domain, is_reduction, reduction_update, tree_of
 from ..ir.loop.nodes import (
     Binary,
     Block,
@@ -59,10 +60,15 @@ class Matmul:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Blocks over the same ``shared`` outer dimensions, some reducing the inner ones."""
+    """Blocks over the same ``shared`` outer dimensions, some reducing the inner ones.
+
+    ``complete`` states whether every block runs its whole domain, each iteration once; the rows of
+    a triangle, for example, do not.
+    """
 
     blocks: tuple[Block, ...]
     shared: int
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,18 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Any other kernel; it is left unscheduled."""
+    """Any other kernel; its nests are scheduled one by one."""
 
 
 Pattern: TypeAlias = "Matmul | Rows | Elementwise | Other"
 
 
 def classify(func: PrimFunc) -> Pattern:
-    """Return the pattern of an unscheduled kernel."""
+    """Return the pattern of an unscheduled kernel.
+
+    The blocks of a product and of an element-wise kernel run their whole domain, each iteration
+    once.
+    """
     blocks = nests(func)
     if not blocks or any(len(list(stores(b.body))) != 1 for b in blocks):
         return Other()
@@ -89,9 +99,22 @@ def classify(func: PrimFunc) -> Pattern:
         return Other()
     if any(v.kind == "ordered" for b in blocks for v in b.iters):
         return Other()
+    if any(is_reduction(b) and (b.init is None or not reduction_update(b)) for b in blocks):
+        return Other()
+    complete = _are_complete(func, blocks)
     if all(b.init is None for b in blocks):
-        return Elementwise(tuple(blocks))
-    return _matmul(blocks) or _rows(func, blocks) or Other()
+        return Elementwise(tuple(blocks)) if complete else Other()
+    rows = _rows(func, blocks)
+    if not complete:
+        return replace(rows, complete=False) if rows.shared else Other()
+    return _matmul(blocks) or rows
+
+
+def _are_complete(func: PrimFunc, blocks: list[Block]) -> bool:
+    """Return whether blocks run their whole domain, each iteration once."""
+    tree = tree_of(func)
+    domains = (executed_domain(tree, block) for block in blocks)
+    return all(domain.exact and domain.instances.once for domain in domains)
 
 
 def _uncast(element: Element) -> Element:
@@ -161,7 +184,7 @@ def _leading(block: Block) -> Iterator[object]:
         yield v.extent
 
 
-def _rows(func: PrimFunc, blocks: list[Block]) -> Rows | None:
+def _rows(func: PrimFunc, blocks: list[Block]) -> Rows:
     """Return blocks as rows, with the dimensions in which all access only their own row."""
     extents = [list(_leading(b)) for b in blocks]
     shared = min(map(len, extents))

@@ -9,8 +9,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
+from ..locks import parse_expression, parse_module
 from ..nearest import did_you_mean
 from ..renamed import STEPS as RENAMED
 from .methods import variadic
@@ -153,7 +154,7 @@ def _is_index_map(text: str) -> bool:
     Traces in JSON may contain any text, but their Python text may be executed.
     """
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = parse_expression(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return isinstance(tree, ast.Lambda) and all(
@@ -187,9 +188,14 @@ def from_python(text: str) -> Trace:
     mm = sch.get_block(name='mm')
     i, j = sch.get_loops(block=mm)
     """
+    if not isinstance(cast("object", text), str):
+        raise TraceError(
+            f"expected the text of a trace as str, got {type(text).__name__}",
+            hint="read a file with from_python(Path(name).read_text())",
+        )
     reader = _Reader()
     try:
-        reader.read(ast.parse(text).body)
+        reader.read(parse_module(text).body)
     except SyntaxError as error:
         where = "the text" if error.lineno is None else f"line {error.lineno}"
         raise TraceError(f"{where} is not valid Python: {error.msg}") from None

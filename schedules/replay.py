@@ -98,6 +98,11 @@ def replay(state: State, trace: Trace) -> Replay:
     that is a composite step itself, as in a folded trace, is run. If the replay stops inside a
     group, the applied steps of the group are not recorded as a group.
     """
+    if not isinstance(cast("object", state), State):
+        raise TraceError(
+            f"expected a State, got {type(state).__name__}",
+            hint="replay on a schedule: Schedule(module).replay(trace)",
+        )
     if not isinstance(cast("object", trace), Trace):
         raise TraceError(
             f"expected a Trace, got {type(trace).__name__}",

@@ -14,7 +14,7 @@ from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from ..ir.script.diff import Diff, diff
 from ..ir.script.html import program_html
-from ..ir.verify import check_program
+from ..ir.verify import accepted
 from ..progress import ProgressOption
 from ..target.target import Target, as_target
 from .apply import Applied, Composite, Primitive, apply, check
@@ -82,7 +82,7 @@ class Schedule(ScheduleMethods):
                 hint="create a module with parse, from_exported_program or from_onnx",
             )
         if at is None:
-            check_program(module, names=False)
+            module = accepted(module, names=False)
         chosen = None if target is None else as_target(target)
         self._history, self._head = at or _started(State.start(module, chosen))
         self._lock = threading.RLock()

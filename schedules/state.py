@@ -143,14 +143,15 @@ class State:
         function = self.module.functions.get(ref.function)
         if function is None:
             return unknown("function", ref.function, list(self.module.functions), "the module")
-        uids = _uids(ref, function)
-        if uids is None:
+        parts = _parts(ref, function)
+        if parts is None:
             level = "loop" if isinstance(function, PrimFunc) else "graph"
             return f"{ref.function!r} is a {level}-level function and has no {kind_of(ref)}s"
-        if isinstance(ref, FunctionRef) or ref.uid in uids:
+        if isinstance(ref, FunctionRef) or ref.uid in parts:
             return None
+        names = [_name(part) for part in parts.values()]
         return self._removal(ref) or unknown(
-            kind_of(ref), label(ref), list(uids.values()), f"function {ref.function!r}"
+            kind_of(ref), label(ref), names, f"function {ref.function!r}"
         )
 
     def _removal(self, ref: Handle) -> str | None:
@@ -234,24 +235,31 @@ def _moved(move: Move, ref: Handle) -> tuple[Handle, ...]:
     return () if isinstance(new, Removed) else new
 
 
-def _uids(ref: Handle, function: GraphFunc | PrimFunc) -> Mapping[int, str] | None:
+def _parts(ref: Handle, function: GraphFunc | PrimFunc) -> Mapping[int, object] | None:
+    """Return the parts of the kind of a handle by uid; None if the function has no such parts."""
     if isinstance(ref, FunctionRef):
         return {}
     if isinstance(function, GraphFunc):
         if not isinstance(ref, BindingRef):
             return None
         values = (*(p.value for p in function.params), *(b.value for b in function.bindings))
-        return {v.uid: v.name for v in values}
+        return {v.uid: v for v in values}
     tree = tree_of(function)
     match ref:
         case LoopRef():
-            return {uid: loop.var.name for uid, loop in tree.loops.items()}
+            return tree.loops
         case BlockRef():
-            return {uid: block.name for uid, block in tree.blocks.items()}
+            return tree.blocks
         case BufferRef():
-            return {uid: buffer.name for uid, buffer in tree.buffers.items()}
+            return tree.buffers
         case BindingRef():
             return None
+
+
+def _name(part: object) -> str:
+    """Return the name of a loop, block, buffer or value."""
+    named = part.var if isinstance(part, For) else part
+    return str(getattr(named, "name", ""))
 
 
 def _last_step(module: Module) -> int:

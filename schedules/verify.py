@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..display import Table
+from ..errors import TilewrightError
 from ..ir.analysis import tree_of
 from ..ir.graph.nodes import GraphFunc, TensorInfo
 from ..ir.interpreter import call_prim, run_graph
@@ -22,6 +24,7 @@ from ..ir.loop.nodes import BufferParam, For, Let, PrimFunc
 from ..ir.loop.visit import walk
 from ..ir.module import Module
 from ..ir.symbolic import (
+    Bounds,
     Const,
     Eq,
     Expr,
@@ -147,6 +150,18 @@ class Verification:
         return self
 
 
+_SizeKind: TypeAlias = Literal["edge", "prime", "large"]
+
+_KINDS: Final[tuple[_SizeKind, ...]] = ("prime", "edge", "large")
+"""The sizes of consecutive runs: 0 and 1 are the edges, a large size is a prime above 32."""
+
+_PRIMES: Final[Mapping[_SizeKind, tuple[int, ...]]] = {
+    "edge": (0, 1),
+    "prime": (2, 3, 5, 7, 11, 13),
+    "large": (3, 7, 37, 41, 43),
+}
+
+
 def verify(
     before: Module,
     after: Module,
@@ -186,8 +201,14 @@ def verify(
             tried: dict[tuple[int, ...], Comparison] = {}
             for run in range(runs):
                 report((k + run / runs) / len(changed), name)
-                sizes = _other_sizes(old, _facts_of(old, new), rng, tried)
-                work = _work(after if isinstance(new, GraphFunc) else new, sizes)
+                facts, kind = _facts_of(old, new), _KINDS[run % 3]
+                sizes = _other_sizes(old, facts, rng, tried, kind)
+                whole = after if isinstance(new, GraphFunc) else new
+                if kind == "edge" and not _accepts(before, name, sizes, rng):
+                    sizes = _other_sizes(old, facts, rng, tried, "prime")
+                if kind == "large" and _work(whole, sizes) > limit:
+                    sizes = _other_sizes(old, facts, rng, tried, "prime")
+                work = _work(whole, sizes)
                 if work > limit:
                     skipped.append((name, f"{work:.0e} iterations exceed the limit of {limit:.0e}"))
                     break
@@ -208,6 +229,16 @@ def _is_changed(before: Module, after: Module, name: str) -> bool:
 
 def _wrongness(comparison: Comparison) -> tuple[bool, float]:
     return not comparison.exact, comparison.difference
+
+
+def _accepts(module: Module, name: str, sizes: Mapping[Var, int], rng: np.random.Generator) -> bool:
+    """Return whether a program runs at sizes of 0 or 1; an index into no elements does not."""
+    inputs = _inputs(module.functions[name], sizes, rng)
+    try:
+        _run(module, name, inputs, {v.name: n for v, n in sizes.items()}, precise=False)
+    except TilewrightError:
+        return False
+    return True
 
 
 def _compare(
@@ -273,16 +304,22 @@ def _facts_of(old: PrimFunc | GraphFunc, new: PrimFunc | GraphFunc) -> tuple[Fac
 
 
 def _sizes(
-    function: PrimFunc | GraphFunc, facts: tuple[Fact, ...], rng: np.random.Generator
+    function: PrimFunc | GraphFunc,
+    facts: tuple[Fact, ...],
+    rng: np.random.Generator,
+    kind: _SizeKind | None,
 ) -> dict[Var, int]:
-    """Return random values of the symbols that satisfy the facts."""
+    """Return random values of the symbols that satisfy the facts.
+
+    Later attempts draw any sizes, because few may be of the requested kind.
+    """
     shapes = _dimensions(function)
     symbols = {v for shape in shapes for dim in shape for v in free_vars(dim)}
     if isinstance(function, PrimFunc):
         symbols.update(function.scalar_params)
     ordered = sorted(symbols, key=lambda v: v.serial)
-    for _ in range(200):
-        drawn = {v: _value(v, facts, rng) for v in ordered}
+    for attempt in range(200):
+        drawn = {v: _value(v, facts, rng, kind if attempt < 50 else None) for v in ordered}
         if all(evaluate(fact.predicate, drawn) for fact in _known(facts, symbols)):
             return drawn
     raise ScheduleError(
@@ -296,24 +333,38 @@ def _other_sizes(
     facts: tuple[Fact, ...],
     rng: np.random.Generator,
     tried: Mapping[tuple[int, ...], Comparison],
+    kind: _SizeKind,
 ) -> dict[Var, int]:
     """Return random sizes that were not tried yet, or repeated ones if none are found."""
-    for _ in range(20):
-        drawn = _sizes(function, facts, rng)
+    for attempt in range(30):
+        drawn = _sizes(function, facts, rng, kind if attempt < 10 else None)
         if not drawn or tuple(drawn.values()) not in tried:
             return drawn
-    return _sizes(function, facts, rng)
+    return _sizes(function, facts, rng, kind)
 
 
 def _known(facts: tuple[Fact, ...], symbols: set[Var]) -> list[Fact]:
     return [f for f in facts if f.predicate.free <= symbols]
 
 
-def _value(symbol: Var, facts: tuple[Fact, ...], rng: np.random.Generator) -> int:
+def _value(
+    symbol: Var, facts: tuple[Fact, ...], rng: np.random.Generator, kind: _SizeKind | None
+) -> int:
     found = bounds(symbol, Facts(facts))
-    low = max(1, found.lower or 0)
-    high = low + 12 if found.upper is None else min(found.upper, low + 12)
+    low = max(0 if kind == "edge" else 1, found.lower or 0)
     step = math.lcm(symbol.multiple_of, *_divisors(symbol, facts))
+    listed = () if kind is None else _PRIMES[kind]
+    legal = [
+        size
+        for size in (low + number if kind == "edge" else number * step for number in listed)
+        if size >= low and size % step == 0 and (found.upper is None or size <= found.upper)
+    ]
+    return legal[int(rng.integers(0, len(legal)))] if legal else _any_value(found, low, step, rng)
+
+
+def _any_value(found: Bounds, low: int, step: int, rng: np.random.Generator) -> int:
+    """Return a random legal size near the lower bound."""
+    high = low + 12 if found.upper is None else min(found.upper, low + 12)
     high = high if found.upper is not None else max(high, low + 3 * step)
     least = -(-low // step) * step
     choices = max(1, (max(high, least) - least) // step + 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..errors import TilewrightError
 from ..ir.analysis import tree_of
+from ..ir.analysis.bounds import bounded_accesses, status_counts
 from ..ir.graph.nodes import CallTIR, ConstantRef, GraphFunc, TensorInfo, TupleInfo, Value
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Function, Module
@@ -145,12 +146,12 @@ def symbols_view(function: Function, samples: Samples) -> Symbols:
         )
         for s in symbols_of(function)
     ]
-    facts = [*_facts(function.facts), *_guards(function)]
+    facts = [*_facts(function.facts), *_guards(function), *_accesses(function)]
     return Symbols(rows, facts, list(_derived(function, samples))[:_MAX_DERIVED])
 
 
 def _facts(facts: Facts) -> Iterable[FactRow]:
-    for fact in facts:
+    for fact in (*facts, *facts.hints):
         yield FactRow(to_text(fact.predicate), _STATUS[fact.discharge], str(fact.origin))
 
 
@@ -161,6 +162,21 @@ def _guards(function: Function) -> Iterable[FactRow]:
             if block.predicate != TRUE:
                 text = to_text(block.predicate)
                 yield FactRow(text, "unknown", f"guard of block {block.name}")
+
+
+def _accesses(function: Function) -> Iterable[FactRow]:
+    """Yield the accesses that are not proved to be in bounds, and the number of proved ones."""
+    if not isinstance(function, PrimFunc):
+        return
+    found = bounded_accesses(function)
+    proved = status_counts(found).get("proved", 0)
+    if proved:
+        noun = "access" if proved == 1 else "accesses"
+        yield FactRow(f"{proved} {noun} in bounds", "proved", "ranges of the indices")
+    for access in found:
+        if access.status != "proved":
+            status = "checked" if access.status == "checked" else "unknown"
+            yield FactRow(f"{access.text} in bounds", status, access.range_text)
 
 
 def _derived(function: Function, samples: Samples) -> Iterator[Derived]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from ..locks import parse_expression
 from ..schedules import STEPS, Query, Trace, to_python
 from ..schedules.coerce import type_text
 from ..schedules.python_text import GROUP, RETURNS
@@ -171,7 +172,7 @@ def _argument(name: str, text: str) -> Argument:
     if not text:
         raise ProtocolError(f"{name}: a value is required")
     try:
-        return _frozen(ast.literal_eval(text))
+        return _frozen(ast.literal_eval(parse_expression(text.lstrip(" \t"))))
     except (ValueError, SyntaxError):
         return Written("map" if text.startswith("lambda") else "expr", text)
 

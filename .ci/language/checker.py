@@ -25,6 +25,7 @@ ROOTS = (
     "display.py",
     "errors.py",
     "nearest.py",
+    "polling.py",
     "progress.py",
     "renamed.py",
     "tests",

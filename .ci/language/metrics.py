@@ -19,6 +19,7 @@ PACKAGE = (
     "display.py",
     "errors.py",
     "nearest.py",
+    "polling.py",
     "progress.py",
     "renamed.py",
     "target",

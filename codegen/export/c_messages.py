@@ -21,7 +21,8 @@ IN_C: Final = (
     Message.NULL_SHAPE, Message.NEGATIVE_DIMENSION, Message.TOO_MANY_ELEMENTS, Message.NULL_DATA,
     Message.NULL_RESULT, Message.BOUND, Message.FACT, Message.CHECK, Message.DIVISOR,
     Message.NEGATIVE_SIZE, Message.OVERFLOW, Message.MEMORY, Message.BOUNDS, Message.RANGE,
-    Message.KERNEL, Message.UNKNOWN, Message.NULL_MODEL, Message.NULL_OUTPUT, Message.NULL_RUNTIME,
+    Message.RANGE_UNSIGNED, Message.KERNEL, Message.UNKNOWN, Message.NULL_MODEL,
+    Message.NULL_OUTPUT, Message.NULL_RUNTIME,
     Message.NULL_ALLOCATOR, Message.RUNTIME_VERSION, Message.RUNTIME_FLAGS, Message.THREADS,
     Message.PROCESSOR, Message.NULL_WEIGHTS, Message.WEIGHTS_ALIGNMENT, Message.WEIGHTS_SIZE,
     Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY,
@@ -89,6 +90,8 @@ def _field(name: str) -> tuple[str, str]:
     """Return the C type of a field and the suffix of the function that writes it."""
     if name in _NUMBERS:
         return "int64_t ", "_number"
+    if name == "large":
+        return "uint64_t ", "_unsigned"
     if name in _OF_TENSOR:
         return "const tw_tensor *", f"_{name}"
     if name in _OF_FAILURE:

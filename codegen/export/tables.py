@@ -128,6 +128,7 @@ def _defines(model: Model) -> Iterator[str]:
     yield f"#define CODE_CHECK {CODE_CHECK}"
     yield f"#define CODE_BOUNDS {runtime_table.CODE_BOUNDS}"
     yield f"#define CODE_RANGE {runtime_table.CODE_RANGE}"
+    yield f"#define CODE_RANGE_UNSIGNED {runtime_table.CODE_RANGE_UNSIGNED}"
     yield f"#define INSTANCE_CONSTANTS {layout.INSTANCE_CONSTANTS}"
     yield f"#define INSTANCE_SLOTS {layout.INSTANCE_SLOTS}"
     yield f"#define SLOT_COUNT {layout.SLOT_COUNT}"

@@ -37,6 +37,7 @@ class ModuleState:
         self.arch = ""
         self.fused = True
         self.halves = True
+        self.vector_bits = 0
 
     def declare(self, name: str, signature: str) -> None:
         """Declare an external function once."""

@@ -225,8 +225,29 @@ def _quotient(em: Emitter, a: Expr, b: Expr, w: _Writer) -> str:
     x, y = w.term(a), _divisor(em, b, w)
     if _non_negative(a) and _non_negative(b):
         return em.op(f"udiv {w.type} {x}, {y}")
+    if _never_minus_one(b):
+        quotient = em.op(f"sdiv {w.type} {x}, {y}")
+        return em.op(f"add {w.type} {quotient}, {_floor_step(em, x, y, w)}")
+    minus, y = _without_minus_one(em, y, w)
     quotient = em.op(f"sdiv {w.type} {x}, {y}")
-    return em.op(f"add {w.type} {quotient}, {_floor_step(em, x, y, w)}")
+    floored = em.op(f"add {w.type} {quotient}, {_floor_step(em, x, y, w)}")
+    negated = em.op(f"sub {w.type} {w.number(0)}, {x}")
+    bits = vector("i1", w.lanes)
+    return em.op(f"select {bits} {minus}, {w.type} {negated}, {w.type} {floored}")
+
+
+def _never_minus_one(b: Expr) -> bool:
+    return (b.lower is not None and b.lower > -1) or (b.upper is not None and b.upper < -1)
+
+
+def _without_minus_one(em: Emitter, y: str, w: _Writer) -> tuple[str, str]:
+    """Return whether a divisor is -1, and the divisor with 1 in place of -1.
+
+    The machine instruction traps for the smallest integer divided by -1.
+    """
+    bits = vector("i1", w.lanes)
+    minus = em.op(f"icmp eq {w.type} {y}, {w.number(-1)}")
+    return minus, em.op(f"select {bits} {minus}, {w.type} {w.number(1)}, {w.type} {y}")
 
 
 def _floor_step(em: Emitter, x: str, y: str, w: _Writer) -> str:
@@ -246,6 +267,8 @@ def _remainder(em: Emitter, a: Expr, b: Expr, w: _Writer) -> str:
     x, y = w.term(a), _divisor(em, b, w)
     if _non_negative(a) and _non_negative(b):
         return em.op(f"urem {w.type} {x}, {y}")
+    if not _never_minus_one(b):
+        _, y = _without_minus_one(em, y, w)  # the remainder is 0 for both
     remainder = em.op(f"srem {w.type} {x}, {y}")
     correction = em.op(f"and {w.type} {_floor_step(em, x, y, w)}, {y}")
     return em.op(f"add {w.type} {remainder}, {correction}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ...errors import TilewrightError
@@ -86,6 +88,11 @@ def load(em: Emitter, of: Type, access: Pointer) -> str:
         return _from_memory(em, em.op(f"load {kind}, {access.typed}, align {align}"), of)
     if of.lanes == 1:
         return _load_if(em, of, access, access.mask)
+    if _exceeds_register(em, of):
+        half = replace(of, lanes=of.lanes // 2)
+        parts = [load(em, half, part) for part in _halves(em, of, access, access.mask)]
+        typed = ", ".join(f"{type_name(half)} {part}" for part in parts)
+        return em.op(f"shufflevector {typed}, {_lane_list(0, of.lanes)}")
     full = f"llvm.masked.load.{_memory_mangled(of)}.{mangled_pointer(access.space)}"
     bits = vector("i1", of.lanes)
     em.module.declare(full, f"{kind} @{full}({pointer_name(access.space)}, i32, {bits}, {kind})")
@@ -103,10 +110,53 @@ def store(em: Emitter, of: Type, access: Pointer, operand: str) -> None:
     if of.lanes == 1:
         _store_if(em, f"store {kind} {raw}, {access.typed}, align {align}", access.mask)
         return
+    if _exceeds_register(em, of):
+        half = replace(of, lanes=of.lanes // 2)
+        for k, part in enumerate(_halves(em, of, access, access.mask)):
+            store(em, half, part, _lanes(em, operand, of, k * half.lanes, half.lanes))
+        return
     full = f"llvm.masked.store.{_memory_mangled(of)}.{mangled_pointer(access.space)}"
     bits = vector("i1", of.lanes)
     em.module.declare(full, f"void @{full}({kind}, {pointer_name(access.space)}, i32, {bits})")
     em.line(f"call void @{full}({kind} {raw}, {access.typed}, i32 {align}, {bits} {access.mask})")
+
+
+def _exceeds_register(em: Emitter, of: VectorType) -> bool:
+    """Return whether a masked vector must be split in halves.
+
+    LLVM 22 fails to compile some masked accesses of several registers whose mask is constant.
+    """
+    limit = em.module.vector_bits
+    splits = of.lanes > 2 and of.lanes % 2 == 0
+    return limit > 0 and splits and of.lanes * max(of.dtype.bits, 8) > limit
+
+
+def _halves(em: Emitter, of: VectorType, access: Pointer, mask: str) -> Iterator[Pointer]:
+    """Yield the two halves of a masked access."""
+    count = of.lanes // 2
+    distance = count * max(of.dtype.bits, 8) // 8
+    for k in range(2):
+        bits = em.op(
+            f"shufflevector <{of.lanes} x i1> {mask}, <{of.lanes} x i1> poison, "
+            f"{_lane_list(k * count, count)}"
+        )
+        where = access.where
+        if k:
+            where = em.op(f"getelementptr i8, {access.typed}, i64 {distance}")
+        alignment = access.alignment if k == 0 else math.gcd(access.alignment, distance)
+        yield replace(access, where=where, alignment=alignment, mask=bits)
+
+
+def _lanes(em: Emitter, operand: str, of: VectorType, start: int, count: int) -> str:
+    """Return some adjacent lanes of a vector."""
+    kind = type_name(of)
+    return em.op(f"shufflevector {kind} {operand}, {kind} poison, {_lane_list(start, count)}")
+
+
+def _lane_list(start: int, count: int) -> str:
+    """Return the constant operand of a shuffle that selects adjacent lanes."""
+    lanes = ", ".join(f"i32 {k}" for k in range(start, start + count))
+    return f"<{count} x i32> <{lanes}>"
 
 
 def _load_if(em: Emitter, of: VectorType, access: Pointer, bit: str) -> str:

@@ -63,6 +63,7 @@ def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState)
     state.arch = target.arch or "x86_64"
     state.fused = target.arch != "wasm32"
     state.halves = target.arch not in ("riscv64", "wasm32")
+    state.vector_bits = 0 if target.is_gpu else resolve(target).vector_bits
     texts = [_function(state, f, target) for f in functions]
     parts = [
         *(state.globals[name] for name in sorted(state.globals)),

@@ -28,8 +28,8 @@ from ...ir.thread.nodes import (
     Store,
     While,
 )
-from ...ir.thread.types import ExecutionScope, PointerType, VectorType
-from . import memory_access
+from ...ir.thread.types import ExecutionScope
+from . import atomics, memory_access
 from .emitter import Emitter
 from .indices import integer
 from .operations import HANDLERS
@@ -221,33 +221,19 @@ def _call(em: Emitter, call: Call) -> None:
         assign(em, call.result, em.op(f"call {result} {callee}({args})"))
 
 
-_UPDATE = {"exchange": "xchg", "add": "add", "sub": "sub", "and": "and", "or": "or"}
-
-
 def _atomic(
     em: Emitter, statement: AtomicUpdate | CompareExchange | AtomicLoad | AtomicStore
 ) -> None:
-    where = located(em, statement.address, None).typed
     match statement:
-        case AtomicUpdate(op=op, value=value, result=result):
-            old = em.op(f"atomicrmw {_UPDATE[op]} {where}, {typed(em, value)} seq_cst")
+        case AtomicUpdate(result=result):
+            old = atomics.update(em, statement)
             if result is not None:
                 assign(em, result, old)
-        case CompareExchange(expected=expected, desired=desired, result=result):
-            pair = f"{typed(em, expected)}, {typed(em, desired)}"
-            both = em.op(f"cmpxchg {where}, {pair} seq_cst seq_cst")
-            kind = type_name(expected.type)
-            assign(em, result, em.op(f"extractvalue {{ {kind}, i1 }} {both}, 0"))
+        case CompareExchange(result=result):
+            assign(em, result, atomics.compare_exchange(em, statement))
         case AtomicLoad(result=result):
-            kind, align = type_name(result.type), _width(em, result)
-            assign(em, result, em.op(f"load atomic {kind}, {where} acquire, align {align}"))
-        case AtomicStore(value=value):
-            pointer = isinstance(value.type, PointerType)
-            align = 8 if pointer else numeric(em, value.type).dtype.bytes
-            em.line(f"store atomic {typed(em, value)}, {where} release, align {align}")
+            assign(em, result, atomics.load(em, statement))
+        case AtomicStore():
+            atomics.store(em, statement)
         case _:
             assert_never(statement)
-
-
-def _width(em: Emitter, reg: Reg) -> int:
-    return numeric(em, reg.type).dtype.bytes if isinstance(reg.type, VectorType) else 8

@@ -18,13 +18,20 @@ INIT: Final = "init"
 ONCE: Final = "once"
 """Block annotation of a statement outside of some thread axes; the value is their tags."""
 
+ATOMIC: Final = "atomic"
+"""Block annotation of atomic updates; the value is the names of the updated buffers."""
+
 DISJOINT: Final = "disjoint"
 """Function attribute: uids of the blocks whose writes are disjoint across threads."""
 
 
-def disjoint_blocks(func: PrimFunc) -> frozenset[Uid]:
-    """Return the uids that the pass ``mark_disjoint_writes`` recorded."""
-    uids = dict(func.attributes).get(DISJOINT, ())
+IN_PLACE: Final = "in_place"
+"""Function attribute: uids of those blocks that only read the elements that they write."""
+
+
+def marked_blocks(func: PrimFunc, attribute: str) -> frozenset[Uid]:
+    """Return the uids that the pass ``mark_disjoint_writes`` recorded in an attribute."""
+    uids = dict(func.attributes).get(attribute, ())
     return (
         frozenset(u for u in uids if isinstance(u, int)) if isinstance(uids, tuple) else frozenset()
     )
@@ -32,10 +39,10 @@ def disjoint_blocks(func: PrimFunc) -> frozenset[Uid]:
 
 def with_block_names(func: PrimFunc) -> PrimFunc:
     """Return a function for printing, whose attributes name blocks instead of their uids."""
-    uids = disjoint_blocks(func)
-    if not uids:
-        return func
-    found = (s for s in walk(func.body) if isinstance(s, Block) and s.uid in uids)
-    names = tuple(dict.fromkeys(block.name for block in found))
-    kept = {key: names if key == DISJOINT else value for key, value in func.attributes}
+    kept = dict(func.attributes)
+    for key in (DISJOINT, IN_PLACE):
+        uids = marked_blocks(func, key)
+        if uids:
+            found = (s for s in walk(func.body) if isinstance(s, Block) and s.uid in uids)
+            kept[key] = tuple(dict.fromkeys(block.name for block in found))
     return replace(func, attributes=tuple(kept.items()))

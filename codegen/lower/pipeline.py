@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ...errors import TilewrightError
+from ...ir.analysis.unrolled import MOST_COPIES, copied_stores, most_copied, product_text
 from ...ir.dtype import i32
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc
 from ...ir.symbolic import Expr, Var, var
@@ -13,8 +16,9 @@ from ...ir.symbolic.assumptions import Assumptions
 from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import Const, Reg, Return
 from ...ir.thread.types import POINTER, VectorType
+from ...polling import poll
 from ...target.target import Target
-from ..errors import shown_in
+from ..errors import UnrolledCodeError, shown_in
 from ..llvm.processor import resolve
 from .lowering_pass import Pass, ThreadPass
 from .passes.check_instructions import CheckInstructions
@@ -28,10 +32,12 @@ from .passes.hoist_reduction_init import HoistReductionInit
 from .passes.lift_tail_guards import LiftTailGuards
 from .passes.lift_uniform_guards import LiftUniformGuards
 from .passes.lower_virtual_threads import LowerVirtualThreads
+from .passes.mark_atomic_updates import MarkAtomicUpdates
 from .passes.mark_disjoint_writes import MarkDisjointWrites
 from .passes.prune_branches import PruneBranches
 from .passes.realize_blocks import RealizeBlocks
 from .passes.strip_mine import StripMine
+from .passes.sum_in_blocks import SumInBlocks
 from .passes.tighten_loop_bounds import TightenLoopBounds
 from .passes.unify_thread_bindings import UnifyThreadBindings
 from .passes.vectorize_accumulators import VectorizeAccumulators
@@ -45,6 +51,7 @@ from .to_thread.statements import StatementLowering
 
 PASSES: Final[tuple[Pass, ...]] = (
     CheckInstructions(),
+    MarkAtomicUpdates(),
     CombineCrossThreadReductions(),
     DecomposeReductions(),
     RealizeBlocks(),
@@ -62,6 +69,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     VectorizeAccumulators(),
     LiftTailGuards(),
     LiftUniformGuards(),
+    SumInBlocks(),
 )
 """Passes from loop IR to loop IR, in order; each keeps the results of the program."""
 
@@ -178,19 +186,46 @@ def after_each_pass(
     source = func
     for one in PASSES:
         if one.applies_to(target) and (not debug or target.is_gpu or one.name in DEBUG_PASSES):
-            with shown_in(source):
+            poll()
+            with _in_pass(one.name), shown_in(source):
                 func = one.run(func, target)
             yield one.name, func
-    with shown_in(source):
+    with _in_pass(TO_THREAD), shown_in(source):
+        _check_copies(func)
         kernel = _gpu_kernel(func) if target.is_gpu else _cpu_kernel(func, target, debug=debug)
     yield TO_THREAD, kernel
     for kind in THREAD_PASSES:
         if kind.applies_to(target):
             thread_pass = kind.for_function(func)
-            with shown_in(source):
+            with _in_pass(thread_pass.name), shown_in(source):
                 function = thread_pass.run(kernel.function, target)
             kernel = replace(kernel, function=function)
             yield thread_pass.name, kernel
+
+
+@contextmanager
+def _in_pass(name: str) -> Generator[None]:
+    """Add the name of a pass to the details and the notes of its errors."""
+    try:
+        yield
+    except TilewrightError as error:
+        error.details["pass"] = name
+        error.add_note(f"in pass {name!r}; tilewright.lower(..., stop_after=...) shows its input")
+        raise
+
+
+def _check_copies(func: PrimFunc) -> None:
+    """Raise an error if the code of unrolled loops would be too large."""
+    loops, stores = most_copied(func.body), copied_stores(func.body)
+    if loops and stores > MOST_COPIES:
+        raise UnrolledCodeError(
+            f"unrolled loops {', '.join(x.var.name for x in loops)} make {product_text(loops)} "
+            f"copies of a store; the function would have {stores:,} stores, at most "
+            f"{MOST_COPIES:,} are legal",
+            where=f"function {func.name!r}",
+            hint="use range instead of unrolled for the outer loops",
+            parts=tuple(x.var.name for x in loops),
+        )
 
 
 def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
+from ...ir.dtype import DType
 from ...ir.thread.nodes import AtomicOp, Reg
 from .access import atomic
 from .access_resolution import AccessRequest, AccessSpec
 from .arrays import spread, where
+from .element_operations import binary
 from .frame import Frame
 from .values import Run
 
 Change = Callable[[Any, Any], Any]
 
-UPDATES: Final[Mapping[AtomicOp, Change]] = {
-    "exchange": lambda _, new: new,
-    "add": lambda old, new: old + new,
-    "sub": lambda old, new: old - new,
-    "and": lambda old, new: old & new,
-    "or": lambda old, new: old | new,
-}
+
+def _change(op: AtomicOp, dtype: DType) -> Change:
+    """Return the function of an old value and an operand to the new value."""
+    return (lambda _, new: new) if op == "exchange" else binary(op, dtype)
 
 
 def _spread(frame: Frame, value: Any) -> Any:
@@ -58,11 +57,11 @@ def writer(access: AccessSpec, address: Run, value: Run) -> Callable[[Frame], No
 
 
 def updater(
-    access: AccessSpec, address: Run, change: tuple[AtomicOp, Run], result: Reg | None
+    access: AccessSpec, address: Run, change: tuple[AtomicOp, DType, Run], result: Reg | None
 ) -> Callable[[Frame], None]:
     """Compile an atomic update."""
-    op, value = change
-    update = UPDATES[op]
+    op, dtype, value = change
+    update = _change(op, dtype)
 
     def run(frame: Frame) -> None:
         values = _spread(frame, value(frame))

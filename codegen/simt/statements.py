@@ -188,7 +188,8 @@ class Statements:
             case AtomicUpdate(op=op, value=value, result=result):
                 access = self._atomic_access(value.type, statement.address)
                 operand = self.values.compile(value)
-                return atomics.updater(access, address, (op, operand), result)
+                dtype = numeric(value.type).dtype
+                return atomics.updater(access, address, (op, dtype, operand), result)
             case CompareExchange(expected=expected, desired=desired, result=result):
                 access = self._atomic_access(desired.type, statement.address)
                 pair = self.values.compile(expected), self.values.compile(desired)

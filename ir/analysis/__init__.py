@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from .accesses import Access, accesses, bindings_of, is_plain, reads, writes
+from .accesses import (
+    Access,
+    accesses,
+    bindings_of,
+    domain_of,
+    is_plain,
+    ranges_of,
+    reads,
+    values_of,
+    writes,
+)
 from .cost import all_in_blocks, flops, footprint, live_ranges, peak_bytes, size_in_bytes
 from .dataflow import consumers, producers, read_buffers, written_buffers
 from .dependences import (
     OWN,
     Conflict,
     access_intervals,
+    binders_inside,
     bound_kinds,
     conflicts,
-    covered_inside,
+    covered_buffers,
     feeds,
     finished_inside,
     implied_by_domain,
@@ -20,62 +31,84 @@ from .dependences import (
     loops_inside,
     reduction_update,
     region_at,
+    writes_always,
     writes_disjoint,
-    written_at,
+    written_in,
 )
+from .domains import Coverage, Domain, executed_domain, loop_values, results_domain
+from .enclosing import enclosing, statements_around
 from .facts_at import assuming, within_loop, within_loops
+from .instances import Instances, Multiplicity, determined, instances
 from .intervals import Interval, covers, interval_of, union, within_dimension
 from .iter_map import injective_in
 from .pattern import PatternKind, pattern_kind
 from .regions import with_regions
 from .tree import Tree, block_stores, tree_of
+from .written_before_read import written_before_read
 
 __all__ = [
     "OWN",
     "Access",
     "Conflict",
+    "Coverage",
+    "Domain",
+    "Instances",
     "Interval",
+    "Multiplicity",
     "PatternKind",
     "Tree",
     "access_intervals",
     "accesses",
     "all_in_blocks",
     "assuming",
+    "binders_inside",
     "bindings_of",
     "block_stores",
     "bound_kinds",
     "conflicts",
     "consumers",
-    "covered_inside",
+    "covered_buffers",
     "covers",
+    "determined",
+    "domain_of",
+    "enclosing",
+    "executed_domain",
     "feeds",
     "finished_inside",
     "flops",
     "footprint",
     "implied_by_domain",
     "injective_in",
+    "instances",
     "interval_of",
     "is_plain",
     "is_private",
     "is_reduction",
     "live_ranges",
+    "loop_values",
     "loops_inside",
     "pattern_kind",
     "peak_bytes",
     "producers",
+    "ranges_of",
     "read_buffers",
     "reads",
     "reduction_update",
     "region_at",
+    "results_domain",
     "size_in_bytes",
+    "statements_around",
     "tree_of",
     "union",
+    "values_of",
     "with_regions",
     "within_dimension",
     "within_loop",
     "within_loops",
     "writes",
+    "writes_always",
     "writes_disjoint",
-    "written_at",
+    "written_before_read",
     "written_buffers",
+    "written_in",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..loop.nodes import Block, Buffer, For, If, Let, Load, Stmt, Store
 from ..loop.visit import children, walk_element
 from ..symbolic import Expr, Var, substitute
+from .intervals import Interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,8 +25,9 @@ class Access:
     indices : tuple of Expr
         The indices, over the iteration variables of the block and variables bound in its body.
         Iteration variables of nested blocks are replaced by their bindings.
-    inner : Mapping[Var, Expr]
-        The variables bound in the body, with their extents.
+    inner : Mapping[Var, Interval]
+        The variables bound in the body, with the intervals of their values. A loop variable takes
+        every value of its interval; a variable of a ``Let`` takes arbitrary ones.
     writes : bool
         Whether the access is a store.
     """
@@ -32,7 +35,7 @@ class Access:
     block: Block
     buffer: Buffer
     indices: tuple[Expr, ...]
-    inner: Mapping[Var, Expr]
+    inner: Mapping[Var, Interval]
     writes: bool
 
     def bound(self) -> tuple[Expr, ...]:
@@ -40,10 +43,31 @@ class Access:
         bindings = bindings_of(self.block)
         return tuple(substitute(i, bindings) for i in self.indices)
 
-    def bound_inner(self) -> dict[Var, Expr]:
-        """Return the extents of ``inner`` over the variables of the loops around the block."""
+    def bound_inner(self) -> dict[Var, Interval]:
+        """Return the intervals of ``inner`` over the variables of the loops around the block."""
         bindings = bindings_of(self.block)
-        return {v: substitute(extent, bindings) for v, extent in self.inner.items()}
+        return {v: interval.substitute(bindings) for v, interval in self.inner.items()}
+
+
+def values_of(binder: For | Let) -> Interval:
+    """Return the interval of the values of the variable that a statement binds.
+
+    The values of an integer loaded from memory are arbitrary: the interval is only a bound, and
+    different iterations may load the same value.
+    """
+    if isinstance(binder, For):
+        return Interval.full(binder.extent)
+    return Interval(binder.lower, binder.upper - binder.lower, exhaustive=False)
+
+
+def ranges_of(binders: Iterable[For | Let]) -> dict[Var, Interval]:
+    """Return the variables that statements bind, with the intervals of their values."""
+    return {binder.var: values_of(binder) for binder in binders}
+
+
+def domain_of(block: Block) -> dict[Var, Interval]:
+    """Return the iteration variables of a block with their intervals."""
+    return {v.var: Interval.full(v.extent) for v in block.iters}
 
 
 def bindings_of(block: Block) -> dict[Var, Expr]:
@@ -51,6 +75,7 @@ def bindings_of(block: Block) -> dict[Var, Expr]:
     return {v.var: v.binding for v in block.iters}
 
 
+@lru_cache(maxsize=4096)
 def accesses(block: Block) -> tuple[Access, ...]:
     """Return the loads and stores of a block, including its init, in program order."""
     parts = () if block.init is None else (block.init,)
@@ -59,28 +84,29 @@ def accesses(block: Block) -> tuple[Access, ...]:
 
 def reads(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
     """Return the loads of a block from one or all buffers, except loads of its accumulator."""
+    found = _reads(block)
+    return found if buffer is None else tuple(a for a in found if a.buffer is buffer)
+
+
+@lru_cache(maxsize=4096)
+def _reads(block: Block) -> tuple[Access, ...]:
     own = {(a.buffer, a.indices) for a in accesses(block) if a.writes}
-    return tuple(
-        a
-        for a in accesses(block)
-        if not a.writes
-        and (buffer is None or a.buffer is buffer)
-        and (a.buffer, a.indices) not in own
-    )
+    return tuple(a for a in accesses(block) if not a.writes and (a.buffer, a.indices) not in own)
 
 
 def writes(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
     """Return the stores of a block to one or all buffers, without repeated indices."""
-    found = {
-        (a.buffer, a.indices): a
-        for a in accesses(block)
-        if a.writes and (buffer is None or a.buffer is buffer)
-    }
-    return tuple(found.values())
+    found = _writes(block)
+    return found if buffer is None else tuple(a for a in found if a.buffer is buffer)
+
+
+@lru_cache(maxsize=4096)
+def _writes(block: Block) -> tuple[Access, ...]:
+    return tuple({(a.buffer, a.indices): a for a in accesses(block) if a.writes}.values())
 
 
 def _in(
-    statement: Stmt, block: Block, inner: Mapping[Var, Expr], bound: Mapping[Var, Expr]
+    statement: Stmt, block: Block, inner: Mapping[Var, Interval], bound: Mapping[Var, Expr]
 ) -> Iterator[Access]:
     """Yield accesses; ``bound`` maps the iteration variables of nested blocks to bindings."""
 
@@ -96,9 +122,9 @@ def _in(
             yield access(buffer, indices, writes=True)
         case Let(load=load):
             yield access(load.buffer, load.indices, writes=False)
-            inner = {**inner, statement.var: substitute(statement.upper, bound)}
+            inner = {**inner, statement.var: values_of(statement).substitute(bound)}
         case For():
-            inner = {**inner, statement.var: substitute(statement.extent, bound)}
+            inner = {**inner, statement.var: values_of(statement).substitute(bound)}
         case Block(iters=iters):
             bound = {**bound, **{v.var: substitute(v.binding, bound) for v in iters}}
         case _:

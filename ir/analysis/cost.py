@@ -22,6 +22,7 @@ from ..loop.visit import walk, walk_element
 from ..symbolic import Expr, Var, as_expr, ceildiv, maximum, product, substitute, total
 from .accesses import accesses, bindings_of
 from .facts_at import within_loop
+from .intervals import Interval
 from .iter_map import injective_in
 from .tree import Tree, tree_of
 
@@ -35,7 +36,7 @@ def all_in_blocks(function: PrimFunc) -> bool:
     --------
     >>> from ..script import parse
     >>> text = "@prim_func\ndef zero(y: Out[(), f32]):\n    y[()] = 0.0"
-    >>> all_in_blocks(parse(text).prim("zero"))
+    >>> all_in_blocks(parse(text, check=False).prim("zero"))
     False
     """
     tree = tree_of(function)
@@ -66,21 +67,21 @@ def flops(function: PrimFunc) -> Expr:
 def _iterations(tree: Tree, block: Block) -> Expr:
     """Return the number of executions of a block, from all loops and blocks around it."""
     bindings = [v.binding for v in block.iters]
-    ranges: dict[Var, Expr] = {}
+    ranges: dict[Var, Interval] = {}
     for above in tree.ancestors(block):
         if isinstance(above, For):
-            ranges = {above.var: above.extent, **ranges}
+            ranges = {above.var: Interval.full(above.extent), **ranges}
         elif isinstance(above, Block):
             outer = bindings_of(above)
             bindings = [substitute(b, outer) for b in bindings]
-            ranges = {v: substitute(extent, outer) for v, extent in ranges.items()}
+            ranges = {v: values.substitute(outer) for v, values in ranges.items()}
     facts = tree.function.facts
-    for variable, extent in ranges.items():
-        facts = within_loop(facts, variable, extent)
+    for variable, values in ranges.items():
+        facts = within_loop(facts, variable, values.extent)
     once = len(injective_in(bindings, ranges, facts)) == len(ranges)
     if once and not any(isinstance(s, If) for s in tree.ancestors(block)):
         return product(tuple(v.extent for v in block.iters))
-    return product(tuple(ranges.values()))
+    return product(tuple(values.extent for values in ranges.values()))
 
 
 def _operations(block: Block) -> int:

@@ -2,18 +2,18 @@
 
 The iterations of a loop may run in any order, or in parallel, unless two iterations write the same
 element or an iteration reads an element that another one writes. These conflicts are reported as
-data. An instance of a block is determined by its iteration variables, so repeating it is legal.
+data.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
-from ..loop.nodes import Binary, Block, Buffer, For, If, Load, Scope, Store
-from ..loop.visit import walk, walk_element
+from ..loop.decompose import decomposed_in, reduction_position
+from ..loop.nodes import Binary, Block, Buffer, For, If, Let, Load, Scope, Stmt, Store
+from ..loop.visit import children, stores, walk, walk_element
 from ..symbolic import (
     Expr,
     Facts,
@@ -24,15 +24,18 @@ from ..symbolic import (
     eq,
     free_vars,
     is_proved,
+    linear_form,
     ne,
     substitute,
     var,
 )
-from .accesses import Access, accesses, reads, writes
+from .accesses import Access, accesses, ranges_of, reads, writes
+from .enclosing import statements_around
 from .facts_at import assuming, within_loops
-from .intervals import Interval, covers, interval_of, union
+from .intervals import Interval, interval_of, union
 from .iter_map import injective_in
 from .tree import Tree
+from .written_before_read import written_before_read, written_regions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,17 +106,35 @@ def implied_by_domain(block: Block, facts: Facts) -> bool:
     return all(is_proved(part, known) for part in rest)
 
 
+def writes_always(tree: Tree, block: Block) -> bool:
+    """Return whether every iteration of a block executes all of its stores.
+
+    It has no branches, and nested blocks have no predicates except the domains of their variables.
+    """
+    return not any(
+        isinstance(s, If)
+        or (isinstance(s, Block) and s is not block and not implied_by_domain(s, tree.facts(s)))
+        for s in walk(block)
+    )
+
+
 def loops_inside(tree: Tree, outer: For, block: Block) -> tuple[For, ...]:
     """Return the loops around a block and inside of ``outer``, outermost first."""
     above = tree.loops_above(block)
     return above[above.index(outer) + 1 :]
 
 
+def binders_inside(tree: Tree, outer: For, block: Block) -> tuple[For | Let, ...]:
+    """Return the loops and lets around a block and inside of ``outer``, outermost first."""
+    above = tree.binders_above(block)
+    return above[above.index(outer) + 1 :]
+
+
 def access_intervals(
-    access: Access, inner: tuple[For, ...], facts: Facts
+    access: Access, inner: tuple[For | Let, ...], facts: Facts
 ) -> tuple[Interval | None, ...]:
-    """Return the interval of each index of an access over some loops around its block."""
-    ranges = {loop.var: loop.extent for loop in inner} | access.bound_inner()
+    """Return the interval of each index of an access over some loops and lets around its block."""
+    ranges = ranges_of(inner) | access.bound_inner()
     known = within_loops(facts, inner)
     return tuple(interval_of(index, ranges, known) for index in access.bound())
 
@@ -122,7 +143,7 @@ def region_at(
     tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
 ) -> tuple[Interval, ...] | None:
     """Return the region of accesses to one buffer in an iteration of a loop; None if unbounded."""
-    each = [access_intervals(a, loops_inside(tree, loop, a.block), facts) for a in found]
+    each = [access_intervals(a, binders_inside(tree, loop, a.block), facts) for a in found]
     joined: list[Interval] = []
     for dimension in zip(*each, strict=True):
         known = [s for s in dimension if s is not None]
@@ -133,70 +154,44 @@ def region_at(
     return tuple(joined)
 
 
-def covered_inside(tree: Tree, loop: For, reader: Block, buffer: Buffer) -> bool:
-    """Return whether a block reads only elements written earlier in the same loop iteration.
+def with_separate_inits(tree: Tree, statement: Stmt) -> Stmt:
+    """Return a statement with the inits of reductions as separate nests; results are cached.
 
-    Reductions that write the buffer must start and end within the iteration.
+    Inits that run before the statement are omitted.
     """
-    facts = tree.facts(loop.body)
-    writers = [
-        b
-        for b in tree.blocks_in(loop.body)
-        if b is not reader and writes(b, buffer) and tree.order[b] < tree.order[reader]
-    ]
-    needed = region_at(tree, loop, reads(reader, buffer), facts)
-    if needed is None or not all(finished_inside(tree, loop, w) for w in writers):
-        return False
-    given = (written_at(tree, loop, w, buffer) for w in writers)
-    return any(g is not None and _covers_all(g, needed, buffer, facts) for g in given)
+    key = ("separate inits", statement)
+    known = tree.memo.get(key)
+    if known is None:
+        known = decomposed_in(statement, lambda b: statements_around(tree, b))
+        tree.memo[key] = known
+    return cast("Stmt", known)
+
+
+def covered_buffers(tree: Tree, loop: For) -> frozenset[Buffer]:
+    """Return the buffers of which an iteration of a loop reads only elements it wrote before."""
+    key = ("covered", loop)
+    known = tree.memo.get(key)
+    if known is None:
+        body = with_separate_inits(tree, loop.body)
+        buffers = {s.buffer for s in stores(body)}
+        known = tree.memo[key] = written_before_read(body, buffers, tree.facts(loop.body))
+    return cast("frozenset[Buffer]", known)
 
 
 def finished_inside(tree: Tree, loop: For, writer: Block) -> bool:
     """Return whether the reduction of a block starts and ends within one iteration of a loop."""
-    inside = loops_inside(tree, loop, writer)
-    outside = [x for x in tree.loops_above(writer) if x not in inside]
-    return not any("reduce" in bound_kinds(x, writer) for x in outside)
+    path = statements_around(tree, writer)
+    return not is_reduction(writer) or loop in path[: reduction_position(path, writer)]
 
 
-def written_at(tree: Tree, loop: For, writer: Block, buffer: Buffer) -> tuple[Interval, ...] | None:
-    """Return the region that a block writes completely in one iteration of a loop.
+def written_in(tree: Tree, statement: Stmt, buffer: Buffer) -> tuple[Interval, ...] | None:
+    """Return a region of a buffer that each execution of a statement writes completely, or None.
 
-    Return None if the region has gaps or the block is conditional. The region may extend past the
-    domain of the block, where nothing is written.
+    The region may extend past the end of the buffer, where nothing is written.
     """
-    facts = tree.facts(loop.body)
-    inside = loops_inside(tree, loop, writer)
-    found = writes(writer, buffer)
-    if len(found) != 1 or _is_conditional(tree, loop, writer):
-        return None
-    if not implied_by_domain(writer, within_loops(facts, inside)) or not _always(tree, writer):
-        return None
-    varying = frozenset(x.var for x in inside) | frozenset(found[0].inner)
-    used = [v for index in found[0].bound() for v in free_vars(index) & varying]
-    if len(used) > len(set(used)):
-        return None
-    return region_at(tree, loop, found, facts)
-
-
-def _always(tree: Tree, block: Block) -> bool:
-    """Return whether a block has no branches, and nested blocks only predicates of their domain."""
-    return not any(
-        isinstance(s, If)
-        or (isinstance(s, Block) and s is not block and not implied_by_domain(s, tree.facts(s)))
-        for s in walk(block)
-    )
-
-
-def _is_conditional(tree: Tree, loop: For, block: Block) -> bool:
-    between = itertools.takewhile(lambda s: s is not loop, tree.ancestors(block))
-    return any(isinstance(s, If) for s in between)
-
-
-def _covers_all(
-    given: tuple[Interval, ...], needed: tuple[Interval, ...], buffer: Buffer, facts: Facts
-) -> bool:
-    sides = zip(given, needed, buffer.shape, strict=True)
-    return all(covers(g, n, facts, size) for g, n, size in sides)
+    body = with_separate_inits(tree, statement)
+    found = written_regions(body, buffer, tree.facts(statement))
+    return found[0] if found else None
 
 
 OWN: Final = frozenset({"local", "fragment"})
@@ -230,38 +225,111 @@ def conflicts(
     common : frozenset of Scope
         The memory scopes that are shared by all iterations.
     """
-    blocks = list(tree.blocks_in(loop.body))
+    blocks = tree.blocks_in(loop.body)
+    written: dict[Buffer, list[Block]] = {}
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
-            shared = lanes or buffer.scope in common or not is_private(tree, loop, buffer, own)
-            if shared and not writes_disjoint(tree, loop, block, buffer):
-                yield Conflict(
-                    f"iterations of loop {loop.var.name!r} may write the same elements of "
-                    f"{buffer.name!r} in block {block.name!r}",
-                    block,
-                    buffer,
-                )
-        yield from _foreign_reads(tree, loop, block, blocks)
+            written.setdefault(buffer, []).append(block)
+    separate: set[Buffer] = set()
+    for buffer, writers in written.items():
+        if buffer.scope in common or lanes or not is_private(tree, loop, buffer, own):
+            found = _common_write(tree, loop, buffer, writers)
+            if found is None:
+                continue
+            if _in_own_part(tree, loop, buffer):
+                separate.add(buffer)
+            else:
+                yield found
+    yield from _foreign_reads(tree, loop, blocks, written.keys() - separate)
 
 
-def _foreign_reads(tree: Tree, loop: For, block: Block, blocks: list[Block]) -> Iterator[Conflict]:
-    written = {w.buffer for b in blocks for w in writes(b)}
-    for buffer in dict.fromkeys(r.buffer for r in reads(block)):
-        if buffer in written and not covered_inside(tree, loop, block, buffer):
+def _common_write(tree: Tree, loop: For, buffer: Buffer, writers: list[Block]) -> Conflict | None:
+    """Return the conflict of writes that may overlap in different iterations of a loop."""
+    first = writers[0]
+    for block in writers:
+        if not writes_disjoint(tree, loop, block, buffer):
+            return Conflict(
+                f"iterations of loop {loop.var.name!r} may write the same elements of "
+                f"{buffer.name!r} in block {block.name!r}",
+                block,
+                buffer,
+            )
+        if block is not first and not _same_elements(tree, loop, buffer, first, block):
+            return Conflict(
+                f"iterations of loop {loop.var.name!r} may write elements of {buffer.name!r} in "
+                f"block {block.name!r} that other iterations write in block {first.name!r}",
+                block,
+                buffer,
+            )
+    return None
+
+
+def _same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: Block) -> bool:
+    """Return whether the write indices of two blocks are the same terms of loops."""
+    a, b = (writes(block, buffer) for block in (first, second))
+    if len(a) != 1 or len(b) != 1:
+        return False
+    used = [frozenset[Var]().union(*map(free_vars, x.bound())) for x in (a[0], b[0])]
+    ours = [x for x in binders_inside(tree, loop, first) if x.var in used[0]]
+    theirs = [x for x in binders_inside(tree, loop, second) if x.var in used[1]]
+    if len(ours) != len(theirs):
+        return False
+    names = {y.var: x.var for x, y in zip(ours, theirs, strict=True)}
+    return a[0].bound() == tuple(substitute(i, names) for i in b[0].bound())
+
+
+def _in_own_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether each iteration of a loop accesses only its own part of one dimension.
+
+    The part starts at a multiple of the iteration, and is not larger than this multiple.
+    """
+    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+        return False
+    found = tuple(a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer)
+    facts = tree.facts(loop.body)
+    region = region_at(tree, loop, found, facts)
+    for interval in region or ():
+        form = linear_form(interval.start, (loop.var,))
+        if form is None or loop.var in free_vars(interval.extent):
+            continue
+        step = form.coefficients.get(loop.var)
+        if step is not None and is_proved((step >= 1) & (interval.extent <= step), facts):
+            return True
+    return False
+
+
+def _foreign_reads(
+    tree: Tree, loop: For, blocks: tuple[Block, ...], written: AbstractSet[Buffer]
+) -> Iterator[Conflict]:
+    read = [(block, access.buffer) for block in blocks for access in reads(block)]
+    for let in _lets(loop.body):
+        read += [(block, let.load.buffer) for block in tree.blocks_in(let.body)[:1]]
+    for block, buffer in dict.fromkeys(read):
+        if buffer not in written or buffer in covered_buffers(tree, loop):
+            continue
+        if not _in_own_part(tree, loop, buffer):
             yield Conflict(
-                f"block {block.name!r} reads elements of {buffer.name!r} that other iterations of "
-                f"loop {loop.var.name!r} may write",
+                f"block {block.name!r} reads elements of {buffer.name!r} that other iterations "
+                f"of loop {loop.var.name!r} may write",
                 block,
                 buffer,
             )
 
 
+def _lets(body: Stmt) -> list[Let]:
+    """Return the lets in a statement outside of blocks."""
+    if isinstance(body, Block):
+        return []
+    inner = [let for child in children(body) for let in _lets(child)]
+    return [body, *inner] if isinstance(body, Let) else inner
+
+
 def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     """Return whether different iterations of a loop write disjoint elements in a block."""
-    inside = (loop, *loops_inside(tree, loop, block))
+    inside = (loop, *binders_inside(tree, loop, block))
     facts = within_loops(tree.facts(loop.body), inside[1:])
     found = writes(block, buffer)
-    ranges = {x.var: x.extent for x in inside} | dict(found[0].inner)
+    ranges = ranges_of(inside) | found[0].bound_inner()
     if len(found) != 1:
         return False
     indices = found[0].bound()
@@ -270,14 +338,17 @@ def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool
     )
 
 
-def _proved_disjoint(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Expr]) -> bool:
-    """Prove that equal indices imply equal iterations; all extents must be constants."""
-    sizes = {v: const_value(extent) for v, extent in ranges.items()}
+def _proved_disjoint(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Interval]) -> bool:
+    """Prove that equal indices imply equal iterations; all intervals must be constant."""
+    limits = {v: (const_value(x.start), const_value(x.stop)) for v, x in ranges.items()}
+    known = {
+        v: (low, end) for v, (low, end) in limits.items() if low is not None and end is not None
+    }
     used = {v for index in indices for v in index.free}
-    if loop.var not in used or any(sizes.get(v, 0) is None for v in used):
+    if loop.var not in used or any(v in ranges and v not in known for v in used):
         return False
     here, there = (
-        {v: var(v.name, lower=0, upper=max(n - 1, 0)) for v, n in sizes.items() if n is not None}
+        {v: var(v.name, lower=low, upper=max(end - 1, low)) for v, (low, end) in known.items()}
         for _ in range(2)
     )
     pairs = ((substitute(i, here), substitute(i, there)) for i in indices)
@@ -294,12 +365,17 @@ def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OW
     if buffer not in tree.function.buffers:
         return False
     users = [b for b in tree.outermost_blocks() if any(a.buffer is buffer for a in accesses(b))]
-    if not all(tree.contains(loop, b) for b in users):
+    lets = [let for let in _lets(tree.function.body) if let.load.buffer is buffer]
+    if not all(tree.contains(loop, user) for user in (*users, *lets)):
         return False
     if buffer.scope not in own and not _has_constant_size(tree, loop, users, buffer):
         return False
-    readers = [b for b in users if reads(b, buffer)]
-    return all(covered_inside(tree, loop, b, buffer) for b in readers)
+    read = lets or any(_loads(block, buffer) for block in users)
+    return not read or buffer in covered_buffers(tree, loop)
+
+
+def _loads(block: Block, buffer: Buffer) -> bool:
+    return any(a.buffer is buffer and not a.writes for a in accesses(block))
 
 
 def _has_constant_size(tree: Tree, loop: For, users: list[Block], buffer: Buffer) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..loop.nodes import For
+from collections.abc import Iterable
+
+from ..loop.nodes import For, Let
 from ..symbolic import (
     Bool,
     Discharge,
@@ -33,10 +35,13 @@ def within_loop(facts: Facts, variable: Var, extent: Expr) -> Facts:
     return facts.with_loop(variable, extent)
 
 
-def within_loops(facts: Facts, loops: tuple[For, ...]) -> Facts:
-    """Add the ranges of several loops, outermost first."""
+def within_loops(facts: Facts, loops: Iterable[For | Let]) -> Facts:
+    """Add the ranges of the variables of several loops and lets, outermost first."""
     for loop in loops:
-        facts = within_loop(facts, loop.var, loop.extent)
+        if isinstance(loop, For):
+            facts = within_loop(facts, loop.var, loop.extent)
+        else:
+            facts = assuming(facts, loop.var >= loop.lower, loop.var < loop.upper)
     return facts
 
 

@@ -1,8 +1,9 @@
-"""Intervals of index values over inner loops, for fixed outer loops.
+"""Intervals of index values over inner variables, for fixed outer variables.
 
 Intervals determine the region a block computes inside a loop, and the sizes of tiles. Outer
-variables occur only in the start. The extent is a constant if the extents of the inner loops are
-constants, even if all outer extents are symbolic.
+variables occur only in the start. The extent is a constant if the extents of the inner variables
+are constants, even if all outer extents are symbolic. A variable with an interval that is not
+exhaustive, such as an integer loaded from memory, takes arbitrary values of its interval.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from ..symbolic import (
     Add,
+    Bool,
     Expr,
     Facts,
     FloorDiv,
@@ -31,6 +33,7 @@ from ..symbolic import (
     minimum,
     product,
     simplify,
+    substitute,
     total,
 )
 
@@ -50,22 +53,38 @@ class Interval:
     extent: Expr
     exhaustive: bool = True
 
+    @staticmethod
+    def full(extent: Expr) -> Interval:
+        """Return the interval ``[0, extent)`` of a variable that takes every value."""
+        return Interval(ZERO, extent)
+
     @property
     def stop(self) -> Expr:
         """The first value after the interval."""
         return self.start + self.extent
 
+    def contains(self, value: Expr) -> Bool:
+        """Return the condition that a value is in the interval."""
+        return (self.start <= value) & (value < self.stop)
 
-def interval_of(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> Interval | None:
+    def substitute(self, values: Mapping[Var, Expr]) -> Interval:
+        """Return the interval with variables replaced by terms."""
+        if not values:
+            return self
+        start, extent = substitute(self.start, values), substitute(self.extent, values)
+        return Interval(start, extent, self.exhaustive)
+
+
+def interval_of(index: Expr, inner: Mapping[Var, Interval], facts: Facts) -> Interval | None:
     """Return an interval that contains all values of an index over inner variables.
 
     Parameters
     ----------
     index : Expr
         A term of inner and outer variables.
-    inner : Mapping[Var, Expr]
-        The inner variables with their extents; a variable takes the values ``[0, extent)``. An
-        extent may contain other inner variables.
+    inner : Mapping[Var, Interval]
+        The inner variables with the intervals of their values. An interval may contain other
+        inner variables.
     facts : Facts
         The facts in scope.
 
@@ -78,7 +97,7 @@ def interval_of(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> Interva
     --------
     >>> from ..symbolic import var
     >>> i0, i1 = var("i0", lower=0), var("i1", lower=0, upper=13)
-    >>> found = interval_of(i0 * 14 + i1, {i1: as_expr(14)}, Facts())
+    >>> found = interval_of(i0 * 14 + i1, {i1: Interval.full(as_expr(14))}, Facts())
     >>> found.start, found.extent, found.exhaustive
     (i0 * 14, 14, True)
     """
@@ -93,7 +112,7 @@ _Width = tuple[Expr, Expr, bool]
 """The smallest value, the largest minus the smallest value, and whether all values are taken."""
 
 
-def _width(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+def _width(index: Expr, inner: Mapping[Var, Interval], facts: Facts) -> _Width | None:
     if free_vars(index).isdisjoint(inner):
         return index, ZERO, True
     match index:
@@ -115,16 +134,16 @@ def _width(index: Expr, inner: Mapping[Var, Expr], facts: Facts) -> _Width | Non
             return _constant_bounds(index)
 
 
-def _values(index: Var, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
-    """Return the values of an inner variable over all iterations of the others."""
-    extent = inner[index]
-    if free_vars(extent).isdisjoint(inner):
-        return ZERO, extent - 1, True
-    part = _width(extent, inner, facts)
-    if part is None:
+def _values(index: Var, inner: Mapping[Var, Interval], facts: Facts) -> _Width | None:
+    """Return the values of an inner variable over all values of the others."""
+    own = inner[index]
+    if free_vars(own.start).isdisjoint(inner) and free_vars(own.extent).isdisjoint(inner):
+        return own.start, own.extent - 1, own.exhaustive
+    first, last = _width(own.start, inner, facts), _width(own.stop - 1, inner, facts)
+    if first is None or last is None:
         return _constant_bounds(index)
-    low, width, _ = part
-    return ZERO, low + width - 1, False
+    low = first[0]
+    return low, last[0] + last[1] - low, False
 
 
 def _constant_bounds(index: Expr) -> _Width | None:
@@ -134,7 +153,7 @@ def _constant_bounds(index: Expr) -> _Width | None:
     return as_expr(found.lower), as_expr(found.upper - found.lower), False
 
 
-def _sum(index: Add, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+def _sum(index: Add, inner: Mapping[Var, Interval], facts: Facts) -> _Width | None:
     low: Expr = as_expr(index.constant)
     steps: list[tuple[int, Expr]] = []
     exhaustive = True
@@ -151,7 +170,7 @@ def _sum(index: Add, inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
     return low, width, exhaustive and _independent(index, inner) and _gapless(steps, facts)
 
 
-def _independent(index: Add, inner: Mapping[Var, Expr]) -> bool:
+def _independent(index: Add, inner: Mapping[Var, Interval]) -> bool:
     """Return whether every inner variable occurs in at most one term."""
     varying = [v for term, _ in index.terms for v in free_vars(term) if v in inner]
     return len(varying) == len(set(varying))
@@ -170,7 +189,9 @@ def _gapless(steps: list[tuple[int, Expr]], facts: Facts) -> bool:
     return True
 
 
-def _product(factors: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts) -> _Width | None:
+def _product(
+    factors: tuple[Expr, ...], inner: Mapping[Var, Interval], facts: Facts
+) -> _Width | None:
     varying = [f for f in factors if not free_vars(f).isdisjoint(inner)]
     fixed = product(tuple(f for f in factors if free_vars(f).isdisjoint(inner)))
     part = _width(varying[0], inner, facts) if len(varying) == 1 else None
@@ -181,7 +202,7 @@ def _product(factors: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts)
 
 
 def _quotient(
-    numerator: Expr, divisor: Expr, inner: Mapping[Var, Expr], facts: Facts
+    numerator: Expr, divisor: Expr, inner: Mapping[Var, Interval], facts: Facts
 ) -> _Width | None:
     part = _divided(numerator, divisor, inner, facts)
     if part is None:
@@ -196,7 +217,7 @@ def _quotient(
 
 
 def _remainder(
-    numerator: Expr, divisor: Expr, inner: Mapping[Var, Expr], facts: Facts
+    numerator: Expr, divisor: Expr, inner: Mapping[Var, Interval], facts: Facts
 ) -> _Width | None:
     part = _divided(numerator, divisor, inner, facts)
     if part is None:
@@ -205,11 +226,12 @@ def _remainder(
     start = simplify(low % divisor, facts)
     if is_proved(start + width < divisor, facts):
         return start, width, exhaustive
-    return ZERO, divisor - 1, exhaustive and start == 0
+    every = exhaustive and start == 0 and is_proved(width >= divisor - 1, facts)
+    return ZERO, divisor - 1, every
 
 
 def _divided(
-    numerator: Expr, divisor: Expr, inner: Mapping[Var, Expr], facts: Facts
+    numerator: Expr, divisor: Expr, inner: Mapping[Var, Interval], facts: Facts
 ) -> _Width | None:
     if not free_vars(divisor).isdisjoint(inner) or not is_proved(divisor >= 1, facts):
         return None
@@ -217,7 +239,7 @@ def _divided(
 
 
 def _choice(
-    index: Expr, args: tuple[Expr, ...], inner: Mapping[Var, Expr], facts: Facts
+    index: Expr, args: tuple[Expr, ...], inner: Mapping[Var, Interval], facts: Facts
 ) -> _Width | None:
     parts = [_width(a, inner, facts) for a in args]
     known = [p for p in parts if p is not None]
@@ -284,7 +306,7 @@ def within_dimension(interval: Interval | None, dimension: Expr, facts: Facts) -
     Constant extents are kept: a tile may extend past the end of its buffer.
     """
     if interval is None:
-        return Interval(ZERO, dimension)
+        return Interval(ZERO, dimension, exhaustive=False)
     if (
         const_value(interval.extent) is None
         and interval.start == 0

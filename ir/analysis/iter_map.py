@@ -1,9 +1,11 @@
 """Iter maps: injectivity of indices in loop variables (TensorIR §3.3).
 
 An index is decomposed into a mixed-radix number. Each digit is ``(source // lower) % extent``,
-where the source is a loop variable or another such number. The indices are injective in a loop
-variable if their digits determine its value: iterations that differ in this variable have
-different indices, so they access different elements or are different instances.
+where the source is a variable or another such number. The indices are injective in a variable if
+their digits determine its value: iterations that differ in this variable have different indices,
+so they access different elements or are different instances. Integers loaded from memory are
+variables, too; as two iterations may load the same integer, indices of such integers alone are not
+injective in any loop.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from ..symbolic import (
     as_expr,
     ceildiv,
     const_value,
+    eq,
     free_vars,
     is_proved,
     product,
     simplify,
 )
+from .intervals import Interval
 
 _ONE = as_expr(1)
 
@@ -43,10 +47,10 @@ class _Digit:
 class _Reader:
     """A decomposition of indices into digits, with the size and the digits of every source."""
 
-    def __init__(self, loops: Mapping[Var, Expr], facts: Facts) -> None:
+    def __init__(self, loops: Mapping[Var, Interval], facts: Facts) -> None:
         self._loops = loops
         self._facts = facts
-        self.size: dict[Expr, Expr] = {**loops}
+        self.size: dict[Expr, Expr] = {v: values.extent for v, values in loops.items()}
         self.parts: dict[Expr, list[_Digit]] = {}
 
     def number(self, index: Expr) -> list[_Digit] | None:
@@ -80,24 +84,34 @@ class _Reader:
     def _digit(self, term: Expr) -> _Digit | None:
         match term:
             case Var():
-                return _Digit(term, _ONE, self._loops[term])
+                return _Digit(term, _ONE, self._loops[term].extent)
             case FloorDiv(numerator=numerator, divisor=divisor):
                 inner = self._source(numerator, divisor)
-                if inner is None:
+                if inner is None or not self._is_whole(inner, divisor):
                     return None
                 extent = simplify(ceildiv(inner.extent, divisor), self._facts)
                 return replace(inner, lower=inner.lower * divisor, extent=extent)
             case Mod(numerator=numerator, divisor=divisor):
                 inner = self._source(numerator, divisor)
-                return None if inner is None else replace(inner, extent=divisor)
+                if inner is None or not self._is_whole(inner, divisor):
+                    return None
+                return replace(inner, extent=divisor)
             case _:
                 return None
+
+    def _is_whole(self, digit: _Digit, divisor: Expr) -> bool:
+        """Return whether quotient and remainder of a digit by a divisor are digits, too."""
+        return is_proved(digit.lower * digit.extent >= self.size[digit.source], self._facts) or (
+            is_proved(eq(digit.extent % divisor, 0), self._facts)
+        )
 
     def _source(self, term: Expr, divisor: Expr) -> _Digit | None:
         """Return the digit of a dividend; a dividend of several digits becomes a new source."""
         if not free_vars(divisor).isdisjoint(self._loops):
             return None
-        if isinstance(term, Var | FloorDiv | Mod):
+        if isinstance(term, Var):
+            return self._digit(term) if self._loops[term].start == 0 else None
+        if isinstance(term, FloorDiv | Mod):
             return self._digit(term)
         digits = self.number(term)
         if digits is None or not self._is_compact(term, digits):
@@ -114,10 +128,14 @@ class _Reader:
         scales = {} if terms is None else {digit: scale for scale, digit in terms}
         reach = _ONE
         for digit in digits:
-            if scales[digit] is not reach:
+            if scales[digit] is not reach or not self._from_zero(digit):
                 return False
             reach = simplify(reach * digit.extent, self._facts)
         return not isinstance(term, Add) or term.constant == 0
+
+    def _from_zero(self, digit: _Digit) -> bool:
+        source = digit.source
+        return not isinstance(source, Var) or self._loops[source].start == 0
 
     def _ordered(self, terms: list[tuple[Expr, _Digit]]) -> list[_Digit] | None:
         """Return digits ordered by scale; each scale must be at least the range of those below."""
@@ -166,16 +184,17 @@ class _Reader:
 
 
 def injective_in(
-    indices: Iterable[Expr], loops: Mapping[Var, Expr], facts: Facts
+    indices: Iterable[Expr], loops: Mapping[Var, Interval], facts: Facts
 ) -> frozenset[Var]:
-    """Return the loop variables in which the indices are injective.
+    """Return the variables in which the indices are injective.
 
     Parameters
     ----------
     indices : iterable of Expr
-        Terms over the loop variables.
-    loops : Mapping[Var, Expr]
-        The varying loop variables with their extents; all other variables are fixed.
+        Terms over the variables.
+    loops : Mapping[Var, Interval]
+        The variables that vary: loop variables and integers loaded from memory, with the
+        intervals of their values. All other variables are fixed.
     facts : Facts
         The facts in scope.
 
@@ -183,7 +202,7 @@ def injective_in(
     --------
     >>> from ..symbolic import var
     >>> f, k = var("f", lower=0, upper=63), var("k", lower=0, upper=3)
-    >>> loops = {f: as_expr(64), k: as_expr(4)}
+    >>> loops = {f: Interval.full(as_expr(64)), k: Interval.full(as_expr(4))}
     >>> [v.name for v in injective_in((f // 8, f % 8), loops, Facts())]
     ['f']
     >>> [v.name for v in injective_in((63 - f,), loops, Facts())]
@@ -196,4 +215,4 @@ def injective_in(
     for index in indices:
         digits += reader.number(index) or ()
     found = reader.whole(digits)
-    return frozenset(v for v in loops if v in found or loops[v] == 1)
+    return frozenset(v for v, values in loops.items() if v in found or values.extent == 1)

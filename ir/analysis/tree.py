@@ -7,17 +7,19 @@ from functools import lru_cache
 
 from ..identity import Uid
 from ..loop.nodes import Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
-from ..loop.visit import children, stores, walk
+from ..loop.visit import children, stores
 from ..symbolic import Facts, Var, free_vars, negate
 from .facts_at import assuming, within_loop
+
+_BINDERS = (For, Let)
 
 
 class Tree:
     """The index of one function, obtained from :func:`tree_of`, which caches recent ones."""
 
     __slots__ = (
-        "_facts", "_outermost", "_symbols", "blocks", "buffers", "function", "loops", "order",
-        "parent",
+        "_facts", "_names", "_outermost", "_symbols", "blocks", "buffers", "function", "loops",
+        "memo", "order", "parent",
     )  # fmt: skip
 
     def __init__(self, function: PrimFunc) -> None:
@@ -30,20 +32,27 @@ class Tree:
         self.buffers: dict[Uid, Buffer] = {
             b.uid: b for b in (*function.buffer_params, *function.buffers)
         }
+        self.memo: dict[object, object] = {}
         self._facts: dict[Stmt, Facts] = {}
+        self._names: frozenset[str] | None = None
         self._symbols: frozenset[Var] | None = None
         self._outermost: tuple[Block, ...] | None = None
         self._walk(function.body)
 
     def _walk(self, root: Stmt) -> None:
-        for number, statement in enumerate(walk(root)):
-            self.order[statement] = number
-            if isinstance(statement, For):
-                self.loops[statement.uid] = statement
-            elif isinstance(statement, Block):
-                self.blocks[statement.uid] = statement
-            for child in children(statement):
-                self.parent[child] = statement
+        parent, found, stack = self.parent, list[Stmt](), [root]
+        while stack:
+            top = stack.pop()
+            found.append(top)
+            if isinstance(top, For):
+                self.loops[top.uid] = top
+            elif isinstance(top, Block):
+                self.blocks[top.uid] = top
+            inner = children(top)
+            for child in inner:
+                parent[child] = top
+            stack.extend(reversed(inner))
+        self.order = dict(zip(found, range(len(found)), strict=True))
 
     def ancestors(self, statement: Stmt) -> Iterator[Stmt]:
         """Yield the enclosing statements of a statement, innermost first."""
@@ -62,6 +71,16 @@ class Tree:
                 found.append(above)
         return tuple(reversed(found))
 
+    def binders_above(self, statement: Stmt) -> tuple[For | Let, ...]:
+        """Return the loops and lets around a statement up to the nearest block, outermost first."""
+        found: list[For | Let] = []
+        for above in self.ancestors(statement):
+            if isinstance(above, Block):
+                break
+            if isinstance(above, For | Let):
+                found.append(above)
+        return tuple(reversed(found))
+
     def contains(self, outer: Stmt, inner: Stmt) -> bool:
         """Return whether ``inner`` is ``outer`` or is nested in it."""
         return outer is inner or any(a is outer for a in self.ancestors(inner))
@@ -76,17 +95,20 @@ class Tree:
             shared = level[0]
         return shared
 
-    def names(self) -> set[str]:
+    def names(self) -> frozenset[str]:
         """Return all names in use."""
-        taken = {self.function.name, *(b.name for b in self.buffers.values())}
-        taken |= {v.name for v in self.symbols()}
-        for statement in self.order:
-            if isinstance(statement, For | Let):
-                taken.add(statement.var.name)
-            elif isinstance(statement, Block):
-                taken.add(statement.name)
-                taken.update(v.var.name for v in statement.iters)
-        return taken
+        if self._names is None:
+            taken = {self.function.name, *(b.name for b in self.buffers.values())}
+            taken |= {v.name for v in self.symbols()}
+            for statement in self.order:
+                if isinstance(statement, Block):
+                    taken.add(statement.name)
+                    for item in statement.iters:
+                        taken.add(item.var.name)
+                elif isinstance(statement, _BINDERS):
+                    taken.add(statement.var.name)
+            self._names = frozenset(taken)
+        return self._names
 
     def symbols(self) -> frozenset[Var]:
         """Return the symbols of the function's parameters and buffers."""
@@ -149,6 +171,14 @@ class Tree:
     def block_around(self, statement: Stmt) -> Block | None:
         """Return the innermost block that encloses a statement, or None."""
         return next((s for s in self.ancestors(statement) if isinstance(s, Block)), None)
+
+    def outer_lets(self, buffer: Buffer) -> tuple[Let, ...]:
+        """Return the lets outside of blocks that load an integer from a buffer, in order."""
+        return tuple(
+            s
+            for s in self.order
+            if isinstance(s, Let) and s.load.buffer is buffer and self.block_around(s) is None
+        )
 
     def writers(self, buffer: Buffer) -> tuple[Block, ...]:
         """Return the outermost blocks with a store to a buffer, in program order."""

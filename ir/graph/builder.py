@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..dtype import bool_, f32, i64
-from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
+from ..identity import NO_ORIGIN, Names, Origins, UidSource
 from ..loop.nodes import AccessMode, Attribute
 from ..naming import to_valid_name
 from ..symbolic import (
@@ -101,16 +101,14 @@ class GraphBuilder:
         """Start an empty function."""
         self._name = name
         self._mint = UidSource()
-        self._names: set[str] = set()
+        self._names = Names()
         self._params: list[GraphParam] = []
         self._bindings: list[Binding] = []
         self._constants: dict[str, ConstantRef] = {}
         self.facts = Facts() if facts is None else facts
 
     def _value(self, name: str, info: Info) -> Value:
-        chosen = fresh_name(to_valid_name(name), self._names)
-        self._names.add(chosen)
-        return Value(self._mint(), chosen, info)
+        return Value(self._mint(), self._names.fresh(to_valid_name(name)), info)
 
     def param(self, name: str, info: Info, access: AccessMode = "in") -> Value:
         """Add a parameter."""

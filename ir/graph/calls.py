@@ -17,11 +17,14 @@ from ..symbolic import (
     Proved,
     Refuted,
     Var,
+    is_proved,
+    negate,
     prove,
     substitute,
 )
 from ..violations import Collector
 from . import rules
+from .call_conditions import bound_conditions
 from .nodes import (
     CallDPSLibrary,
     CallGraph,
@@ -164,6 +167,9 @@ class CallChecker:
             if problem:
                 message = f"parameter {pair.name!r} of {function!r}: {problem}"
                 self._out.report(rules.SHAPES, message)
+        for condition in bound_conditions(bound, function):
+            if is_proved(negate(condition.claim), facts):
+                self._out.report(rules.SHAPES, f"{condition.text} is false for all values")
 
     def _expectations(self, expected: Facts, bound: dict[Var, Expr], facts: Facts) -> None:
         for fact in expected:

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import MalformedProgramError
-from ..identity import UidSource, fresh_name
+from ..identity import Names, UidSource
 from ..module import Module
 from ..symbolic import (
     Discharge,
     Expr,
     SymInt,
     Var,
+    as_expr,
     eq,
     free_vars,
     is_proved,
     substitute,
     var,
 )
+from .call_conditions import bound_conditions
 from .nodes import (
     AllocStorage,
     Binding,
@@ -27,6 +29,7 @@ from .nodes import (
     CallGraph,
     CallTIR,
     Check,
+    ConstantRef,
     Dims,
     GraphFunc,
     IfElse,
@@ -113,13 +116,12 @@ class _Inliner:
     module: Module
     caller: GraphFunc
     mint: UidSource
-    names: set[str]
+    names: Names
     stack: tuple[str, ...]
     replaced: dict[Value, Operand] = field(default_factory=dict[Value, Operand])
 
     def fresh(self, value: Value, terms: Mapping[Var, SymInt]) -> Value:
-        name = fresh_name(value.name, self.names)
-        self.names.add(name)
+        name = self.names.fresh(value.name)
         return Value(self.mint(), name, substitute_info(value.info, terms))
 
     def changed(self, operand: Operand) -> Operand:
@@ -203,7 +205,7 @@ class _Inliner:
         """Map the symbols of the callee to terms of the arguments, or to fresh symbols."""
         terms: dict[Var, SymInt] = {}
         for param, arg in zip(callee.params, args, strict=True):
-            given = () if not isinstance(arg, Value) else info_terms(arg.info)
+            given = info_terms(arg.info) if isinstance(arg, Value | ConstantRef) else ()
             given = arg.dims if isinstance(arg, Dims) else given
             for wanted, term in zip(info_terms(param.value.info), given, strict=False):
                 if isinstance(wanted, Var):
@@ -230,17 +232,19 @@ class _Inliner:
             (f.predicate, str(f.origin)) for f in callee.facts if f.discharge in _CALLER_CHECKED
         ]
         for param, arg in zip(callee.params, args, strict=True):
-            given = info_terms(arg.info) if isinstance(arg, Value) else ()
+            given = info_terms(arg.info) if isinstance(arg, Value | ConstantRef) else ()
             for wanted, term in zip(info_terms(param.value.info), given, strict=False):
                 required.append(
                     (eq(substitute(wanted, terms), term), f"parameter {param.value.name!r}")
                 )
+        symbols = {t for p in callee.params for t in info_terms(p.value.info)}
+        values = {s: as_expr(term) for s, term in terms.items() if s in symbols}
+        required += [(c.claim, c.text) for c in bound_conditions(values, callee.name)]
         for predicate, origin in required:
             claim = substitute(predicate, terms)
             if not is_proved(claim, self.caller.facts):
                 message = f"call of {callee.name!r} requires {claim} ({origin})"
-                name = fresh_name("check", self.names)
-                self.names.add(name)
+                name = self.names.fresh("check")
                 value = Value(self.mint(), name, ObjectInfo())
                 yield Binding(value, Check(claim, message), binding.origins)
 
@@ -249,7 +253,7 @@ def _copy(symbol: Var) -> Var:
     return var(symbol.name, lower=symbol.lower, upper=symbol.upper, multiple_of=symbol.multiple_of)
 
 
-def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: set[str]) -> GraphFunc:
+def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: Names) -> GraphFunc:
     """Replace every call of a graph-level function by its body.
 
     Facts that a callee requires of its caller and that are not proved become run-time checks.

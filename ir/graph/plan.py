@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
 from ...errors import MalformedProgramError
-from ..identity import UidSource, fresh_name
+from ..identity import Names, UidSource
 from ..loop.nodes import BufferParam
 from ..module import Module
 from ..symbolic import Const, Expr, Facts, Proved, evaluate, prove
@@ -62,7 +62,7 @@ def _all(bindings: Sequence[Binding]) -> Iterator[Binding]:
 class _Planner:
     """The conversion of calls to launches; each output gets its own storage."""
 
-    def __init__(self, module: Module, func: GraphFunc, mint: UidSource, names: set[str]) -> None:
+    def __init__(self, module: Module, func: GraphFunc, mint: UidSource, names: Names) -> None:
         self.module = module
         self.func = func
         self.mint = mint
@@ -71,9 +71,7 @@ class _Planner:
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
 
     def fresh(self, name: str, info: ObjectInfo | TensorInfo) -> Value:
-        chosen = fresh_name(name, self.names)
-        self.names.add(chosen)
-        return Value(self.mint(), chosen, info)
+        return Value(self.mint(), self.names.fresh(name), info)
 
     def changed(self, operand: Operand) -> Operand:
         while isinstance(operand, Value) and operand in self.replaced:
@@ -285,7 +283,8 @@ def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
     everything = list(_all(func.bindings))
     first = max([0, *(b.value.uid for b in everything), *(p.value.uid for p in func.params)]) + 1
     mint = _Mint(first)
-    names = {b.value.name for b in everything} | {p.value.name for p in func.params}
+    names = Names(b.value.name for b in everything)
+    names.update(p.value.name for p in func.params)
     flat = inline_calls(module, func, mint, names)
     planner = _Planner(module, flat, mint, names)
     bindings = tuple(planner.bindings(flat.bindings))

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ..symbolic import Expr, Facts, Refuted, SymInt, Var, eq, prove, substitute, to_text
+from ..symbolic import (
+    Expr,
+    Facts,
+    Refuted,
+    SymInt,
+    Var,
+    eq,
+    is_proved,
+    ne,
+    prove,
+    substitute,
+    to_text,
+)
 from .nodes import (
     ConstantRef,
     Dims,
@@ -43,7 +55,8 @@ def dims_differ(left: Expr, right: Expr, facts: Facts) -> str:
     answer = prove(eq(left, right), facts)
     if not isinstance(answer, Refuted):
         return ""
-    where = f" ({_DIFFERENT} {answer})" if answer.counterexample else ""
+    never = is_proved(ne(left, right), facts)
+    where = f" ({_DIFFERENT} {answer})" if answer.counterexample and not never else ""
     return f"expected {to_text(right)}, got {to_text(left)}{where}"
 
 

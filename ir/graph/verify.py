@@ -146,7 +146,7 @@ class _Checker:
         self._check_identity()
         self._introduce([p.value.info for p in func.params])
         self._values |= {p.value for p in func.params}
-        for fact in func.facts:
+        for fact in (*func.facts, *func.facts.hints):
             self._use(fact.predicate, "a fact")
         self._bindings(func.bindings, func.facts)
         with self._out.inside("return"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..dtype import DType, bool_, f32, i64
 from ..graph.operators import get_operator
 from ..graph.operators.elementwise import Elementwise
+from ..graph.operators.lowering import accumulator
 from ..symbolic import Bool, Expr, as_expr, is_proved
 from .emitter import Emitter
 from .tensors import Imported, Iota, Uniform
@@ -27,6 +28,17 @@ def convert(e: Emitter, x: Imported, dtype: DType) -> Imported:
         return Imported(x.shape, dtype, known=x.known)
     found = e.emit("cast", e.compact(x), dtype=dtype.name)
     return Imported(x.shape, dtype, found)
+
+
+def rounded_once(e: Emitter, compute: Callable[..., Imported], *operands: Imported) -> Imported:
+    """Apply a composition of operators to tensors of one dtype, and round its result once.
+
+    Operators of 16-bit floats that the source framework states as one operator are computed in
+    float32.
+    """
+    dtype = operands[0].dtype
+    wide = accumulator(dtype)
+    return convert(e, compute(*(convert(e, x, wide) for x in operands)), dtype)
 
 
 def elementwise(
@@ -52,6 +64,21 @@ def elementwise(
     if not any(_is_tensor(a) for a in args):
         args[0] = e.compact(operands[0])
     return Imported(shape, dtype, e.emit(op, *args, name=name))
+
+
+def weighted_sum(e: Emitter, x: Imported, alpha: float, y: Imported, beta: float) -> Imported:
+    """Return ``alpha * x + beta * y``, rounded once; weights of 1 need no product."""
+
+    def compute(left: Imported, right: Imported) -> Imported:
+        parts = [
+            elementwise(e, "multiply", [part, e.uniform(weight, (), part.dtype)])
+            if weight != 1
+            else part
+            for part, weight in ((left, alpha), (right, beta))
+        ]
+        return elementwise(e, "add", parts)
+
+    return compute(x, y) if alpha == beta == 1 else rounded_once(e, compute, x, y)
 
 
 def _result_dtype(op: str, dtype: DType) -> DType:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..dtype import DType, bool_, f32, i64
 from ..symbolic import Expr
-from .elementwise import convert, elementwise, where
+from .elementwise import convert, elementwise, rounded_once, where
 from .tensors import Imported
 from .torch_context import OperandLike, TorchContext, aten
 from .unsupported import UnsupportedFormError
 
 _UNARY = {
-    "neg": "negative", "abs": "abs", "sign": "sign", "exp": "exp", "expm1": "expm1", "log": "log",
+    "neg": "negative", "abs": "abs", "exp": "exp", "expm1": "expm1", "log": "log",
     "log1p": "log1p", "sqrt": "sqrt", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "tanh": "tanh",
     "erf": "erf", "sin": "sin", "cos": "cos", "floor": "floor", "ceil": "ceil", "round": "round",
     "trunc": "trunc", "relu": "relu", "silu": "silu",
@@ -92,19 +92,29 @@ def promoted(*values: OperandLike) -> DType:
 def add(t: TorchContext, x: OperandLike, y: OperandLike, *, alpha: float = 1) -> Imported:
     """Import ``x ± alpha * y``."""
     left, right = _operands(t, x, y)
-    if alpha != 1:
-        right = elementwise(t, "multiply", [right, t.uniform(alpha, (), right.dtype)])
     op = "add" if t.operator == "add" else "subtract"
-    return elementwise(t, op, [left, right])
+    return _scaled_sum(t, op, left, right, alpha)
+
+
+def _scaled_sum(
+    t: TorchContext, op: str, left: Imported, right: Imported, alpha: float
+) -> Imported:
+    """Return ``left ± alpha * right``, rounded once."""
+    if alpha == 1:
+        return elementwise(t, op, [left, right])
+
+    def compute(x: Imported, y: Imported) -> Imported:
+        scaled = elementwise(t, "multiply", [y, t.uniform(alpha, (), y.dtype)])
+        return elementwise(t, op, [x, scaled])
+
+    return rounded_once(t, compute, left, right)
 
 
 @aten("rsub")
 def rsub(t: TorchContext, x: OperandLike, y: OperandLike, alpha: float = 1) -> Imported:
     """Import ``y - alpha * x``."""
     left, right = _operands(t, x, y)
-    if alpha != 1:
-        left = elementwise(t, "multiply", [left, t.uniform(alpha, (), left.dtype)])
-    return elementwise(t, "subtract", [right, left])
+    return _scaled_sum(t, "subtract", right, left, alpha)
 
 
 @aten("div")
@@ -123,6 +133,16 @@ def div(
 def reciprocal(t: TorchContext, x: Imported) -> Imported:
     """Import ``1 / x``."""
     return elementwise(t, "divide", _operands(t, 1.0, x))
+
+
+@aten("sign")
+def sign(t: TorchContext, x: Imported) -> Imported:
+    """Import the sign; PyTorch defines the sign of NaN as 0."""
+    found = elementwise(t, "sign", [x])
+    if not x.dtype.is_float:
+        return found
+    nan = elementwise(t, "isnan", [x])
+    return where(t, nan, t.uniform(0.0, x.shape, x.dtype), found)
 
 
 @aten("square")

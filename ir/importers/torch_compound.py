@@ -9,7 +9,7 @@ from typing import Any
 from ..dtype import bool_
 from ..graph.operators import scaled_dot_product_attention
 from ..symbolic import SymInt, const_value, to_text
-from .elementwise import convert, elementwise
+from .elementwise import convert, elementwise, rounded_once, weighted_sum
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported
 from .torch_context import TorchContext, aten
@@ -52,11 +52,7 @@ def addmm(
 ) -> Imported:
     """Import ``beta * bias + alpha * x @ y``."""
     product = t.apply("matmul", t.plain(x), t.plain(y))
-    if alpha != 1:
-        product = elementwise(t, "multiply", [product, t.uniform(alpha, (), product.dtype)])
-    if beta != 1:
-        bias = elementwise(t, "multiply", [bias, t.uniform(beta, (), bias.dtype)])
-    return elementwise(t, "add", [product, bias])
+    return weighted_sum(t, product, alpha, bias, beta)
 
 
 @aten("scaled_dot_product_attention")
@@ -149,15 +145,18 @@ def vector_norm(
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Import the vector norm of order 1, 2, or infinity."""
-    wide = convert(t, x, t.result_dtype())
-    size = elementwise(t, "multiply", [wide, wide]) if order == 2 else elementwise(t, "abs", [wide])
     if order not in (1, 2, math.inf):
         raise UnsupportedFormError(
             f"a norm of order {order} is not supported; only 1, 2, and inf are"
         )
     op = "max" if order == math.inf else "sum"
-    found = t.apply(op, t.plain(size), axes=_axes(dims), keepdims=keepdim)
-    return elementwise(t, "sqrt", [found]) if order == 2 else found
+
+    def compute(y: Imported) -> Imported:
+        size = elementwise(t, "multiply", [y, y]) if order == 2 else elementwise(t, "abs", [y])
+        found = t.apply(op, t.plain(size), axes=_axes(dims), keepdims=keepdim)
+        return elementwise(t, "sqrt", [found]) if order == 2 else found
+
+    return rounded_once(t, compute, convert(t, x, t.result_dtype()))
 
 
 @aten("any", "all")
@@ -209,12 +208,12 @@ def cumsum(t: TorchContext, x: Imported, dim: int, **_: Any) -> Imported:
     return t.apply("cumsum", t.plain(wide), axis=axis_of(dim, x.rank))
 
 
-@aten("var")
+@aten("var", "std")
 def variance(
     t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None, *rest: bool,
     unbiased: bool = True, keepdim: bool = False, correction: float | None = None,
 ) -> Imported:  # fmt: skip
-    """Import the variance; all signatures of PyTorch are supported."""
+    """Import the variance or the standard deviation, with all signatures of PyTorch."""
     if isinstance(dims, bool):  # var(x, unbiased) has no dimensions
         dims, rest = None, (dims,)
     unbiased, keepdim = (*rest, *(unbiased, keepdim)[len(rest) :])
@@ -227,21 +226,19 @@ def variance(
             f"variance with correction {less:g} needs constant dimensions, but reduces over "
             f"({shown}); only correction=0 supports symbolic dimensions"
         )
-    mean = t.apply("mean", t.plain(x), axes=axes, keepdims=True)
-    centered = elementwise(t, "subtract", [x, mean])
-    squares = elementwise(t, "multiply", [centered, centered])
-    found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
-    if not less:
-        return found
-    size = float(as_product(counts))
+    size = float(as_product(counts)) if less else 1.0
     scale = size / (size - less) if size > less else math.inf
-    return elementwise(t, "multiply", [found, t.uniform(scale, (), x.dtype)])
 
+    def compute(y: Imported) -> Imported:
+        mean = t.apply("mean", t.plain(y), axes=axes, keepdims=True)
+        centered = elementwise(t, "subtract", [y, mean])
+        squares = elementwise(t, "multiply", [centered, centered])
+        found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
+        if less:
+            found = elementwise(t, "multiply", [found, t.uniform(scale, (), y.dtype)])
+        return elementwise(t, "sqrt", [found]) if t.operator == "std" else found
 
-@aten("std")
-def deviation(t: TorchContext, x: Imported, *args: Any, **kwargs: Any) -> Imported:
-    """Import the standard deviation."""
-    return elementwise(t, "sqrt", [variance(t, x, *args, **kwargs)])
+    return rounded_once(t, compute, x)
 
 
 def as_product(counts: Sequence[int | None]) -> int:

@@ -51,7 +51,7 @@ from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
 from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text
 from .libraries import library_reference
-from .loops import run_prim
+from .loops import InterpreterInputError, bound_problem, run_prim
 from .rounding import Rounding, not_exact
 from .rounding_count import count_roundings
 
@@ -116,6 +116,14 @@ def _array(frame: _Frame, operand: Operand) -> Array:
     return np.asarray(datum)
 
 
+def _bind_symbol(frame: _Frame, symbol: Var, value: int, where: str) -> None:
+    if symbol not in frame.symbols:
+        frame.symbols[symbol] = value
+        problem = bound_problem(symbol, value)
+        if problem:
+            raise GraphCheckError(problem, where=where)
+
+
 def _match_dims(
     frame: _Frame, dims: Sequence[Expr], sizes: Sequence[int], where: str, *, bind: bool
 ) -> None:
@@ -124,7 +132,7 @@ def _match_dims(
     if bind:
         for dim, size in zip(dims, sizes, strict=True):
             if isinstance(dim, Var):
-                frame.symbols.setdefault(dim, int(size))
+                _bind_symbol(frame, dim, int(size), where)
     for axis, (dim, size) in enumerate(zip(dims, sizes, strict=True)):
         expected = frame.size(dim)
         if expected != size:
@@ -244,9 +252,20 @@ def _call_tir(frame: _Frame, call: CallTIR) -> Datum:
             arrays.append(np.array(next(given), storage, copy=param.access != "in"))
         if param.access != "in":
             outputs.append(arrays[-1])
-    scalars = _scalar_values(frame, prim, call.scalars)
-    run_prim(prim, arrays, scalars, precise=frame.precise, rounding=frame.rounding)
+    _run_kernel(frame, prim, arrays, call.scalars)
     return _results(outputs)
+
+
+def _run_kernel(
+    frame: _Frame, prim: PrimFunc, arrays: Sequence[Array], scalars: Sequence[Expr]
+) -> None:
+    """Run a kernel; arguments that do not match its parameters are an error of the call."""
+    values = _scalar_values(frame, prim, scalars)
+    try:
+        run_prim(prim, arrays, values, precise=frame.precise, rounding=frame.rounding)
+    except InterpreterInputError as error:
+        where = f"function {frame.function.name!r}, call of {error.where}"
+        raise GraphCheckError(error.message, where=where) from error
 
 
 def _call_library(frame: _Frame, call: CallDPSLibrary) -> Datum:
@@ -288,8 +307,7 @@ def _view(frame: _Frame, view: ViewTensor) -> Array:
 def _launch(frame: _Frame, launch: LaunchKernel) -> Datum:
     prim = frame.module.prim(launch.function)
     arrays = [_array(frame, a) for a in launch.args]
-    scalars = _scalar_values(frame, prim, launch.scalars)
-    run_prim(prim, arrays, scalars, precise=frame.precise, rounding=frame.rounding)
+    _run_kernel(frame, prim, arrays, launch.scalars)
     return ()
 
 
@@ -362,12 +380,12 @@ def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
         _match(frame, binding.value.info, datum, _where(frame, binding), bind=True)
 
 
-def _bind_sizes(frame: _Frame, info: Info, datum: Datum) -> None:
+def _bind_sizes(frame: _Frame, info: Info, datum: Datum, where: str) -> None:
     """Bind symbols that are by themselves dimensions; all parameters may use them."""
     if isinstance(info, TensorInfo) and isinstance(datum, np.ndarray):
         for dim, size in zip(info.shape or (), datum.shape, strict=False):
             if isinstance(dim, Var):
-                frame.symbols.setdefault(dim, int(size))
+                _bind_symbol(frame, dim, int(size), where)
 
 
 def _bound(frame: _Frame, fact: Fact) -> str:
@@ -398,7 +416,8 @@ def _run(
         for p, x in zip(function.params, inputs, strict=True)
     ]
     for param, datum in zip(function.params, given, strict=True):
-        _bind_sizes(frame, param.value.info, datum)
+        where = f"function {function.name!r}, parameter {param.value.name!r}"
+        _bind_sizes(frame, param.value.info, datum, where)
     for param, datum in zip(function.params, given, strict=True):
         frame.values[param.value] = datum
         where = f"function {function.name!r}, parameter {param.value.name!r}"
@@ -409,6 +428,7 @@ def _run(
             raise GraphCheckError(
                 f"fact {to_text(fact.predicate)} does not hold for {_bound(frame, fact)}",
                 where=f"function {function.name!r}",
+                hint=str(fact.origin),
             )
     _bindings(frame, function.bindings)
     return tuple(_operand(frame, r) for r in function.results)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TilewrightError
+from ..analysis.widths import magnitude, wide_terms
 from ..dtype import DType, bf16, f64
 from ..loop.decompose import decomposed
 from ..loop.element_functions import element_function
@@ -42,7 +43,19 @@ from ..loop.nodes import (
     Unary,
     Where,
 )
-from ..symbolic import TRUE, Bool, Expr, Fact, Var, const_value, evaluate, free_vars, to_text
+from ..sizes import SIZE_LIMIT, size_problem
+from ..symbolic import (
+    TRUE,
+    Bool,
+    Expr,
+    Fact,
+    Var,
+    as_expr,
+    const_value,
+    evaluate,
+    free_vars,
+    to_text,
+)
 from .elements import COMPARE, OutOfBoundsError, cast_to
 from .rounding import Rounding, amplitude, not_exact
 
@@ -57,6 +70,10 @@ class InterpreterInputError(TilewrightError):
 
 def _storage(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
     return (f64 if precise and dtype.is_float else dtype).numpy
+
+
+_LOOPS_PER_FUNCTION: Final = 16
+"""The number of nested loops in one Python function; CPython permits 20 nested statements."""
 
 
 class _Translator:
@@ -76,6 +93,7 @@ class _Translator:
         }
         self.vars: dict[Var, str] = {}
         self.buffers: dict[Buffer, str] = {}
+        self.loops_around = 0
 
     def name(self, symbol: Var) -> str:
         return self.vars.setdefault(symbol, f"x{len(self.vars)}")
@@ -159,9 +177,8 @@ class _Translator:
         match statement:
             case Store(buffer=buffer, indices=indices, value=value):
                 self.emit(depth, f"{self.address(buffer, indices)} = {self.element(value)}")
-            case For(var=var, extent=extent, body=body):
-                self.emit(depth, f"for {self.name(var)} in range({self.term(extent)}):")
-                self.statement(body, depth + 1)
+            case For():
+                self.loop(statement, depth)
             case Seq(body=parts):
                 if not parts:
                     self.emit(depth, "pass")
@@ -179,6 +196,23 @@ class _Translator:
                 self.block(statement, depth)
             case _:
                 assert_never(statement)
+
+    def loop(self, loop: For, depth: int) -> None:
+        """Emit a loop; Python limits the loops of one function, so deep nests get functions."""
+        around = self.loops_around
+        if around and around % _LOOPS_PER_FUNCTION == 0:
+            name = f"nest{len(self.lines)}"
+            self.emit(depth, f"def {name}():")
+            self._loop(loop, depth + 1)
+            self.emit(depth, f"{name}()")
+        else:
+            self._loop(loop, depth)
+
+    def _loop(self, loop: For, depth: int) -> None:
+        self.emit(depth, f"for {self.name(loop.var)} in range({self.term(loop.extent)}):")
+        self.loops_around += 1
+        self.statement(loop.body, depth + 1)
+        self.loops_around -= 1
 
     def let(self, let: Let, depth: int) -> None:
         value = f"int({self.element(let.load)})"
@@ -301,8 +335,31 @@ def bind_symbols(
             where=f"function {func.name!r}",
             hint="pass the missing values in `scalars`",
         )
+    for symbol, value in env.items():
+        problem = bound_problem(symbol, value)
+        if problem:
+            raise InterpreterInputError(problem, where=f"function {func.name!r}")
     _check_dims(func, shapes, env)
     return env
+
+
+def bound_problem(symbol: Var, value: int) -> str:
+    """Describe which declared bound of a symbol a value violates; empty if it violates none.
+
+    Examples
+    --------
+    >>> from ..symbolic import var
+    >>> bound_problem(var("n", lower=0, upper=8), 9)
+    'n <= 8 is false for n = 9'
+    """
+    name, wrong = symbol.name, ""
+    if symbol.lower is not None and value < symbol.lower:
+        wrong = f"{name} >= {symbol.lower}"
+    elif symbol.upper is not None and value > symbol.upper:
+        wrong = f"{name} <= {symbol.upper}"
+    elif value % symbol.multiple_of:
+        wrong = f"{name} % {symbol.multiple_of} == 0"
+    return wrong and f"{wrong} is false for {name} = {value}"
 
 
 def _bound(fact: Fact, env: Mapping[Var, int]) -> str:
@@ -341,10 +398,19 @@ def _check_dims(
                 f"fact {to_text(fact.predicate)} does not hold for {_bound(fact, env)}",
                 where=f"function {func.name!r}",
             )
+    for term in wide_terms(func):
+        if magnitude(term, env) >= SIZE_LIMIT:
+            raise InterpreterInputError(
+                f"the integer term {to_text(term)} reaches the limit of 2**60",
+                where=f"function {func.name!r}",
+            )
 
 
 def _garbage(buffer: Buffer, env: Mapping[Var, int], *, precise: bool) -> Array:
     shape = tuple(int(evaluate(d, env)) for d in buffer.shape)
+    problem = size_problem(map(as_expr, shape), buffer.dtype)
+    if problem:
+        raise InterpreterInputError(problem, where=f"buffer {buffer.name!r}")
     storage = _storage(buffer.dtype, precise=precise)
     if buffer.dtype.is_float:
         return np.full(shape, np.nan, storage)

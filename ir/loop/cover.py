@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..symbolic import (
@@ -14,7 +14,6 @@ from ..symbolic import (
     Var,
     all_of,
     as_expr,
-    minimum,
     negate,
     prove,
     substitute,
@@ -41,17 +40,12 @@ _ONE = as_expr(1)
 
 
 @dataclass(frozen=True, slots=True)
-class _RegionAccess:
-    """A region that the body accesses under ``facts``; None if the condition is unknown.
-
-    The region of a nested block may extend beyond the end of the buffer, as the region of a partial
-    tile does; it is then ``clipped`` to the buffer.
-    """
+class _ElementAccess:
+    """An element that the body accesses under ``facts``; None if the condition is unknown."""
 
     region: Region
     writes: bool
     facts: Facts | None
-    clipped: bool = False
 
 
 def uncovered(block: Block, facts: Facts) -> Iterator[str]:
@@ -69,7 +63,7 @@ def uncovered(block: Block, facts: Facts) -> Iterator[str]:
                 yield from _outside(block, access)
 
 
-def _outside(block: Block, access: _RegionAccess) -> Iterator[str]:
+def _outside(block: Block, access: _ElementAccess) -> Iterator[str]:
     # The read of the output by a reduction update is covered by the write region.
     stated = block.writes if access.writes else (*block.reads, *block.writes)
     regions = [r for r in stated if r.buffer is access.region.buffer]
@@ -92,19 +86,15 @@ def _range_text(part: Range) -> str:
     return start if part.extent == _ONE else f"{start}:{to_text(part.start + part.extent)}"
 
 
-def _inside(access: _RegionAccess, outer: Region) -> Bool:
+def _inside(access: _ElementAccess, outer: Region) -> Bool:
     claims: list[Bool] = []
-    region = access.region
-    sides = zip(region.ranges, outer.ranges, region.buffer.shape, strict=False)
-    for inner, stated, size in sides:
-        stop = inner.start + inner.extent
-        stop = minimum(stop, size) if access.clipped else stop
-        claims += [stated.start <= inner.start, stop <= stated.start + stated.extent]
+    for inner, stated in zip(access.region.ranges, outer.ranges, strict=False):
+        claims += [stated.start <= inner.start, inner.start < stated.start + stated.extent]
     return all_of(*claims)
 
 
-def _point(buffer: Buffer, indices: tuple[Expr, ...]) -> Region:
-    return Region(buffer, tuple(Range(i, _ONE) for i in indices))
+def _point(buffer: Buffer, indices: tuple[Expr, ...], values: Mapping[Var, Expr]) -> Region:
+    return Region(buffer, tuple(Range(substitute(i, values), _ONE) for i in indices))
 
 
 def _given(facts: Facts | None, condition: Bool) -> Facts | None:
@@ -117,53 +107,66 @@ def _given(facts: Facts | None, condition: Bool) -> Facts | None:
         return None
 
 
-def _accesses(statement: Stmt, facts: Facts | None) -> Iterator[_RegionAccess]:
+_NO_VALUES: Mapping[Var, Expr] = {}
+
+
+def _accesses(
+    statement: Stmt, facts: Facts | None, values: Mapping[Var, Expr] = _NO_VALUES
+) -> Iterator[_ElementAccess]:
+    """Yield the accesses of a statement; ``values`` are the bindings of nested blocks."""
+
+    def at(condition: Bool) -> Facts | None:
+        return _given(facts, substitute(condition, values))
+
     match statement:
         case Store(buffer=buffer, indices=indices, value=value):
-            yield _RegionAccess(_point(buffer, indices), writes=True, facts=facts)
-            yield from _element_accesses(value, facts)
+            yield _ElementAccess(_point(buffer, indices, values), writes=True, facts=facts)
+            yield from _element_accesses(value, facts, values)
         case For(var=var, extent=extent, body=body):
-            inner = None if facts is None else facts.with_loop(var, extent)
-            yield from _accesses(body, inner)
+            inner = None if facts is None else facts.with_loop(var, substitute(extent, values))
+            yield from _accesses(body, inner, values)
         case Let(load=load, body=body):
-            yield from _element_accesses(load, facts)
-            inner = _given(
-                facts, (statement.lower <= statement.var) & (statement.var < statement.upper)
-            )
-            yield from _accesses(body, inner)
+            yield from _element_accesses(load, facts, values)
+            inside = (statement.lower <= statement.var) & (statement.var < statement.upper)
+            yield from _accesses(body, at(inside), values)
         case Seq(body=parts):
             for part in parts:
-                yield from _accesses(part, facts)
+                yield from _accesses(part, facts, values)
         case If(condition=condition, then=then, otherwise=otherwise):
-            yield from _accesses(then, _given(facts, condition))
+            yield from _accesses(then, at(condition), values)
             if otherwise is not None:
-                yield from _accesses(otherwise, _given(facts, negate(condition)))
+                yield from _accesses(otherwise, at(negate(condition)), values)
         case Block():
-            yield from _block_accesses(statement, facts)
+            yield from _block_accesses(statement, facts, values)
 
 
-def _block_accesses(block: Block, facts: Facts | None) -> Iterator[_RegionAccess]:
-    """Yield the regions of a nested block in terms of the variables of the outer scope."""
-    values = {v.var: v.binding for v in block.iters}
-    guarded = _given(facts, block.predicate)
-    for writes, regions in ((False, block.reads), (True, block.writes)):
-        for region in regions:
-            yield _RegionAccess(_rebound(region, values), writes, guarded, clipped=True)
+def _block_accesses(
+    block: Block, facts: Facts | None, values: Mapping[Var, Expr]
+) -> Iterator[_ElementAccess]:
+    """Yield the accesses of a nested block in terms of the variables of the outer scope.
 
-
-def _rebound(region: Region, values: dict[Var, Expr]) -> Region:
-    ranges = (
-        Range(substitute(r.start, values), substitute(r.extent, values)) for r in region.ranges
+    The regions that it declares may be larger than these: a box around a partial tile.
+    """
+    bindings = {v.var: substitute(v.binding, values) for v in block.iters}
+    domain = (
+        (bindings[v.var] >= 0) & (bindings[v.var] < substitute(v.extent, values))
+        for v in block.iters
     )
-    return Region(region.buffer, tuple(ranges))
+    inside = _given(facts, all_of(substitute(block.predicate, values), *domain))
+    parts = [block.body] if block.init is None else [block.init, block.body]
+    for part in parts:
+        yield from _accesses(part, inside, {**values, **bindings})
 
 
-def _element_accesses(element: Element, facts: Facts | None) -> Iterator[_RegionAccess]:
+def _element_accesses(
+    element: Element, facts: Facts | None, values: Mapping[Var, Expr]
+) -> Iterator[_ElementAccess]:
     if isinstance(element, Load):
-        yield _RegionAccess(_point(element.buffer, element.indices), writes=False, facts=facts)
+        region = _point(element.buffer, element.indices, values)
+        yield _ElementAccess(region, writes=False, facts=facts)
         return
     # Only the selected side of a `Where` is evaluated, so the other may be out of bounds.
     parts: Iterable[Element] = operands(element)
     unknown = None if isinstance(element, Where) else facts
     for position, part in enumerate(parts):
-        yield from _element_accesses(part, facts if position == 0 else unknown)
+        yield from _element_accesses(part, facts if position == 0 else unknown, values)

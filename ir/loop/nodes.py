@@ -280,7 +280,8 @@ class Let(Printable):
     """An integer loaded from memory: ``let var in [lower, upper) = buffer[indices]``.
 
     ``mode`` states how the range is ensured: ``checked`` at run time, ``clamped``, or ``proved``,
-    which compiled code does not check.
+    which compiled code does not check. A proved range names its ``discharge``: ``"dtype"``, or the
+    variable of a checked integer.
     """
 
     var: Var
@@ -289,6 +290,7 @@ class Let(Printable):
     load: Load
     mode: LetMode
     body: Stmt
+    discharge: Var | Literal["dtype"] | None = None
 
 
 Stmt: TypeAlias = "Store | For | Block | Seq | If | Let"

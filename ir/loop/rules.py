@@ -65,15 +65,17 @@ REGIONS: Final = Rule(
 REDUCTION: Final = Rule(
     "L10",
     "reduction",
-    "the write indices of a reduction block contain no reduction variables; its init writes the "
-    "same buffers as its body, or it has no init and its body reads the buffers it writes",
+    "the write indices and the init of a reduction block contain no reduction variables; the init "
+    "writes the same buffers as the body, or there is none and the body reads the buffers it "
+    "writes",
     "index the output with spatial variables, and write the same buffers in init and body",
 )
 SYMBOLS: Final = Rule(
     "L11",
     "symbols are bound",
     "every symbol is an integer parameter, or by itself a dimension of a parameter",
-    "add an integer parameter with the name of the symbol: n: Int",
+    "add an integer parameter with the name of the symbol, n: Int, and pass it in calls: "
+    "call_tir(f, x, scalars=(n,))",
 )
 BOUND_ONCE: Final = Rule(
     "L12",
@@ -108,6 +110,45 @@ TENSORIZED: Final = Rule(
     "remove the annotation 'intrinsic', or apply tensorize again",
 )
 
+BOUNDS: Final = Rule(
+    "L17",
+    "legal indices",
+    "no access is outside of its buffer, no divisor is 0, no clamped range is empty, and no "
+    "variable is outside of its declared range, for all arguments for which it is evaluated",
+    "change the index; write x[n - 1] for the last of n elements, and guard an access that some "
+    "iterations skip: if i + 1 < n:; omit the bounds of a variable that exceeds them",
+)
+WRITTEN: Final = Rule(
+    "L18",
+    "written buffers",
+    "every parameter with access mode `out` is written, and so is every temporary that is read",
+    "write the buffer, or declare the parameter with Buffer[...] or InOut[...]",
+)
+
+STORES: Final = Rule(
+    "L19",
+    "stores in blocks",
+    "every store is in a block, so that the analyses of dependences see it",
+    "write the store in a block with an iteration variable for each loop: v = spatial(i)",
+)
+
+PROVED: Final = Rule(
+    "L20",
+    "proved integers",
+    "an integer loaded from memory whose range is proved names the discharge of the proof, and "
+    "the range follows from it",
+    'write checked(...), which checks the range at run time; proved(..., by="dtype") for a range '
+    'that contains all values of the dtype; or proved(..., by="p") after checked(...) as p',
+)
+
+INDEPENDENT: Final = Rule(
+    "L21",
+    "independent bindings",
+    "in a function without steps, no iteration variable is determined by other iteration variables "
+    "of its block",
+    "bind one of the variables only, and use it in the indices: y[v, 2 * v]",
+)
+
 RULES: Final = (
     UIDS,
     NAMES,
@@ -125,4 +166,9 @@ RULES: Final = (
     ACCESS,
     LOOPS,
     TENSORIZED,
+    BOUNDS,
+    WRITTEN,
+    STORES,
+    PROVED,
+    INDEPENDENT,
 )

@@ -111,7 +111,9 @@ def _let(canon: Canon, let: Let) -> None:
     load = _element(canon, let.load)
     limits = canon.terms((let.lower, let.upper))
     with canon.inside(f"variable {let.var.name!r}"):
-        canon.emit(f"let {canon.bind(let.var)} = {let.mode} {load} in {limits}")
+        # The check that discharges the range is not part of the code of this statement.
+        by = "" if let.discharge is None else " discharged"
+        canon.emit(f"let {canon.bind(let.var)} = {let.mode} {load} in {limits}{by}")
         write_statement(canon, let.body)
         canon.emit("end")
 

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import assert_never
 
+from ..analysis.domains import dependent_bindings
+from ..analysis.entry_checks import obligations
+from ..analysis.loaded_integers import unproved_ranges
+from ..analysis.tree import tree_of
 from ..identity import Uid
 from ..naming import is_valid_name
-from ..symbolic import Bool, Expr, Var
+from ..symbolic import Bool, Expr, Var, const_value
 from ..violations import Collector, Violation
 from . import rules
 from .cover import uncovered
@@ -46,7 +50,7 @@ def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
     >>> y = Buffer(1, "y", (as_expr(8),), f32)
     >>> bad = PrimFunc("f", (), Store(y, (), Load(y, (as_expr(0),))))
     >>> [v.rule.name for v in loop_violations(bad)]
-    ['declared buffers', 'rank of accesses']
+    ['declared buffers', 'rank of accesses', 'stores in blocks']
     """
     return tuple(_Checker(func).run())
 
@@ -64,6 +68,7 @@ class _Checker:
         self._symbols = self._parameter_symbols()
         self._scope: dict[Var, str] = dict.fromkeys(self._symbols, "symbol")
         self._hidden: dict[Var, str] = {}
+        self._in_block = False
         self._ever_bound: set[Var] = set()
 
     def run(self) -> list[Violation]:
@@ -72,10 +77,62 @@ class _Checker:
         self._check_symbols()
         for buffer in (*self._func.buffer_params, *self._func.buffers):
             self._check_buffer(buffer)
-        for fact in self._func.facts:
+        for fact in (*self._func.facts, *self._func.facts.hints):
             self._use(fact.predicate, "a fact")
         self._statement(self._func.body)
+        if not self._out.found:
+            self._check_written()
+        if not self._out.found:
+            self._check_bounds()
+            self._check_loaded_integers()
+        if not self._out.found and ("scheduled", True) not in self._func.attributes:
+            self._check_bindings()
         return self._out.found
+
+    def _check_written(self) -> None:
+        """Check that outputs, and temporaries that are read, are written."""
+        written = {s.buffer for s in stores(self._func.body)}
+        outputs = [
+            p.buffer
+            for p in self._func.params
+            if isinstance(p, BufferParam) and p.access == "out" and p.buffer not in written
+        ]
+        for buffer in outputs:
+            if all(const_value(dim) != 0 for dim in buffer.shape):
+                message = f"output {buffer.name!r} is never written"
+                self._out.report(rules.WRITTEN, message, buffer.uid)
+        missing = [b for b in self._func.buffers if b not in written]
+        if not missing:
+            return
+        read = {load.buffer for load in loads(self._func.body)}
+        for buffer in missing:
+            if buffer in read:
+                message = f"temporary {buffer.name!r} is read and never written"
+                self._out.report(rules.WRITTEN, message, buffer.uid)
+
+    def _check_loaded_integers(self) -> None:
+        for let, reason in unproved_ranges(self._func):
+            self._out.report(rules.PROVED, f"variable {let.var.name!r}: {reason}")
+
+    def _check_bindings(self) -> None:
+        """Report iteration variables that other iteration variables determine."""
+        tree = tree_of(self._func)
+        for block in tree.blocks.values():
+            relation = dependent_bindings(tree, block)
+            if relation is not None:
+                self._out.report(
+                    rules.INDEPENDENT,
+                    f"the bindings of block {block.name!r} are not independent: {relation} in "
+                    "every iteration",
+                    block.uid,
+                )
+
+    def _check_bounds(self) -> None:
+        """Report the accesses and divisions that no argument makes legal."""
+        for obligation in obligations(self._func):
+            if obligation.status == "outside":
+                message = f"{obligation.kind} {obligation.text} for all arguments"
+                self._out.report(rules.BOUNDS, message, obligation.uid)
 
     def _check_identity(self) -> None:
         func, nodes = self._func, list(walk(self._func.body))
@@ -203,6 +260,9 @@ class _Checker:
                 f"a value of dtype {store.value.dtype} is stored in buffer {store.buffer.name!r} "
                 f"of dtype {store.buffer.dtype}",
             )
+        if not self._in_block:
+            message = f"the store to {store.buffer.name!r} is outside of blocks"
+            self._out.report(rules.STORES, message, store.buffer.uid)
 
     def _access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
         self._declared(buffer)
@@ -279,15 +339,16 @@ class _Checker:
 
     def _isolated(self) -> ExitStack:
         """Hide all variables except symbols until the stack closes."""
-        outer, hidden = self._scope, self._hidden
+        outer, hidden, in_block = self._scope, self._hidden, self._in_block
+        self._in_block = True
         self._scope = dict.fromkeys(self._symbols, "symbol")
         self._hidden = hidden | {v: w for v, w in outer.items() if v not in self._symbols}
         stack = ExitStack()
-        stack.callback(self._restore, outer, hidden)
+        stack.callback(self._restore, outer, hidden, in_block=in_block)
         return stack
 
-    def _restore(self, scope: dict[Var, str], hidden: dict[Var, str]) -> None:
-        self._scope, self._hidden = scope, hidden
+    def _restore(self, scope: dict[Var, str], hidden: dict[Var, str], *, in_block: bool) -> None:
+        self._scope, self._hidden, self._in_block = scope, hidden, in_block
 
     def _region(self, region: Region) -> None:
         self._declared(region.buffer)
@@ -329,6 +390,7 @@ class _Checker:
         if not reduced:
             return
         body = list(stores(block.body))
+        self._check_init(block, reduced)
         for store in body:
             for index in store.indices:
                 for variable in index.free & reduced:
@@ -348,9 +410,29 @@ class _Checker:
         for buffer in sorted(missing, key=lambda b: b.name):
             self._out.report(rules.REDUCTION, f"buffer {buffer.name!r} {message}")
 
+    def _check_init(self, block: Block, reduced: set[Var]) -> None:
+        """Check that the init, which runs once per reduction, uses no reduction variables."""
+        if block.init is None:
+            return
+        for variable in sorted(_variables(block.init) & reduced, key=lambda v: v.serial):
+            message = f"the init contains reduction variable {variable.name!r}"
+            self._out.report(rules.REDUCTION, message)
+
     def _check_regions(self, block: Block) -> None:
         facts = self._func.facts
         for iter_var in block.iters:
             facts = facts.with_loop(iter_var.var, iter_var.extent)
         for message in uncovered(block, facts):
             self._out.report(rules.REGIONS, message)
+
+
+def _variables(statement: Stmt) -> set[Var]:
+    """Return the variables in the indices and elements of the stores in a statement."""
+    terms: list[Expr | Bool] = []
+    for store in stores(statement):
+        terms += store.indices
+        for part in walk_element(store.value):
+            value = getattr(part, "value", None)
+            terms += part.indices if isinstance(part, Load) else ()
+            terms += (value,) if isinstance(value, Expr | Bool) else ()
+    return {variable for term in terms for variable in term.free}

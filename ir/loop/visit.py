@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar, assert_never
+from typing import Literal, TypeVar, assert_never
 
 from ..symbolic import Bool, Expr, SymInt, Var, substitute
 from .nodes import (
@@ -52,19 +52,19 @@ def seq(*statements: Stmt) -> Stmt:
 
 def children(statement: Stmt) -> tuple[Stmt, ...]:
     """Return the direct children of a statement."""
-    match statement:
-        case Store():
-            return ()
-        case For(body=body) | Let(body=body):
-            return (body,)
-        case Block(init=init, body=body):
-            return (body,) if init is None else (init, body)
-        case Seq(body=parts):
-            return parts
-        case If(then=then, otherwise=otherwise):
-            return (then,) if otherwise is None else (then, otherwise)
-        case _:
-            assert_never(statement)
+    if isinstance(statement, For):  # tests of single classes are faster than patterns
+        return (statement.body,)
+    if isinstance(statement, Store):
+        return ()
+    if isinstance(statement, Block):
+        init = statement.init
+        return (statement.body,) if init is None else (init, statement.body)
+    if isinstance(statement, Seq):
+        return statement.body
+    if isinstance(statement, If):
+        other = statement.otherwise
+        return (statement.then,) if other is None else (statement.then, other)
+    return (statement.body,)
 
 
 def walk(statement: Stmt) -> Iterator[Stmt]:
@@ -145,20 +145,46 @@ def transform(statement: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
 
 def replace_statement(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
     """Return ``root`` with the statement ``old`` replaced by ``new``."""
-    if root is old:
-        return new
-    return with_children(root, tuple(replace_statement(c, old, new) for c in children(root)))
+    path = path_to(root, old)
+    return replaced_along(path, new) if path else root
+
+
+def replaced_along(path: tuple[Stmt, ...], new: Stmt) -> Stmt:
+    """Return the first statement of a path with the last one replaced.
+
+    Parameters
+    ----------
+    path : tuple of Stmt
+        Statements, each a child of the previous one.
+    new : Stmt
+        The statement in place of the last one.
+    """
+    old = path[-1]
+    for above in reversed(path[:-1]):
+        changed = tuple(new if c is old else c for c in children(above))
+        old, new = above, with_children(above, changed)
+    return new
 
 
 def path_to(root: Stmt, target: Stmt) -> tuple[Stmt, ...]:
     """Return the statements from the root to the target, inclusive; empty if not found."""
-    if root is target:
-        return (root,)
-    for child in children(root):
-        below = path_to(child, target)
-        if below:
-            return (root, *below)
+    parent: dict[Stmt, Stmt] = {}
+    stack = [root]
+    while stack:
+        top = stack.pop()
+        if top is target:
+            return _path(root, target, parent)
+        inner = children(top)
+        parent.update(dict.fromkeys(inner, top))
+        stack.extend(inner)
     return ()
+
+
+def _path(root: Stmt, target: Stmt, parent: Mapping[Stmt, Stmt]) -> tuple[Stmt, ...]:
+    found = [target]
+    while found[-1] is not root:
+        found.append(parent[found[-1]])
+    return tuple(reversed(found))
 
 
 class Rebuilder:
@@ -202,6 +228,20 @@ class Rebuilder:
         buffer, indices = self.buffer(load.buffer), self.exprs(load.indices)
         unchanged = buffer is load.buffer and indices is load.indices
         return load if unchanged else Load(buffer, indices)
+
+    def index_load(self, load: Load) -> Load:
+        """Rewrite the load of an index, which remains a load of an integer."""
+        new = self.element(load)
+        if not isinstance(new, Load):
+            raise TypeError(f"the index loaded from {load.buffer.name!r} must remain a load")
+        return new
+
+    def _discharge(self, discharge: Var | Literal["dtype"] | None) -> Var | Literal["dtype"] | None:
+        """Rename the variable of the check that discharges the range of an integer."""
+        if not isinstance(discharge, Var):
+            return discharge
+        new = self.expr(discharge)
+        return new if isinstance(new, Var) else discharge
 
     def element(self, element: Element) -> Element:
         """Rewrite an element."""
@@ -268,8 +308,9 @@ class Rebuilder:
                     statement,
                     lower=self.expr(lower),
                     upper=self.expr(upper),
-                    load=self._load(load),
+                    load=self.index_load(load),
                     body=self.statement(body),
+                    discharge=self._discharge(statement.discharge),
                 )
             case _:
                 assert_never(statement)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, TypeAlias, cast, overload
 
 from ...errors import MalformedProgramError
+from ...locks import parse_expression
 from ..dtype import DType
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
@@ -17,6 +19,7 @@ from ..module import Function, Module
 from ..symbolic import Expr, Var, to_text
 from ..words import Word
 from .errors import SourceUnavailableError
+from .names import float_text
 from .parser.constants import Constants
 from .parser.graph import read_graph_func
 from .parser.header import Declared
@@ -183,8 +186,10 @@ class _Resolver(ast.NodeTransformer):
 
     def _written(self, value: object, node: ast.expr) -> ast.expr:
         match value:
+            case float() if not math.isfinite(value):  # a literal would overflow
+                new: ast.expr = parse_expression(float_text(value)).body
             case bool() | int() | float() | str():
-                new: ast.expr = ast.Constant(value)
+                new = ast.Constant(value)
             case DType():
                 new = ast.Name(value.name, ast.Load())
             case Expr():
@@ -196,7 +201,7 @@ class _Resolver(ast.NodeTransformer):
     def _term(self, term: Expr) -> ast.expr:
         for symbol in sorted(term.free, key=lambda v: v.serial):
             self._declare(symbol)
-        return ast.parse(to_text(term), mode="eval").body
+        return parse_expression(to_text(term)).body
 
     def _declare(self, symbol: Var) -> None:
         self.declared[symbol.name] = Declared(

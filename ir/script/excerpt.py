@@ -68,7 +68,7 @@ def excerpt(
     2 | def zero(y: Out[(8,), f32]):
     3 |     for i in range(8):
       |         ^
-    4 |         y[i] = 0.0
+    4 |         with block("y"):
     """
     try:
         rendered, lines = _rendered(function, module)

@@ -161,9 +161,9 @@ def node_label(node: Any) -> str:
     ...         y[i] = x[i] * 0.5
     ... ''').prim("halve")
     >>> f
-    <PrimFunc halve: 2 parameters, 0 blocks, symbol n>
+    <PrimFunc halve: 2 parameters, 1 block, symbol n>
     >>> f.body, f.body.body
-    (<For i in range(n)>, <Store y[i] = x[i] * 0.5>)
+    (<For i in range(n): 1 block>, <Block y: vi = spatial(n, i)>)
     """
     try:
         text = " ".join(visible(_label(node)).split())

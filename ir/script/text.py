@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from ...calls import checked_call
 from ...errors import MalformedProgramError
+from ..analysis.store_blocks import with_store_blocks
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
 from ..module import Array, Constant, Function, Module
@@ -24,8 +25,17 @@ __all__ = ["Rendered", "Span", "parse", "render", "to_text"]
 
 
 @checked_call
-def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None) -> Module:
+def parse(
+    text: str,
+    *,
+    constants: Mapping[str, Constant | Array] | None = None,
+    check: bool = True,
+) -> Module:
     """Parse a module of graph-level and loop-level functions.
+
+    The conditions at entry that keep the accesses of a loop-level function inside of its buffers
+    become facts of the function. A store outside of blocks gets a block with inferred iteration
+    variables.
 
     Parameters
     ----------
@@ -34,6 +44,9 @@ def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None)
     constants : Mapping[str, Constant or array], optional
         Values of the constants that the text declares; arrays are not copied. Loading a constant
         without values raises :class:`MissingConstantError`.
+    check : bool
+        Whether to check the well-formedness rules and to add facts and blocks. Without, the
+        result is exactly the program of the text, which may be ill-formed.
 
     Raises
     ------
@@ -41,6 +54,10 @@ def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None)
         If the text is not a valid program; the error has line, column and the underlined text.
     ConstantMismatchError
         If a supplied constant is not an array or does not match its declaration.
+    IllFormedProgramError
+        If the program violates a well-formedness rule, such as an index outside of its buffer.
+    UnprovedAccessError
+        If the declared range of a variable is neither proved nor implied by a condition at entry.
 
     Examples
     --------
@@ -65,7 +82,14 @@ def parse(text: str, *, constants: Mapping[str, Constant | Array] | None = None)
             where="argument 'text' of parse",
             hint="read a program with parse(Path(name).read_text()), a model with from_onnx(name)",
         )
-    return ModuleReader(Source(text), constants or NO_CONSTANTS).read()
+    module = ModuleReader(Source(text), constants or NO_CONSTANTS).read()
+    if not check:
+        return module
+    from ..verify import accepted, check_declared  # imports this module to print excerpts
+
+    checked = accepted(module.with_functions(*map(with_store_blocks, module.prims)))
+    check_declared(checked)
+    return checked
 
 
 def _sections(
@@ -130,7 +154,7 @@ def to_text(
 
     Examples
     --------
-    >>> text = "@prim_func\ndef zero(y: Out[(), f32]):\n    y[()] = 0.0"
+    >>> text = "@prim_func\ndef none(y: InOut[(), f32]):\n    pass"
     >>> to_text(parse(text)) == text
     True
     """
@@ -147,14 +171,17 @@ def render(program: Module | Function, *, module: Module | None = None) -> Rende
     ... @prim_func
     ... def zero(y: Out[(8,), f32]):
     ...     for i in range(8):
-    ...         y[i] = 0.0
+    ...         with block("zero"):
+    ...             vi = spatial(i)
+    ...             y[vi] = 0.0
     ... '''
     >>> for span in render(parse(text).prim("zero")).spans:
     ...     print(span)
     buffer y defined at 2:10
-    loop i defined at 3:9 to line 4
-    buffer y used at 4:9
-    loop i used at 4:11
+    loop i defined at 3:9 to line 6
+    block zero defined at 4:21 to line 6
+    loop i used at 5:26
+    buffer y used at 6:13
     """
     texts: list[str] = []
     spans: list[Span] = []

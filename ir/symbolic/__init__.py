@@ -32,7 +32,7 @@ from .linear import LinearForm, linear_form
 from .parse import parse_expr
 from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or, conjuncts
 from .proof.answer import Proof, Proved, Refuted, Unknown
-from .prove import bounds, congruence, is_proved, prove, simplify
+from .prove import bounds, congruence, is_proved, is_simple, prove, simplify
 from .ranges import Bounds
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select
 from .text import to_text
@@ -96,6 +96,7 @@ __all__ = [
     "evaluate",
     "free_vars",
     "is_proved",
+    "is_simple",
     "latex",
     "linear_form",
     "maximum",

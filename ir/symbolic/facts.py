@@ -63,7 +63,8 @@ class Facts:
     """An immutable collection of facts in order of addition.
 
     Collections with the same facts are equal. Conjunctions are split, so each fact is a comparison
-    or a disjunction.
+    or a disjunction. Iteration, length, and ``predicates`` contain usable facts only. Likely
+    conditions are stored separately in ``hints``: a hint used as a fact would miscompile.
 
     Examples
     --------
@@ -74,12 +75,19 @@ class Facts:
     True
     """
 
-    __slots__ = ("_facts", "_hash", "predicates")
+    __slots__ = ("_facts", "_hash", "hints", "predicates")
 
-    def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        """Store facts without duplicates; contradictions are not checked."""
-        self._facts: Final = tuple(dict.fromkeys(facts))
-        self.predicates: Final = frozenset(f.predicate for f in self._facts if f.usable)
+    def __init__(self, facts: Iterable[Fact] = (), hints: Iterable[Fact] = ()) -> None:
+        """Store facts without duplicates; contradictions are not checked.
+
+        Likely conditions among ``facts`` become hints.
+        """
+        given = tuple(dict.fromkeys(facts))
+        usable = tuple(f for f in given if f.usable)
+        likely = (f for f in given if not f.usable) if len(usable) < len(given) else ()
+        self._facts: Final = usable
+        self.hints: Final = tuple(dict.fromkeys((*hints, *likely)))
+        self.predicates: Final = frozenset(f.predicate for f in usable)
         self._hash: Final = hash(self.predicates)
 
     def __iter__(self) -> Iterator[Fact]:
@@ -89,7 +97,11 @@ class Facts:
         return len(self._facts)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Facts) and frozenset(self._facts) == frozenset(other._facts)
+        return (
+            isinstance(other, Facts)
+            and frozenset(self._facts) == frozenset(other._facts)
+            and frozenset(self.hints) == frozenset(other.hints)
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -99,7 +111,7 @@ class Facts:
 
     def __str__(self) -> str:
         """Return one line per fact, with its origin and discharge."""
-        return "\n".join(map(str, self._facts)) or "no facts"
+        return "\n".join(map(str, (*self._facts, *self.hints))) or "no facts"
 
     def assume(
         self,
@@ -120,13 +132,13 @@ class Facts:
         added = [Fact(part, source, discharge) for part in conjuncts(as_condition(predicate))]
         for fact in added:
             self._check(fact)
-        return Facts((*self._facts, *added)) if added else self
+        return Facts((*self._facts, *added), self.hints) if added else self
 
     def with_loop(self, symbol: Var, extent: SymInt) -> Facts:
         """Add ``0 <= symbol < extent``; it holds in the loop body even if the extent is 0."""
         in_range = (as_expr(symbol) >= 0, as_expr(symbol) < extent)
         added = [Fact(p, _LOOP, Discharge.PROOF) for p in in_range if p is not TRUE]
-        return Facts((*self._facts, *added)) if added else self
+        return Facts((*self._facts, *added), self.hints) if added else self
 
     def with_range(
         self,
@@ -145,21 +157,26 @@ class Facts:
         )
 
     def union(self, other: Facts) -> Facts:
-        """Return the facts of both collections."""
-        if not other or other is self:
+        """Return the facts and the hints of both collections."""
+        if other is self or not (other or other.hints):
             return self
-        return Facts((*self._facts, *other._facts)) if self._facts else other
+        if not (self._facts or self.hints):
+            return other
+        return Facts((*self._facts, *other._facts), (*self.hints, *other.hints))
 
     def substitute(self, values: Mapping[Var, SymInt]) -> Facts:
-        """Replace symbols in every fact; facts that become trivially true are removed."""
+        """Replace symbols in facts and hints; those that become trivially true are removed."""
         return Facts(
             Fact(part, fact.origin, fact.discharge)
-            for fact in self._facts
+            for fact in (*self._facts, *self.hints)
             for part in conjuncts(substitute(fact.predicate, values))
         )
 
     def about(self, symbols: frozenset[Var]) -> Facts:
-        """Return the facts that contain any of the symbols, directly or through other facts."""
+        """Return the facts that contain any of the symbols, directly or through other facts.
+
+        Hints are omitted.
+        """
         reached, chosen, grew = set(symbols), set[Fact](), True
         while grew:
             grew = False
@@ -168,7 +185,7 @@ class Facts:
                     chosen.add(fact)
                     reached |= fact.predicate.free
                     grew = True
-        if len(chosen) == len(self._facts):
+        if len(chosen) == len(self._facts) and not self.hints:
             return self
         return Facts(fact for fact in self._facts if fact in chosen)
 
@@ -176,9 +193,10 @@ class Facts:
         """Raise an error if a fact contradicts the range of its symbols or older facts."""
         if new.predicate is FALSE:
             raise _contradiction(new, ())
-        related = self.about(new.predicate.free)
-        older = [fact for fact in related if fact.usable]
-        if not new.usable or not contradictory(related.predicates | {new.predicate}):
+        if not new.usable:
+            return
+        older = self.about(new.predicate.free)
+        if not contradictory(older.predicates | {new.predicate}):
             return
         pair = (old for old in older if contradictory(frozenset((old.predicate, new.predicate))))
         culprit = next(pair, None)

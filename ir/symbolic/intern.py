@@ -13,6 +13,8 @@ from threading import RLock
 from typing import Any, Final, Generic, TypeVar
 from weakref import ref
 
+from ...locks import renew_in_children
+
 NodeT = TypeVar("NodeT")
 
 _SWEEP_AT: Final = 256
@@ -47,13 +49,14 @@ class InternTable(Generic[NodeT]):
     True
     """
 
-    __slots__ = ("_dead", "_entries", "_lock")
+    __slots__ = ("__weakref__", "_dead", "_entries", "_lock")
 
     def __init__(self) -> None:
         """Create an empty table."""
         self._entries: dict[Hashable, _Entry[NodeT]] = {}
         self._dead: deque[Any] = deque()  # entries; the callback is typed for plain references
         self._lock = RLock()  # re-entrant: a finalizer may build terms while the lock is held
+        renew_in_children(self)
 
     def get(self, key: Hashable) -> NodeT | None:
         """Return the live term with this structure; None if there is none."""

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
+from ...locks import parse_expression
 from .base import Bool, Expr, Var
-from .build import as_expr, ceildiv
+from .build import as_expr, ceildiv, const_value
 from .conditions import all_of, any_of, eq, maximum, minimum, ne, negate, select
 from .errors import SymbolicSyntaxError
 from .predicates import BoolConst
@@ -95,7 +96,7 @@ def parse_expr(source: str | ast.expr, names: Names) -> Expr | Bool:
 
 def _tree(text: str) -> ast.expr:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return parse_expression(text.strip()).body
     except SyntaxError as error:
         message = f"cannot parse {text.strip()!r}: {error.msg}"
         line, column = error.lineno or 1, error.offset or 1
@@ -168,7 +169,10 @@ class _Reader:
             apply = _OPERATORS.get(type(link.op))
             if apply is None:
                 raise _unsupported(link, link.op, _OPERATOR_HINT)
-            result = apply(result, self.integer(link.right, depth))
+            right = self.integer(link.right, depth)
+            if isinstance(link.op, ast.FloorDiv | ast.Mod) and const_value(right) == 0:
+                raise _error(link.right, "division by zero", "divide by an integer other than 0")
+            result = apply(result, right)
         return result
 
     def unary(self, node: ast.UnaryOp, depth: int) -> Expr | Bool:

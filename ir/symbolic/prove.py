@@ -61,6 +61,19 @@ def is_proved(claim: Bool, facts: Facts = _NOTHING) -> bool:
     return isinstance(prove(claim, facts), Proved)
 
 
+def is_simple(claim: Bool, facts: Facts = _NOTHING) -> bool:
+    """Return whether bounds and rewriting prove a condition, without the other provers.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n = var("n", lower=0)
+    >>> is_simple(n // 2 <= n)
+    True
+    """
+    return strategy.holds(as_condition(claim), facts.predicates)
+
+
 @overload
 def simplify(e: Expr | int, facts: Facts = ...) -> Expr: ...
 @overload

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import RLock
 
+from ...locks import renew_in_children
 from .base import Bool, Expr, Term, Var
 from .build import product, total
 from .conditions import choose, equality_of, negate, order_of
@@ -25,7 +26,7 @@ _MEMORY = 20_000
 class Simplifier:
     """Simplifies terms under one set of facts; caches results."""
 
-    __slots__ = ("_by", "_done", "_lock", "knowledge")
+    __slots__ = ("__weakref__", "_by", "_done", "_lock", "knowledge")
 
     def __init__(self, knowledge: FactKnowledge) -> None:
         """Use compiled facts."""
@@ -33,6 +34,7 @@ class Simplifier:
         self._done: dict[Term, Term] = {}
         self._by = Replacement(self._done)
         self._lock = RLock()
+        renew_in_children(self)
 
     def simplify(self, e: Expr | Bool) -> Expr | Bool:
         """Return the term simplified under the facts, or itself if that is not larger."""

@@ -41,7 +41,7 @@ BinaryOp: TypeAlias = Literal[
 ]
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
 ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
-AtomicOp: TypeAlias = Literal["exchange", "add", "sub", "and", "or"]
+AtomicOp: TypeAlias = Literal["exchange", "add", "sub", "mul", "min", "max", "and", "or", "xor"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -547,9 +547,11 @@ class MachineOp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomicUpdate:
-    """Update an integer in memory atomically, sequentially consistent.
+    """Update an element in memory atomically: ``memory = op(memory, value)``.
 
-    ``result`` receives the old value.
+    ``result`` receives the old value. The update is sequentially consistent; a ``relaxed`` one is
+    atomic, but does not order other accesses. The order of updates by several threads is not
+    defined, so sums of floats are not reproducible bit for bit.
     """
 
     op: AtomicOp
@@ -557,6 +559,7 @@ class AtomicUpdate:
     value: Value
     result: Reg | None = None
     source: Source = NO_SOURCE
+    relaxed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,3 +83,6 @@ CODE_BOUNDS: Final = 1
 
 CODE_RANGE: Final = 2
 """Error code: an integer loaded from memory is outside of its declared range."""
+
+CODE_RANGE_UNSIGNED: Final = 4
+"""Error code: an integer of 2**63 or more, loaded from memory, is outside of its declared range."""

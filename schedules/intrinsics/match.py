@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from ...ir.analysis import injective_in
+from ...ir.analysis import injective_in, ranges_of
 from ...ir.loop.nodes import For, IterKind, Load
 from ...ir.symbolic import (
     Bool,
@@ -238,8 +238,7 @@ def overlap(unified: Unified) -> tuple[Var, ...]:
     nest, pattern = unified.program, unified.pattern
     if len(unified.loops) < len(pattern.loops):
         return ()
-    ranges = {x.var: x.extent for x in nest.loops}
-    found = injective_in(nest.store.indices, ranges, nest.facts)
+    found = injective_in(nest.store.indices, ranges_of(nest.loops), nest.facts)
     return tuple(
         p.var
         for p, s in zip(unified.loops, pattern.loops, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..composite import composite
 from ..handles import FunctionRef
+from ..inline_checks import stays_small
 from ..primitives.placement.compute_inline import ComputeInline
 from ..schedule import Schedule
 
@@ -32,7 +33,9 @@ def inline_elementwise(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     One ``compute_inline`` per block. Blocks with several consumers stay, because their values would
-    be computed several times. Cost: linear in the size of the function for each block.
+    be computed several times. A block also stays if the expression of the consumer would have more
+    than 512 nodes or be nested deeper than 64. Cost: linear in the size of the function for each
+    block.
 
     Examples
     --------
@@ -59,5 +62,5 @@ def inline_elementwise(sch: Schedule, function: FunctionRef) -> None:
         consumers = sch.get_consumers(ref)
         if sch.state.block(ref).init is None and len(consumers) == 1:
             step = ComputeInline(ref)
-            if not sch.check(step):
+            if not sch.check(step) and stays_small(sch.state, ref):
                 sch.apply(step)

@@ -67,7 +67,9 @@ def interchange(sch: Schedule, outer: LoopRef, inner: LoopRef) -> tuple[LoopRef,
     def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
         for j in range(8):
             for i in range(4):
-                y[i, j] = x[i, j]
+                with block("y"):
+                    vi, vj = spatial(i), spatial(j)
+                    y[vi, vj] = x[vi, vj]
     """
     sch.reorder((inner, outer))
     return inner, outer

@@ -10,8 +10,8 @@ from ..apply import Composite
 from ..composite import composite
 from ..handles import FunctionRef, Handle
 from ..primitives.graph.collapse_dims import CollapseDims
-from ..primitives.graph.fuse_tir import called_kernels
-from ..primitives.graph.lift_transforms import PREPARE, liftable
+from ..primitives.graph.fuse_tir import FuseTir, called_kernels, calls_groups, is_group
+from ..primitives.graph.lift_transforms import liftable, prepares
 from ..schedule import Schedule
 from ..state import State
 
@@ -44,7 +44,7 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
     ----------
     function : FunctionRef
         The graph-level function, in the dataflow stage. A function of which all bindings are calls
-        of kernels or views is not changed.
+        of kernels or views is not changed, and a group of ``fuse_ops`` is only legalized.
 
     Notes
     -----
@@ -74,14 +74,20 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
     ['fused_add_relu']
     """
     name = function.function
-    if not any(map(_is_computation, sch.module.graph(name).bindings)):
+    unlowered = any(map(_is_computation, sch.module.graph(name).bindings))
+    if unlowered and is_group(sch.module, name):
+        sch.legalize(function)
+    elif unlowered:
+        sch.fold_constants(function)
+        sch.dead_code(function)
+        sch.legalize(function)
+        lift(sch, function)
+        sch.fuse_ops(function)
+        sch.fuse_tir(function)
+    elif calls_groups(sch.module, name) and not sch.check(FuseTir(function)):
+        sch.fuse_tir(function)
+    else:
         return
-    sch.fold_constants(function)
-    sch.dead_code(function)
-    sch.legalize(function)
-    lift(sch, function)
-    sch.fuse_ops(function)
-    sch.fuse_tir(function)
     for kernel in sorted(called_kernels(sch.module)):
         step = CollapseDims(FunctionRef(kernel))
         if not sch.check(step):
@@ -95,6 +101,6 @@ def _is_computation(binding: Binding) -> bool:
 
 def lift(sch: Schedule, function: FunctionRef) -> None:
     """Move computations on weights alone to load time, if there are any."""
-    name = function.function
-    if name != PREPARE and liftable(sch.module.graph(name)):
+    graph = sch.module.graph(function.function)
+    if not prepares(graph) and liftable(graph):
         sch.lift_transforms(function)

@@ -89,7 +89,9 @@ def tile(
             for j_0 in range(4):
                 for i_1 in range(8):
                     for j_1 in range(16):
-                        y[j_0 * 16 + j_1, i_0 * 8 + i_1] = x[i_0 * 8 + i_1, j_0 * 16 + j_1]
+                        with block("y"):
+                            vi, vj = spatial(64, i_0 * 8 + i_1), spatial(64, j_0 * 16 + j_1)
+                            y[vj, vi] = x[vi, vj]
     """
     i_0, i_1 = sch.split(i, factors=(None, sizes[0]))
     j_0, j_1 = sch.split(j, factors=(None, sizes[1]))

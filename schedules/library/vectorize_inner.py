@@ -79,7 +79,9 @@ def vectorize_inner(sch: Schedule, loop: LoopRef, lanes: int) -> LoopRef:
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i_0 in range(4):
             for i_1 in vectorized(8):
-                y[i_0 * 8 + i_1] = x[i_0 * 8 + i_1]
+                with block("y"):
+                    vi = spatial(32, i_0 * 8 + i_1)
+                    y[vi] = x[vi]
     """
     extent = const_value(sch.state.loop(loop).extent)
     if extent is not None and extent <= 1:

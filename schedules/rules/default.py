@@ -10,7 +10,8 @@ from ...target.target import Target
 from ..apply import Composite
 from ..composite import CompositeError, CompositeFailedError, composite
 from ..handles import FunctionRef, Handle
-from ..primitives.graph.lift_transforms import PREPARE
+from ..primitives.graph.fuse_tir import is_group
+from ..primitives.graph.lift_transforms import prepares
 from ..schedule import Schedule
 from ..state import State
 from .kernel import DefaultRuleFailedWarning, is_scheduled, schedule_kernel
@@ -58,8 +59,9 @@ def default_schedule(sch: Schedule) -> None:
     -----
     Each graph function in the dataflow stage is lowered to kernels by ``lower_graph``, each
     unscheduled kernel gets the rule of its kind by ``schedule_kernel``, and each graph function
-    gets its memory plan by ``finish_graph``. Without a target, the rules are those of a CPU with
-    512-bit vectors. ``tilewright.compile`` applies the same steps.
+    gets its memory plan by ``finish_graph``. Parts that are lowered, scheduled, or planned are not
+    changed, so a second application changes nothing. Without a target, the rules are those of a
+    CPU with 512-bit vectors. ``tilewright.compile`` applies the same steps.
 
     Examples
     --------
@@ -79,9 +81,11 @@ def default_schedule(sch: Schedule) -> None:
     >>> len(sch.history)
     2
     """
-    graphs = [g.name for g in sch.module.graphs if g.stage == "dataflow"]
-    for name in graphs:
-        sch.lower_graph(FunctionRef(name))
+    unfinished = [g for g in sch.module.graphs if g.stage == "dataflow"]
+    graphs = [g.name for g in sorted(unfinished, key=prepares)]  # the others extend these
+    for name in sorted(graphs, key=lambda name: not is_group(sch.module, name)):
+        if name in sch.module.functions:
+            sch.lower_graph(FunctionRef(name))
     seen: set[str] = set()
     while waiting := [f.name for f in sch.module.prims if f.name not in seen]:
         seen.update(waiting)
@@ -89,8 +93,9 @@ def default_schedule(sch: Schedule) -> None:
             sch.schedule_kernel(FunctionRef(kernel))
     for name in graphs:
         sch.finish_graph(FunctionRef(name))
-    if PREPARE in sch.module.functions and PREPARE not in graphs:
-        sch.plan_memory(FunctionRef(PREPARE))
+    for graph in sch.module.graphs:
+        if graph.stage == "dataflow":  # made by the steps above
+            sch.plan_memory(FunctionRef(graph.name))
 
 
 def apply_defaults(schedule: Schedule) -> None:

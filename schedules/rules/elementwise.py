@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef
+from ..inline_checks import stays_small
 from ..library.vectorize_inner import lanes_of
 from ..patterns import Elementwise, classify
 from ..problem import RuleNotApplicableError
@@ -64,7 +65,7 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
     temporaries = sch.module.prim(name).buffers
     kept: list[BlockRef] = []
     for ref, block in zip(sch.get_blocks(name), pattern.blocks, strict=True):
-        if block.writes[0].buffer in temporaries:
+        if block.writes[0].buffer in temporaries and stays_small(sch.state, ref):
             sch.compute_inline(ref)
         else:
             kept.append(ref)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-from ...ir.loop.nodes import PrimFunc
+from ...ir.loop.nodes import For, PrimFunc
+from ...ir.loop.visit import walk
 from ..apply import Composite
 from ..composite import composite
 from ..handles import FunctionRef, Handle
@@ -20,6 +21,7 @@ from .gpu.nests import schedule_gpu_nests
 from .gpu.rows import schedule_gpu_rows
 from .gpu.serial import schedule_gpu_serial
 from .matmul import schedule_matmul
+from .nests import schedule_nests
 from .rows import schedule_rows
 
 
@@ -65,7 +67,8 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    For a CPU ``schedule_matmul``, ``schedule_rows`` or ``schedule_elementwise``. For a GPU the
+    For a CPU ``schedule_matmul``, ``schedule_rows``, ``schedule_elementwise`` or, if the kernel is
+    of no other kind, ``schedule_nests``. For a GPU the
     first that applies of ``schedule_gpu_matmul``, ``schedule_gpu_rows``, ``schedule_gpu_loops``,
     ``schedule_gpu_nests`` and ``schedule_gpu_serial``. If the rule of a CPU fails, a warning is
     issued and the kernel is left unscheduled.
@@ -98,9 +101,45 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
 def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
     """Apply the rule of a kernel's kind; warn and leave the kernel unscheduled if it fails."""
-    rule = _cpu_rule(sch, function)
-    if rule is None:
+    while True:
+        before = sch.module.prim(function.function)
+        pattern = classify(before)
+        match pattern:
+            case Matmul():
+                rule = schedule_matmul(function)
+            case Elementwise():
+                rule = schedule_elementwise(function)
+            case Other():
+                if _has_kinds(before):
+                    return
+                rule = schedule_nests(function)
+            case Rows():
+                sch.inline_elementwise(function)
+                if sch.module.prim(function.function) is not before:
+                    continue  # inlining may have changed the kind
+                several = len(pattern.blocks) > 1
+                if not pattern.complete and several and _applies(sch, schedule_rows(function)):
+                    return
+                rule = schedule_rows(function) if pattern.complete else schedule_nests(function)
+        _apply_or_warn(sch, function, rule)
         return
+
+
+def _has_kinds(function: PrimFunc) -> bool:
+    """Return whether the program states how some loops run, such as in parallel."""
+    return any(isinstance(s, For) and s.kind != "serial" for s in walk(function.body))
+
+
+def _applies(sch: Schedule, rule: Composite) -> bool:
+    """Apply a rule; return whether it was legal."""
+    try:
+        sch.apply(rule)
+    except StepError:
+        return False
+    return True
+
+
+def _apply_or_warn(sch: Schedule, function: FunctionRef, rule: Composite) -> None:
     try:
         sch.apply(rule)
     except StepError as error:
@@ -108,32 +147,12 @@ def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
         warnings.warn(DefaultRuleFailedWarning(message + str(error)), stacklevel=2)
 
 
-def _cpu_rule(sch: Schedule, function: FunctionRef) -> Composite | None:
-    """Return the rule of a kernel's kind, after inlining, which may change the kind."""
-    while True:
-        before = sch.module.prim(function.function)
-        match classify(before):
-            case Matmul():
-                return schedule_matmul(function)
-            case Elementwise():
-                return schedule_elementwise(function)
-            case Other():
-                return None
-            case Rows():
-                sch.inline_elementwise(function)
-                if sch.module.prim(function.function) is before:
-                    return schedule_rows(function)
-
-
 def _schedule_for_gpu(sch: Schedule, function: FunctionRef) -> None:
     """Bind the loops of a kernel to thread blocks and threads, by the first rule that applies."""
     sch.inline_elementwise(function)
     for rule in _gpu_rules(sch, function):
-        try:
-            sch.apply(rule)
-        except StepError:
-            continue
-        return
+        if _applies(sch, rule):
+            return
 
 
 def _gpu_rules(sch: Schedule, function: FunctionRef) -> Iterator[Composite]:

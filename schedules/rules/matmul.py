@@ -17,7 +17,9 @@ from ..composite import composite
 from ..handles import FunctionRef
 from ..machine import Machine, Tile, machine_of
 from ..patterns import Matmul, classify
+from ..primitives.graph._functions import choosing_calls_problem
 from ..primitives.graph.hoist_block import HoistBlock
+from ..primitives.specialize.specialize import Specialize
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
 
@@ -151,9 +153,15 @@ def is_weight(sch: Schedule, function: str, buffer: Buffer) -> bool:
 
 
 def _versions(sch: Schedule, function: FunctionRef, pattern: Matmul) -> list[str]:
-    """Create the one-row version if the rows are symbolic and there is no batch; return names."""
+    """Create the one-row version if the rows are symbolic and there is no batch; return names.
+
+    There is none if the calls cannot choose it, because the memory of the caller is planned.
+    """
     extent = pattern.row.extent
     if not isinstance(extent, Var) or len(pattern.block.iters) != 3:
+        return []
+    choosing = choosing_calls_problem(sch.state, function, Specialize.Requires.CHOOSING_CALLS)
+    if any(True for _ in choosing):
         return []
     made = sch.specialize(function, symbol=extent.name, lower=1, upper=1)
     return [made.function]

@@ -7,15 +7,32 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.codegen import compile
 from tilewright.codegen.build.object_cache import DiskCache
-from tilewright.codegen.compiler import BuildOptions, CompileOptionError, NotAProgramError, build
+from tilewright.codegen.build.worker_pool import CancelToken
+from tilewright.codegen.compiler import (
+    BuildOptions,
+    CompileOptionError,
+    NotAProgramError,
+    build,
+    compile_artifact,
+    default_scheduled,
+)
+from tilewright.codegen.errors import (
+    CompileCanceledError,
+    CompileTimeoutError,
+    UnrolledCodeError,
+)
+from tilewright.errors import TilewrightError
 from tilewright.ir.dtype import f32
 from tilewright.ir.loop.builder import Builder
+from tilewright.ir.loop.nodes import Element, Unary
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse
+from tilewright.ir.symbolic import Expr
 from tilewright.ir.verify import IllFormedProgramError
 from tilewright.schedules.rules import with_default_schedule
 from tilewright.target.target import Target
@@ -116,8 +133,9 @@ def test_an_invalid_option_is_rejected(name: str, value: object, message: str) -
 
 
 def test_an_ill_formed_program_is_not_compiled() -> None:
-    module = parse("@prim_func\ndef f(x: Buffer[(8,), f32]):\n    for i in range(8): x[i] = 0.0")
-    with pytest.raises(IllFormedProgramError, match="has access mode 'in' but is written"):
+    text = "@prim_func\ndef f(x: Buffer[(8,), f32]):\n    for i in range(8): x[i] = 0.0"
+    module = parse(text, check=False)
+    with pytest.raises(IllFormedProgramError, match=r"access mode|outside of blocks"):
         compile(module, "cpu")
 
 
@@ -165,3 +183,128 @@ def test_names_with_surrogates_are_reported():
     b.compute(y, lambda i: b.load(x, i))
     with pytest.raises(IllFormedProgramError, match="is not a valid identifier of the text format"):
         compile(Module().with_functions(b.finish()))
+
+
+DOUBLE = """
+n = symbols("n", lower=0)
+
+@prim_func
+def double(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i] * 2.0
+"""
+WRONG = {
+    "nothing": lambda _: b"",
+    "null": lambda _: b"null",
+    "empty list": lambda _: b"[]",
+    "names of no constants": lambda _: b'["x", 1]',
+    "deep": lambda _: b"[" * 100_000,
+    "no text": lambda _: b"\xff" * 100,
+    "half": lambda data: data[: len(data) // 2],
+    "header of another program": lambda _: (2).to_bytes(8, "little") + b"{}",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_cache_entries_with_wrong_content_are_replaced(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The checksums of the entries are right, as if a defect had written them."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    cache, expected = DiskCache(tmp_path), compile(parse(DOUBLE))(np.ones(3, np.float32))
+    stored = {path.name: cache.get(path.name) for path in sorted(tmp_path.glob("??/*"))}
+    assert len(stored) >= 3
+    for key, data in stored.items():
+        cache.put(key, WRONG[name](data))
+        exe = compile(parse(DOUBLE))
+        np.testing.assert_array_equal(exe(np.ones(3, np.float32)), expected)
+        assert cache.get(key) in (data, WRONG[name](data))
+    for key, data in stored.items():
+        cache.put(key, WRONG[name](data))
+    np.testing.assert_array_equal(compile(parse(DOUBLE))(np.ones(3, np.float32)), expected)
+    assert compile(parse(DOUBLE)).cached
+    assert {key: cache.get(key) for key in stored} == stored
+
+
+def unrolled(extents: list[int]) -> Module:
+    """Return a function of nested unrolled loops."""
+    lines = [f"{'    ' * (k + 1)}for i{k} in unrolled({n}):" for k, n in enumerate(extents)]
+    body = "    " * (len(extents) + 1) + "y[0] = y[0] + x[0]"
+    head = "@prim_func\ndef f(x: Buffer[(8,), f32], y: InOut[(8,), f32]):"
+    return parse("\n".join([head, *lines, body]) + "\n")
+
+
+@pytest.mark.parametrize("extents", [[10] * 8, [10] * 5, [200, 200]])
+def test_nested_unrolled_loops_with_too_many_copies_are_reported(extents: list[int]) -> None:
+    product = " \\* ".join(map(str, extents))
+    with pytest.raises(UnrolledCodeError, match=rf"{product} = .* copies .* at most 32,768"):
+        compile(unrolled(extents), "cpu")
+
+
+def test_unrolled_loops_with_few_copies_compile():
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    compile(unrolled([4, 4, 4]), "cpu")(x, y)
+    assert y[0] == 64
+
+
+def test_lowering_stops_when_the_compilation_is_canceled(tmp_path: Path) -> None:
+    cancel = CancelToken()
+
+    def progress(fraction: float, message: str) -> None:
+        if message.startswith("lowering"):
+            cancel.cancel()
+
+    options = BuildOptions(store=DiskCache(tmp_path), cancel=cancel, progress=progress)
+    with pytest.raises(CompileCanceledError, match="canceled"):
+        compile_artifact(unrolled([8, 8]), Target("cpu"), options)
+
+
+def test_lowering_and_scheduling_have_a_time_limit(tmp_path: Path) -> None:
+    options = BuildOptions(store=DiskCache(tmp_path), timeout=1e-9)
+    module = unrolled([8, 8])
+    with pytest.raises(CompileTimeoutError, match=r"lowering of kernel 'f' exceeded .* 1e-09 s"):
+        build(default_scheduled(module, Target("cpu"))[0], Target("cpu"), options)
+    with pytest.raises(CompileTimeoutError, match="scheduling exceeded"):
+        compile_artifact(module, Target("cpu"), options)
+
+
+def test_a_program_that_is_nested_too_deeply_is_reported():
+    b = Builder("deep")
+    x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
+
+    def value(i: Expr) -> Element:
+        found: Element = b.load(x, i)
+        for _ in range(5000):
+            found = Unary("neg", found)
+        return found
+
+    b.compute(y, value)
+    with pytest.raises(TilewrightError, match="nested"):
+        compile(Module().with_functions(b.finish()), "cpu")
+
+
+def test_a_kernel_whose_output_size_no_input_defines_beside_another_kernel() -> None:
+    module = parse("""
+n = symbols("n", lower=0)
+o = symbols("o", lower=1)
+
+@prim_func
+def repeat(x: Buffer[(n + 1,), f32], y: Out[(n, o), f32]):
+    for i in range(n):
+        for j in range(o):
+            with block("repeat"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi]
+
+@prim_func
+def copy(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("copy"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+""")
+    exe = compile(module)
+    x, y = np.arange(4, dtype=np.float32), np.zeros((3, 2), np.float32)
+    exe["repeat"](x, y)
+    assert y.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert exe["copy"](x).tolist() == x.tolist()

@@ -41,7 +41,7 @@ KERNELS = [
             '    for j in thread(8, "threadIdx.x"): y[j] = x[j]'
         ),
         ThreadAxisError,
-        'for j in thread(8, "threadIdx.x"):\n      |         ^\n',
+        'for j in thread(8, "threadIdx.x"):\n       |         ^\n',
     ),
     (
         'for i in thread(n, "blockIdx.x"):\n        for j in parallel(8): y[i] = x[i]',
@@ -54,7 +54,7 @@ KERNELS = [
             '    for j in thread(n, "blockIdx.x"): y[j] = t[n - 1 - j]'
         ),
         MemoryScopeError,
-        'for j in thread(n, "blockIdx.x"):\n      |         ^\n',
+        'for j in thread(n, "blockIdx.x"):\n       |         ^\n',
     ),
     (
         "for i in range(n): y[i] = x[i]",

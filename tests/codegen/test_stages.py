@@ -124,7 +124,7 @@ def test_stages_have_the_stage_before_as_input() -> None:
 
     assert before("scheduled", CPU) is None
     assert before("check_instructions", CPU) == "scheduled"
-    assert before("to_thread", CPU) == "lift_tail_guards"
+    assert before("to_thread", CPU) == "sum_in_blocks"
     assert before("host", CPU) == "scheduled"
     assert before("llvm", CPU) == "to_thread"
     assert before("llvm", CUDA) == "insert_barriers"

@@ -16,7 +16,7 @@ from tilewright.ir.dtype import DTYPES, f32
 from tilewright.ir.loop.nodes import Block, For, PrimFunc, Store
 from tilewright.ir.loop.visit import transform
 from tilewright.ir.module import Constant, Module
-from tilewright.ir.script import parse, to_text
+from tilewright.ir.script import to_text
 from tilewright.ir.structural_hash import (
     content_digest,
     explain_difference,
@@ -25,7 +25,7 @@ from tilewright.ir.structural_hash import (
     structural_hash,
 )
 
-from tests.ir.script.texts import GRAPHS, LOOPS
+from tests.ir.script.texts import GRAPHS, LOOPS, parse
 from tests.strategies import prim_funcs
 
 KEPT = {"nan", "inf", "min", "max", *DTYPES}
@@ -84,7 +84,7 @@ DIFFERENT = [
     ("scope", 't = alloc((4,), f32, scope="{local|shared}")'),
     ("temporaries", "{|t = alloc((4,), f32)}"),
     ("fact", "fact(n < {8|9})"),
-    ("discharge", 'fact(n < 8, by="{caller|proof}")'),
+    ("discharge", 'fact(n < 8, by="{caller|entry_check}")'),
     ("loop kind", "for i in {range|parallel}(n): y[i] = 0.0"),
     ("extent", "for i in range({n|m}): y[i] = 0.0"),
     ("thread", 'for i in thread(n, "{x|y}"): y[i] = 0.0'),
@@ -199,7 +199,7 @@ def test_a_difference_has_a_location() -> None:
 
 def test_the_hash_is_the_same_in_another_process() -> None:
     code = (
-        "import json; from tests.ir.script.texts import *; from tilewright.ir.script import parse;"
+        "import json; from tests.ir.script.texts import *;"
         "from tilewright.ir.structural_hash import structural_hash;"
         "print(json.dumps([structural_hash(parse(t)) for t in (GRAPHS, LOOPS)]))"
     )

@@ -11,8 +11,9 @@ from tilewright.errors import MalformedProgramError
 from tilewright.ir.graph.rules import RULES as GRAPH_RULES
 from tilewright.ir.loop.rules import RULES as LOOP_RULES
 from tilewright.ir.module import Module
-from tilewright.ir.script import parse
 from tilewright.ir.verify import IllFormedProgramError, verify, violations
+
+from tests.ir.script.texts import unverified as parse
 
 GRAPH = """n = symbols("n", lower=1)
 @graph_func
@@ -25,7 +26,9 @@ LOOP = """n = symbols("n", lower=1)
 @prim_func
 def f(x: Buffer[(n,), f32]):
     for i in range(n):
-        x[i] = 0.0
+        with block("zero"):
+            vi = spatial(i)
+            x[vi] = 0.0
 """
 HOSTILE = st.lists(
     st.sampled_from([*"<>&\"'\x00\x1b\r\u202e\u2028\ud800a", "<script>", "]]>"]),
@@ -52,7 +55,7 @@ def test_a_graph_error_underlines_the_binding() -> None:
 
 def test_a_loop_error_underlines_the_access() -> None:
     error = error_of(parse(LOOP))
-    assert "6 |         x[i] = 0.0\n      |         ^" in str(error)
+    assert "8 |             x[vi] = 0.0\n      |             ^" in str(error)
     assert error.hint == "declare the parameter with Out[...], InOut[...] or State[...]"
 
 
@@ -70,7 +73,10 @@ def test_every_rule_has_a_fix() -> None:
 
 def test_many_violations_are_shortened() -> None:
     params = ", ".join(f"x{k}: Buffer[(4,), f32]" for k in range(40))
-    body = "".join(f"    x{k}[0] = 0.0\n    x{k}[1] = 0.0\n" for k in range(40))
+    body = "".join(
+        f'    with block("b{k}"):\n        x{k}[0] = 0.0\n        x{k}[1] = 0.0\n'
+        for k in range(40)
+    )
     error = error_of(parse(f"@prim_func\ndef f({params}):\n{body}"))
     assert len(error.violations) == 40
     assert "(and 39 more)" in error.message

@@ -25,7 +25,9 @@ def scale(x: Buffer[(32,), f32], y: Out[(32,), f32]):
 @prim_func
 def zero(y: Out[(8,), f32]):
     for k in range(8):
-        y[k] = 0.0
+        with block("zero"):
+            vk = spatial(k)
+            y[vk] = 0.0
 """
 
 

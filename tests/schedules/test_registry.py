@@ -40,7 +40,7 @@ def test_requirements_are_sentences_in_the_documentation(cls):
 def rejections(folder: Path) -> frozenset[str]:
     """Return the requirements, as source text, of all ``rejected(schedule, step, ...)``."""
     found: set[str] = set()
-    for path in folder.glob("*/test_*.py"):
+    for path in (*folder.glob("*/test_*.py"), *folder.parent.glob("test_*_checks.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(ast.Name("rejected"), [_, _, ast.Attribute() as requirement, *_]):

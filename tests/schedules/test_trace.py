@@ -1,11 +1,13 @@
 """Traces: recording, text in both forms, replay elsewhere, editing in the middle."""
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tilewright.errors import TilewrightError
 from tilewright.ir.script import parse, to_text
 from tilewright.schedules import (
     ResultOf,
@@ -479,3 +481,79 @@ def test_names_that_python_identifies_are_different_variables():
 def test_a_trace_has_html():
     trace = Trace((TraceStep("get_block", (("name", "</pre>"),), ("mm",)),))
     assert "sch.get_block(name='</pre>')" in check_static(trace._repr_html_())
+
+
+def test_a_replay_needs_a_state_and_a_trace():
+    sch = tiled()
+    with pytest.raises(TraceError, match="expected a State, got Module"):
+        replay(sch.module, sch.trace)
+    with pytest.raises(TraceError, match="expected a Trace, got str"):
+        sch.replay("trace")
+
+
+@pytest.mark.parametrize("read", [from_json, from_python])
+@pytest.mark.parametrize(
+    "text",
+    [None, 5, b"x", "", "[" * 100_000, '{"a":' * 20_000, "9" * 100_000, "\ud800", "\0", "(" * 5000],
+    ids=lambda value: ascii(value)[:12],
+)
+def test_hostile_texts_of_traces_are_named_errors(read, text):
+    if read is from_python and text == "":
+        assert len(read(text)) == 0
+        return
+    with pytest.raises(TraceError):
+        read(text)
+
+
+JUNK = (
+    None,
+    True,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "i",
+    "C",
+    "\ud800",
+    "a" * 5000,
+    [],
+    {},
+    [[]],
+    {"ref": [0, 0]},
+)
+
+
+def mutated(value, rng):
+    """Return JSON data with one random part replaced, removed, or repeated."""
+    if rng.random() < 0.15 or not isinstance(value, dict | list) or not value:
+        return rng.choice(JUNK)
+    if isinstance(value, dict):
+        key = rng.choice(list(value))
+        if rng.random() < 0.1:
+            return {k: v for k, v in value.items() if k != key}
+        return {**value, key: mutated(value[key], rng)}
+    position = rng.randrange(len(value))
+    if rng.random() < 0.1:
+        return [*value, value[position]]
+    return [mutated(v, rng) if k == position else v for k, v in enumerate(value)]
+
+
+def test_mutated_traces_raise_only_named_errors(fuzz_factor):
+    rng, source = random.Random(0), tiled()
+    source.default_schedule()
+    lines = [json.loads(line) for line in to_json(source.trace).splitlines()]
+    outcomes = {"read": 0, "rejected": 0}
+    for _ in range(50 * fuzz_factor):
+        position = rng.randrange(len(lines))
+        changed = [mutated(v, rng) if k == position else v for k, v in enumerate(lines)]
+        try:
+            trace = from_json("\n".join(map(json.dumps, changed)))
+        except TraceError:
+            outcomes["rejected"] += 1
+            continue
+        outcomes["read"] += 1
+        found = Schedule(parse(MATMUL)).replay(trace)
+        assert found.error is None or isinstance(found.error, TilewrightError)
+        to_json(trace)
+        str(trace)
+    assert min(outcomes.values()) > 5

@@ -151,3 +151,45 @@ def fixed(x: Buffer[(1,), i32], y: Out[(1,), i32]):
     assert len(found.compared) == 1
     assert not found.ok
     assert any(verify(parse(text), wrong, runs=1, seed=s).ok for s in range(12))
+
+
+def test_sizes_are_edges_primes_and_more_than_two_vectors() -> None:
+    text = """
+n = symbols("n", lower=0)
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i]
+"""
+    sizes = [c.sizes["n"] for c in verify(parse(text), parse(text), runs=12).compared]
+    assert {0, 1} <= set(sizes)
+    assert {37, 41, 43} & set(sizes)
+    assert {2, 3, 5, 7, 11, 13} & set(sizes)
+
+
+def test_a_step_that_drops_the_init_of_an_empty_reduction_is_found() -> None:
+    text = """
+k = symbols("k", lower=0)
+@prim_func
+def f(x: Buffer[(4, k), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        {start}
+        for j in range(k):
+            with block("s"):
+                vi, vj = spatial(i), reduce(j)
+                {init}
+                y[vi] += x[vi, vj]
+"""
+    before = text.format(start="pass", init="with init(): y[vi] = 0.0")
+    after = """
+k = symbols("k", lower=0)
+@prim_func
+def f(x: Buffer[(4, k), f32], y: Out[(4,), f32]):
+    for j in range(k):
+        for i in range(4):
+            if j == 0:
+                y[i] = 0.0
+            y[i] = y[i] + x[i, j]
+"""
+    found = verify(parse(before), parse(after), runs=6)
+    assert [c.ok for c in found.compared if c.sizes["k"] == 0] == [False]

@@ -32,5 +32,6 @@ def test_tail_guard_is_an_unknown_fact(network: Client) -> None:
     network.select_loop("i", "twice")
     update = network.apply("split", "(None, 8)")
     assert update.symbols is not None
-    assert [f.status for f in update.symbols.facts] == ["unknown"]
+    assert [f.status for f in update.symbols.facts] == ["unknown", "proved"]
+    assert update.symbols.facts[1].text == "3 accesses in bounds"
     assert "n" in update.symbols.facts[0].text

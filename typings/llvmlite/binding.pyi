@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
+ffi: Any
 llvm_version_info: tuple[int, int, int]
 
 class _Owned:

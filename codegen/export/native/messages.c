@@ -27,22 +27,31 @@ typedef struct {
   int32_t start;
 } tw_digits;
 
-COLD static tw_digits digits_of(int64_t value) {
+COLD static tw_digits digits_of_unsigned(uint64_t rest) {
   tw_digits d;
   int32_t k = 23;
-  uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
   d.text[k] = 0;
   do {
     d.text[--k] = (char)('0' + rest % 10);
     rest /= 10;
   } while (rest);
-  if (value < 0) d.text[--k] = '-';
   d.start = k;
+  return d;
+}
+
+COLD static tw_digits digits_of(int64_t value) {
+  tw_digits d = digits_of_unsigned(value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+  if (value < 0) d.text[--d.start] = '-';
   return d;
 }
 
 COLD static void put_number(tw_writer *w, int64_t value) {
   tw_digits d = digits_of(value);
+  put(w, d.text + d.start);
+}
+
+COLD static void put_unsigned(tw_writer *w, uint64_t value) {
+  tw_digits d = digits_of_unsigned(value);
   put(w, d.text + d.start);
 }
 

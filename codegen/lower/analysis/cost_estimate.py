@@ -17,7 +17,8 @@ def estimated_work(statement: loop.Stmt) -> Expr:
     """Return the estimated number of instructions of a statement.
 
     Extents are multiplied; branches and sequences are added. A load in a register tile counts once
-    per distinct index. Every iteration of a loop is assumed to cost as much as the first one.
+    per distinct index. Every iteration of a loop is assumed to cost as much as the first one, and
+    an integer loaded from memory to have the end of its range that makes the work larger.
     """
     return _work(statement, ())
 
@@ -30,6 +31,12 @@ def _work(statement: loop.Stmt, tile: tuple[loop.For, ...]) -> Expr:
             return substitute(_work(body, (*tile, statement)), {var: 0})
         case loop.For(extent=extent, body=body, var=var):
             return substitute(_work(body, tile), {var: 0}) * maximum(extent, 0)
+        case loop.Let(var=var, lower=lower, upper=upper, body=body):
+            work = _work(body, tile)
+            if var not in work.free:
+                return work
+            ends = (substitute(work, {var: end}) for end in (lower, upper - 1))
+            return maximum(*ends)
         case _:
             total = as_expr(0)
             for child in children(statement):

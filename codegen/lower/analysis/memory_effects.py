@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import gcd
 
 from ....ir.symbolic import (
     Bool,
@@ -19,13 +20,14 @@ from ....ir.symbolic import (
     const_value,
     eq,
     is_proved,
-    linear_form,
     substitute,
     var,
 )
+from ....ir.symbolic.terms import linear_terms
 from ....ir.thread.nodes import (
     NO_SOURCE,
     Address,
+    AtomicUpdate,
     Gather,
     Index,
     Load,
@@ -62,6 +64,8 @@ class MemoryAccess:
         Variables of loops that have ended: the access happens for all their values.
     fixed : Mapping of Var to Expr
         The thread index along each axis of which only one thread does the access.
+    atomic : bool
+        Whether the access is an atomic update; such accesses do not conflict with each other.
     """
 
     base: Reg
@@ -71,6 +75,7 @@ class MemoryAccess:
     source: Source
     loops: frozenset[Var] = frozenset()
     fixed: Mapping[Var, Expr] = field(default_factory=dict[Var, Expr])
+    atomic: bool = False
 
     def after(self, loop: Var) -> MemoryAccess:
         """Return the access as seen after a loop, or from another iteration of the loop."""
@@ -107,6 +112,10 @@ def _writes(statement: Stmt) -> Iterator[MemoryAccess]:
         case Scatter(base=base, offsets=offsets, value=value):
             if isinstance(value.type, VectorType):
                 yield from _indexed_accesses(base, offsets, value.type, write=True)
+        case AtomicUpdate(address=address, value=value):
+            size = value.type.dtype.bytes if isinstance(value.type, VectorType) else 8
+            for access in _access_at(address, size, write=True):
+                yield replace(access, atomic=True)
         case _:
             return
 
@@ -160,8 +169,19 @@ def fixed_axes(condition: Bool, axes: frozenset[Var]) -> dict[Var, Expr]:
     }
 
 
-def may_conflict(first: MemoryAccess, second: MemoryAccess, axes: Mapping[Var, int]) -> bool:
+def _prove(claim: Bool) -> bool:
+    return is_proved(claim, Facts())
+
+
+def may_conflict(
+    first: MemoryAccess,
+    second: MemoryAccess,
+    axes: Mapping[Var, int],
+    prove: Callable[[Bool], bool] = _prove,
+) -> bool:
     """Return whether two threads of a block may access the same bytes, one of them writing.
+
+    The answer depends on the difference of the offsets only, not on a constant in both of them.
 
     Parameters
     ----------
@@ -169,8 +189,12 @@ def may_conflict(first: MemoryAccess, second: MemoryAccess, axes: Mapping[Var, i
         Two accesses in program order, without a barrier between them.
     axes : Mapping of Var to int
         The thread indices and their extents.
+    prove : callable
+        Returns whether a claim is proved; called if simpler arguments do not decide.
     """
     if first.base is not second.base or not (first.write or second.write):
+        return False
+    if first.atomic and second.atomic:
         return False
     if _same_instance(first, second):
         return False
@@ -187,19 +211,29 @@ def may_conflict(first: MemoryAccess, second: MemoryAccess, axes: Mapping[Var, i
     else:
         same = True
         pairs = [(theirs.axes[a], ours.axes[a]) for a, x, y in wanted if x is None or y is None]
-    return not _are_disjoint(distance, (first.size, second.size), pairs, same=same)
+    sizes = first.size, second.size
+    if _never_overlap(distance, sizes):
+        return False
+    if same and _implies_same_thread(distance, max(sizes), pairs):
+        return False
+    claims: list[Bool] = [distance >= first.size, distance <= -second.size]
+    if same:
+        claims.append(all_of(*(eq(a, b) for a, b in pairs)))
+    return not prove(any_of(*claims))
 
 
 def _same_instance(first: MemoryAccess, second: MemoryAccess) -> bool:
     """Return whether ``bind`` proved that different threads access different bytes.
 
-    This applies to writes of one block to global memory, in one iteration or to the same element.
+    This applies to accesses of one block to global memory at one address: its iterations inside of
+    the loops that are bound to threads are independent, and none of its offset's variables changed.
     """
     block = first.source.uid
     if first.base.type != PointerType("global") or block is None or block != second.source.uid:
         return False
-    carried = first.loops - second.loops
-    return not carried or (first.offset is second.offset and first.offset is not None)
+    if first.offset is None or first.offset != second.offset:
+        return False
+    return first.offset.free.isdisjoint(first.loops | second.loops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,26 +253,38 @@ def _instance(access: MemoryAccess, axes: Mapping[Var, int], *, fresh: bool) -> 
     return _Instance(offset, mine, access.fixed)
 
 
-def _are_disjoint(
-    distance: Expr, sizes: tuple[int, int], pairs: list[tuple[Var, Var]], *, same: bool
-) -> bool:
-    """Return whether no bytes overlap, or only those that the same thread accesses.
+def _never_overlap(distance: Expr, sizes: tuple[int, int]) -> bool:
+    """Return whether accesses at a distance never overlap, by ranges and residues.
 
     ``distance`` is the offset of the second access minus that of the first; the accesses overlap
-    if ``-second < distance < first``, where ``first, second = sizes``.
+    if ``-second < distance < first``, where ``first, second = sizes``. The distance is a
+    multiple of some step plus a part with a constant range. The step is the greatest common divisor
+    of the coefficients of the terms without such a range, then also of the largest others.
     """
-    first, second = sizes
-    limits = bounds(distance)
-    if limits.lower is not None and limits.lower >= first:
-        return True
-    if limits.upper is not None and limits.upper <= -second:
-        return True
-    if same and _implies_same_thread(distance, max(first, second), pairs):
-        return True
-    claims: list[Bool] = [distance >= first, distance <= -second]
-    if same:
-        claims.append(all_of(*(eq(a, b) for a, b in pairs)))
-    return is_proved(any_of(*claims), Facts())
+    terms, constant = linear_terms(distance)
+    low, high = constant - sizes[0] + 1, constant + sizes[1] - 1
+    step = 0
+    fine: list[tuple[int, int, int]] = []
+    for term, coefficient in terms:
+        limits = bounds(term)
+        if limits.lower is None or limits.upper is None:
+            step = gcd(step, coefficient)
+            continue
+        ends = limits.lower * coefficient, limits.upper * coefficient
+        least, most = min(ends), max(ends)
+        fine.append((abs(coefficient), least, most))
+        low, high = low + least, high + most
+    for coefficient, least, most in (*sorted(fine, reverse=True), (0, 0, 0)):
+        if not _has_multiple(low, high, step):
+            return True
+        step = gcd(step, coefficient)
+        low, high = low - least, high - most
+    return False
+
+
+def _has_multiple(low: int, high: int, step: int) -> bool:
+    """Return whether a range of integers contains a multiple of a number."""
+    return low <= 0 <= high if step == 0 else -(-low // step) * step <= high
 
 
 def _implies_same_thread(distance: Expr, width: int, pairs: list[tuple[Var, Var]]) -> bool:
@@ -246,24 +292,30 @@ def _implies_same_thread(distance: Expr, width: int, pairs: list[tuple[Var, Var]
 
     The distance is a linear combination of index differences. If the coefficient of each
     difference exceeds the range of all terms with smaller coefficients, then a distance smaller
-    than ``width`` implies that all differences are 0.
+    than ``width`` implies that all differences are 0. Terms without a constant range add a multiple
+    of a step, which must exceed the range of all others.
     """
-    form = linear_form(distance, tuple(distance.free))
-    rest = None if form is None else const_value(form.rest)
-    if form is None or rest is None:
-        return False
-    weights = {v: const_value(c) for v, c in form.coefficients.items()}
+    terms, rest = linear_terms(distance)
+    weights: dict[Expr, int] = dict(terms)
     parts: list[tuple[int, int, bool]] = []
     for mine, other in pairs:
         weight, opposite = weights.pop(mine, 0), weights.pop(other, 0)
-        if not weight or opposite is None or weight != -opposite:
+        if not weight or weight != -opposite:
             return False
         parts.append((abs(weight), (mine.upper or 0), True))
-    for variable, weight in weights.items():
-        if weight is None or variable.lower is None or variable.upper is None:
+    step = 0
+    for term, weight in weights.items():
+        limits = bounds(term)
+        if limits.lower is None or limits.upper is None:
+            step = gcd(step, weight)
+        else:
+            parts.append((abs(weight), max(abs(limits.lower), abs(limits.upper)), False))
+    slack = abs(rest) + width - 1
+    if step:
+        slack = min(rest % step, -rest % step) + width - 1
+        if sum(w * most for w, most, _ in parts) + slack >= step:
             return False
-        parts.append((abs(weight), max(abs(variable.lower), abs(variable.upper)), False))
-    return _is_injective(parts, abs(rest) + width - 1)
+    return _is_injective(parts, slack)
 
 
 def _is_injective(parts: list[tuple[int, int, bool]], slack: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ....errors import MalformedProgramError
+from ....ir.graph.call_conditions import CallCondition, kernel_conditions, symbol_values
 from ....ir.graph.nodes import (
     AllocStorage,
     Binding,
@@ -15,6 +16,7 @@ from ....ir.graph.nodes import (
     CallGraph,
     CallTIR,
     Check,
+    ConstantRef,
     Dims,
     IfElse,
     Info,
@@ -28,6 +30,7 @@ from ....ir.graph.nodes import (
     ScalarLiteral,
     ShapeInfo,
     TensorInfo,
+    TupleInfo,
     TupleItem,
     Value,
     VersionCase,
@@ -36,7 +39,18 @@ from ....ir.graph.nodes import (
 )
 from ....ir.host import nodes as host
 from ....ir.loop.nodes import BufferParam, PrimFunc
-from ....ir.symbolic import Expr, Var, const_value, eq, free_vars
+from ....ir.symbolic import (
+    TRUE,
+    Expr,
+    Fact,
+    Var,
+    conjuncts,
+    const_value,
+    eq,
+    free_vars,
+    substitute,
+    to_text,
+)
 from ....ir.thread import runtime_table
 from ...manifest import CheckSite, LaunchSpec
 from ...rtlib import layout
@@ -49,6 +63,7 @@ from .context import (
     VECTOR_BYTES,
     HostContext,
     dtype_code,
+    fact_site,
     integer,
 )
 from .devices import Enqueued, enqueue, refuse_library
@@ -64,13 +79,7 @@ def kernel_symbols(
     scalars: Sequence[Expr],
 ) -> tuple[Expr, ...]:  # fmt: skip
     """Return the value of every symbol of a kernel, from the shapes of its arguments."""
-    known: dict[Var, Expr] = {
-        symbol: symbol for b in func.buffer_params for t in b.strides or () for symbol in t.free
-    }
-    for buffer, given in zip(reversed(func.buffer_params), reversed(dims), strict=True):
-        pairs = zip(buffer.shape, given, strict=True)
-        known |= {wanted: dim for wanted, dim in pairs if isinstance(wanted, Var)}
-    known |= dict(zip(func.scalar_params, scalars, strict=True))
+    known = symbol_values(func, dims, scalars)
     missing = [s.name for s in kernel_symbols_ if s not in known]
     if missing:
         raise MalformedProgramError(
@@ -133,6 +142,7 @@ class Bindings:
             case MakeTuple(fields=fields):
                 self.tuples[value] = fields
             case TupleItem(tuple_=whole, index=index):
+                self.alike(value.info, self.tuples[whole][index], value.name)
                 self.alias(value, self.tuples[whole][index])
             case IfElse() as choice:
                 self.choose(value, choice)
@@ -190,6 +200,16 @@ class Bindings:
         address = base if const_value(offset) == 0 else host.Moved(base, moved)
         self.context.pointers[value] = self.context.assign(value.name, address, "ptr")
 
+    def alike(self, value: Info, operand: Operand, name: str) -> None:
+        """Emit checks that a value has the shape of the operand that it denotes."""
+        shape = value.shape if isinstance(value, TensorInfo) else None
+        info = operand.info if isinstance(operand, Value | ConstantRef) else None
+        given = info.shape if isinstance(info, TensorInfo) else None
+        for axis, (wanted, dim) in enumerate(zip(shape or (), given or (), strict=False)):
+            if wanted is not dim and (claim := eq(dim, wanted)) is not TRUE:
+                text = f"value {name!r}, dimension {axis}: {to_text(dim)} == {to_text(wanted)}"
+                self.holds(CallCondition(claim, text))
+
     def alias(self, value: Value, operand: Operand) -> None:
         """Make a value an alias of an operand."""
         if isinstance(operand, Value) and operand in self.tuples:
@@ -211,6 +231,7 @@ class Bindings:
         first, context = versions[0], self.context
         context.divisors(first.guard)
         with context.nested() as then:
+            context.held.update(conjuncts(first.guard))
             self.start(binding, launch, first.function, first.scalars)
         with context.nested() as otherwise:
             self.versions(binding, launch, versions[1:])
@@ -227,6 +248,7 @@ class Bindings:
         values = kernel_symbols(func, kernel.symbols, dims, scalars)
         where = f"launch of {name!r}"
         symbols = tuple(context.ready(v, where) for v in values)
+        self.required(func, dims, symbol_values(func, dims, scalars))
         scratch = self.storages.scratch.get(binding.value)
         memory = self.provide(scratch) if scratch is not None and kernel.scratch else None
         ordinal = len(context.launches)
@@ -238,6 +260,24 @@ class Bindings:
             enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values, memory))
             return
         context.emit(host.HostLaunch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
+
+    def required(
+        self, func: PrimFunc, dims: Sequence[tuple[Expr, ...]], values: Mapping[Var, Expr]
+    ) -> None:
+        """Emit checks of the shapes, bounds and facts of a kernel that are not proved."""
+        for condition in kernel_conditions(func, dims, values):
+            self.holds(condition)
+        for fact in func.facts:
+            claim = substitute(fact.predicate, values)
+            if free_vars(claim) <= self.context.bound:
+                site = fact_site(Fact(claim, fact.origin, fact.discharge))
+                self.context.require(claim, site)
+
+    def holds(self, condition: CallCondition) -> None:
+        """Emit a check of a condition of a call, unless it is proved."""
+        for symbol in sorted(free_vars(condition.claim), key=lambda v: v.serial):
+            self.context.ready(symbol, condition.text)
+        self.context.require(condition.claim, CheckSite("check", condition.text))
 
     def results_of(self, func: PrimFunc, launch: LaunchKernel) -> Iterator[str]:
         """Yield the names of the values that a launch computes: those of views, if there are any.
@@ -373,6 +413,7 @@ class Bindings:
         first, context = cases[0], self.context
         context.divisors(first.guard)
         with context.nested() as then:
+            context.held.update(conjuncts(first.guard))
             self.run(first.bindings)
         with context.nested() as otherwise:
             self.switch(cases[1:])
@@ -384,7 +425,10 @@ class Bindings:
         condition = context.fetch("u8", context.pointer(choice.condition), 0, 1)
         count = len(choice.then.results)
         targets = [context.local(value.name, "ptr") for _ in range(count)]
-        then, otherwise = (self.side(b, targets) for b in (choice.then, choice.otherwise))
+        info = value.info
+        infos = info.fields if isinstance(info, TupleInfo) and count > 1 else (info,) * count
+        shapes = dict(zip(targets, infos, strict=True))
+        then, otherwise = (self.side(b, shapes) for b in (choice.then, choice.otherwise))
         context.emit(host.When(host.Comparison("ne", condition, integer(0)), then, otherwise))
         if count == 1 and isinstance(value.info, TensorInfo):
             context.pointers[value] = targets[0]
@@ -399,11 +443,12 @@ class Bindings:
         self.context.pointers[made] = target
         return made
 
-    def side(self, branch: Branch, targets: Sequence[host.Local]) -> host.Body:
+    def side(self, branch: Branch, targets: Mapping[host.Local, Info]) -> host.Body:
         """Emit one side of a branch."""
         with self.context.nested() as body:
             self.run(branch.bindings)
-            for target, result in zip(targets, branch.results, strict=True):
+            for (target, info), result in zip(targets.items(), branch.results, strict=True):
+                self.alike(info, result, target.name)
                 self.context.emit(host.Assign(target, self.context.pointer(result)))
         return tuple(body)
 

@@ -12,7 +12,22 @@ from ....ir.dtype import DType
 from ....ir.graph.nodes import ConstantRef, GraphFunc, Info, Operand, TensorInfo, Value
 from ....ir.host import nodes as host
 from ....ir.module import Module
-from ....ir.symbolic import Bool, Expr, Fact, FloorDiv, Mod, Var, const_value, free_vars, ne
+from ....ir.symbolic import (
+    Bool,
+    Discharge,
+    Expr,
+    Fact,
+    Facts,
+    FloorDiv,
+    Mod,
+    Origin,
+    Var,
+    conjuncts,
+    const_value,
+    free_vars,
+    is_proved,
+    ne,
+)
 from ....ir.symbolic.traverse import postorder
 from ....ir.thread.function import LaunchGrid
 from ....target.target import Target
@@ -55,6 +70,8 @@ def term(expr: Expr) -> host.Value:
     return host.Term(expr) if constant is None else host.Integer(constant)
 
 
+_HELD: Final = Origin("an earlier check")
+
 CALL = host.Local("call", "ptr")
 INSTANCE = host.Local("instance", "ptr")
 SLOT = host.Local("slot", "ptr")
@@ -63,6 +80,14 @@ VIEWS = host.Local("views", "ptr")
 KEYS = host.Local("keys", "ptr")
 LATE = host.Local("late", "ptr")
 SINK = host.Local("sink", "ptr")
+
+
+def fact_site(fact: Fact) -> CheckSite:
+    """Return the description of the check of a fact."""
+    text, origin = str(fact.predicate), str(fact.origin)
+    if fact.discharge is Discharge.MATCH_CAST:
+        return CheckSite("check", f"{origin}: {text}", origin=origin)
+    return CheckSite("fact", text, origin=origin)
 
 
 @dataclass
@@ -82,6 +107,7 @@ class HostContext:
     bound: set[Var] = field(default_factory=set[Var])
     nonzero: set[Expr] = field(default_factory=set[Expr])
     pending: list[Fact] = field(default_factory=list[Fact])
+    held: set[Bool] = field(default_factory=set[Bool])
     pointers: dict[Value, host.Value] = field(default_factory=dict[Value, host.Value])
     counter: int = 0
 
@@ -108,15 +134,18 @@ class HostContext:
 
     @contextmanager
     def nested(self) -> Generator[list[host.Statement], None, None]:
-        """Collect the statements of a nested list; symbols bound there are local to it."""
+        """Collect the statements of a nested list; symbols bound there are local to it.
+
+        The conditions checked there hold in it only.
+        """
         outer, bound, nonzero = self.out, set(self.bound), set(self.nonzero)
-        pending = list(self.pending)
+        pending, held = list(self.pending), set(self.held)
         self.out = []
         try:
             yield self.out
         finally:
             self.out, self.bound, self.nonzero = outer, bound, nonzero
-            self.pending = pending
+            self.pending, self.held = pending, held
 
     def site(self, site: CheckSite) -> int:
         """Register a check; return its number."""
@@ -153,7 +182,13 @@ class HostContext:
             self.guard(ok, CheckSite("bound", text, names=(symbol.name,)), here)
 
     def claim(self, predicate: Bool, site: CheckSite) -> None:
-        """Emit a check of a predicate that records the values of its symbols."""
+        """Emit a check of a predicate that records the values of its symbols.
+
+        A predicate that was checked before, on every path to here, is not checked again.
+        """
+        if predicate in self.held:
+            return
+        self.held.update(conjuncts(predicate))
         self.divisors(predicate)
         names = sorted(free_vars(predicate), key=lambda v: v.serial)[:4]
         named = CheckSite(
@@ -167,8 +202,15 @@ class HostContext:
         ready = [f for f in self.pending if free_vars(f.predicate) <= self.bound]
         self.pending = [f for f in self.pending if f not in ready]
         for fact in ready:
-            site = CheckSite("fact", str(fact.predicate), origin=str(fact.origin))
-            self.claim(fact.predicate, site)
+            self.claim(fact.predicate, fact_site(fact))
+
+    def require(self, claim: Bool, site: CheckSite) -> None:
+        """Emit a check that a callee needs, in symbols of the caller, unless it is proved."""
+        if claim in self.held or claim in self.function.facts.predicates:
+            return
+        known = (Fact(p, _HELD, Discharge.PROOF) for p in sorted(self.held, key=str))
+        if not is_proved(claim, Facts((*self.function.facts, *known))):
+            self.claim(claim, site)
 
     def divisors(self, term_: Expr | Bool) -> None:
         """Emit a check per divisor of a term that it is not zero."""

@@ -10,20 +10,27 @@ from ....ir.graph.nodes import (
     GraphFunc,
     GraphParam,
     LaunchKernel,
-    MatchCast,
     PrimInfo,
     TensorInfo,
     Value,
 )
 from ....ir.host import nodes as host
-from ....ir.symbolic import Discharge, Expr, Fact, Var, const_value, eq, free_vars, linear_form
+from ....ir.symbolic import (
+    Discharge,
+    Expr,
+    Fact,
+    Facts,
+    Var,
+    const_value,
+    free_vars,
+    is_proved,
+    linear_form,
+)
 from ...manifest import CheckSite, ParamSpec
 from ...rtlib import layout
 from ...rtlib.views import DEVICES, STRIDED, WRITTEN
 from .context import CALL, VIEWS, HostContext, dtype_code, integer, term
 from .storage import all_bindings
-
-_UNCHECKED = (Discharge.PROOF, Discharge.ASSUMED_HINT)
 
 
 def describe(info: TensorInfo | PrimInfo) -> str:
@@ -201,11 +208,15 @@ class EntryChecks:
                     self.compare(position, -2 - k, wanted, given)
 
     def facts(self) -> Iterator[Fact]:
-        """Yield the facts that no other check of the program covers."""
-        func = self.context.function
-        casts = {predicate for b in func.bindings for predicate in _cast_predicates(b.right)}
-        for fact in func.facts:
-            if fact.discharge not in _UNCHECKED and fact.predicate not in casts:
+        """Yield the facts that do not follow from the others.
+
+        The fact of a ``match_cast`` is checked as soon as its symbols are bound, at entry if
+        possible: memory planning and earlier kernels rely on it.
+        """
+        facts = self.context.function.facts
+        checked = Facts(f for f in facts if f.discharge is not Discharge.PROOF)
+        for fact in facts:
+            if fact.discharge is not Discharge.PROOF or not is_proved(fact.predicate, checked):
                 yield fact
 
     def aliases(self) -> None:
@@ -252,16 +263,3 @@ def read_element(context: HostContext, dtype: DType, data: host.Value, position:
             hint="use dtype i64, i32, u8, or bool",
         )
     return context.fetch(width, data, dtype.bytes * position, dtype.bytes)
-
-
-def _cast_predicates(right: object) -> Iterator[object]:
-    match right:
-        case MatchCast(value=value, info=TensorInfo(shape=tuple() as dims)):
-            old = getattr(getattr(value, "info", None), "shape", None) or ()
-            yield from (eq(a, b) for a, b in zip(old, dims, strict=False))
-        case MatchCast(value=value, info=info):
-            old = getattr(value, "dims", None) or ()
-            new = getattr(info, "dims", None) or ()
-            yield from (eq(a, b) for a, b in zip(old, new, strict=False))
-        case _:
-            return

@@ -47,9 +47,11 @@ def launched(func: GraphFunc) -> set[str]:
 def with_entries(module: Module) -> Module:
     """Add entry functions for the kernels that no graph function calls.
 
-    They are in dataflow stage, so steps that create versions of a kernel add them here, too.
+    They are in dataflow stage, so steps that create versions of a kernel add them here, too. A
+    kernel whose inputs do not determine the shapes of its outputs gets the function that takes all
+    buffers.
     """
-    wrapped = [w for f in _uncalled(module) if (w := wrap_functional(f)) is not None]
+    wrapped = [wrap_functional(f) or wrap_into(f) for f in _uncalled(module)]
     return module.with_functions(*wrapped) if wrapped else module
 
 
@@ -61,6 +63,8 @@ def with_in_place(before: Module, after: Module) -> Module:
     """
     made: list[GraphFunc] = []
     for func in _uncalled(before):
+        if func.name + INTO in after.functions:
+            continue
         planned = after.functions.get(func.name + CALL)
         bindings = planned.bindings if isinstance(planned, GraphFunc) else ()
         launches = [b.right for b in bindings if isinstance(b.right, LaunchKernel)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....errors import MalformedProgramError
+from ....ir.analysis.widths import wide_terms
+from ....ir.graph.call_conditions import symbol_values
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import (
     Binding,
@@ -20,8 +22,20 @@ from ....ir.graph.nodes import (
 )
 from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
+from ....ir.loop.nodes import PrimFunc
 from ....ir.module import Module
-from ....ir.symbolic import Expr, Var, free_vars, maximum, substitute, to_text
+from ....ir.symbolic import (
+    TRUE,
+    Bool,
+    Expr,
+    Var,
+    as_expr,
+    free_vars,
+    maximum,
+    product,
+    substitute,
+    to_text,
+)
 from ....target.target import Target
 from ...manifest import FunctionSpec, StorageSpec, TensorSpec
 from ...rtlib import layout
@@ -40,8 +54,9 @@ from .context import (
     integer,
 )
 from .entry import EntryChecks, param_spec, view_of
-from .results import Results
-from .sizes import Sizes
+from .entry_wrappers import public_name
+from .results import Results, names_of_results
+from .sizes import Sizes, check_static_size
 from .storage import Storage, Storages, all_bindings, assign_storages
 
 __all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
@@ -208,19 +223,63 @@ def _plan(context: HostContext, memory: _MemoryLayout, sizes: Sizes) -> None:
     plan_bytes = integer(memory.plan_bytes)
     found = (SLOT, KEYS, integer(count), plan_bytes)
     context.emit(host.Invoke("tw_find_plan", found, _PLAN))
+    held = set[Bool]()
     with context.nested() as miss:
         entry = [s.size for s in arena]
         for operand in context.function.results:
             shape = context.tensor(operand).shape or ()
+            held.update(d >= 0 for d in shape if d.free <= context.bound)
             entry += (*shape, tensor_bytes(context.tensor(operand)))
+        _check_static_sizes(context, memory)
+        entry += _temporaries(context)
         known = [e for e in entry if e.free <= context.bound]
         sizes.check(known)
+        sizes.fit(e for e in _indices(context) if e.free <= context.bound)
         _make_plan(context, memory)
     sizes.checked.update(known)
+    context.held |= held - {TRUE}
     context.emit(host.When(host.Comparison("eq", _PLAN, host.NullPointer()), tuple(miss)))
     total = context.assign("total", host.Read("i64", _PLAN, integer(layout.PLAN_TOTAL)))
     context.emit(host.Invoke("tw_arena_of", (CALL, SLOT, total), _ARENA))
     context.guard(host.Comparison("ne", _ARENA, host.NullPointer()), NO_MEMORY, total)
+
+
+def _check_static_sizes(context: HostContext, memory: _MemoryLayout) -> None:
+    func, name = context.function, public_name(context.function.name)
+    for label, operand in zip(names_of_results(func), func.results, strict=True):
+        check_static_size(tensor_bytes(context.tensor(operand)), f"result {label!r}", name)
+    for storage in memory.storages.arena:
+        tensors = ", ".join(repr(tensor) for tensor, _ in storage.tensors[:3])
+        label = f"storage of {tensors}" if tensors else f"storage {storage.name!r}"
+        check_static_size(storage.size, label, name)
+
+
+def _launched(context: HostContext) -> Iterator[tuple[PrimFunc, Mapping[Var, Expr]]]:
+    """Yield all kernels, with their symbols in terms of the symbols of the caller."""
+    for binding in all_bindings(context.function.bindings):
+        launch = binding.right
+        if not isinstance(launch, LaunchKernel):
+            continue
+        dims = [context.dims(a) for a in launch.args]
+        versions = [(v.function, v.scalars) for v in launch.versions]
+        for name, scalars in [(launch.function, launch.scalars), *versions]:
+            func = context.module.prim(name)
+            yield func, symbol_values(func, dims, scalars)
+
+
+def _temporaries(context: HostContext) -> Iterator[Expr]:
+    """Yield the dimensions and sizes in bytes of the temporaries of all kernels."""
+    for func, values in _launched(context):
+        for buffer in func.buffers:
+            shape = [substitute(dim, values) for dim in buffer.shape]
+            yield from (dim for dim in shape if dim.lower is None or dim.lower < 0)
+            yield product([*shape, as_expr(buffer.dtype.bytes)])
+
+
+def _indices(context: HostContext) -> Iterator[Expr]:
+    """Yield the terms of kernels that may overflow for some integer arguments."""
+    for func, values in _launched(context):
+        yield from (substitute(term, values) for term in wide_terms(func))
 
 
 def _make_plan(context: HostContext, memory: _MemoryLayout) -> None:

@@ -21,6 +21,13 @@ def result_code(dtype: DType) -> int:
     return 256 + 16 if dtype.kind == "bfloat" else dtype_code(dtype)
 
 
+def names_of_results(func: GraphFunc) -> tuple[str, ...]:
+    """Return the names of the results of a function."""
+    if len(func.result_names) == len(func.results):
+        return func.result_names
+    return tuple(getattr(r, "name", f"result{k}") for k, r in enumerate(func.results))
+
+
 class Results:
     """The emitter of the results of one function."""
 
@@ -81,10 +88,7 @@ class Results:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the results."""
-        func = self.function
-        if len(func.result_names) == len(func.results):
-            return func.result_names
-        return tuple(getattr(r, "name", f"result{k}") for k, r in enumerate(func.results))
+        return names_of_results(self.function)
 
     def specs(self) -> tuple[ResultSpec, ...]:
         """Return the descriptions of the results for the manifest."""

@@ -1,8 +1,11 @@
-"""Checks that sizes are not negative and do not overflow, executed once per new shape."""
+"""Checks that sizes are not negative and do not overflow, executed once per new shape.
+
+Constant sizes are checked when the program is compiled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ....errors import MalformedProgramError
 from ....ir.host import nodes as host
@@ -19,11 +22,32 @@ from ....ir.symbolic import (
     Var,
     const_value,
 )
+from ...errors import StaticSizeError
 from ...manifest import CheckSite
 from .context import HostContext, integer
 
 LIMIT = 1 << 60
 """The number of bytes or elements that counts as an overflow, as in the run-time library."""
+
+
+def check_static_size(size: Expr, name: str, function: str) -> None:
+    """Check that a constant size of a tensor in bytes does not overflow.
+
+    Raises
+    ------
+    StaticSizeError
+        If it does; the message contains its number of bits.
+    """
+    value = const_value(size)
+    if value is None or value < LIMIT:
+        return
+    raise StaticSizeError(
+        f"{name} has {value} bytes, a number of {value.bit_length()} bits; sizes must be less "
+        f"than 2**{LIMIT.bit_length() - 1}",
+        where=f"function {function!r}",
+        hint="use smaller constants in the shapes of the program",
+        details={"name": name, "bits": value.bit_length()},
+    )
 
 
 class Sizes:
@@ -48,6 +72,15 @@ class Sizes:
             if (size.lower or -1) < 0:
                 site = CheckSite("negative", str(size))
                 context.guard(host.Comparison("ge", value, integer(0)), site, value)
+
+    def fit(self, terms: Iterable[Expr]) -> None:
+        """Emit checks that no intermediate value of integer terms overflows."""
+        known: dict[Expr, host.Value] = {}
+        for term in dict.fromkeys(terms):
+            if const_value(term) is None and term not in self.checked:
+                value = self.context.ready(term, "an index")
+                fits = host.Comparison("lt", self.magnitude(term, known), integer(LIMIT))
+                self.context.guard(fits, CheckSite("overflow", str(term)), value)
 
     def magnitude(self, expr: Expr, known: dict[Expr, host.Value]) -> host.Value:
         """Return an upper bound of the absolute values of a term and all its subterms."""

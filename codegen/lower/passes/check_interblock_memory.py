@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....ir.analysis import Interval as ValueInterval, injective_in
+from ....ir.analysis.accesses import ranges_of
 from ....ir.loop.nodes import Buffer, For, If, Let, PrimFunc, Stmt, Store
 from ....ir.loop.ranges import loop_var
 from ....ir.loop.visit import children, loads
@@ -16,6 +18,7 @@ from ....ir.symbolic import (
     Facts,
     Var,
     any_of,
+    as_expr,
     const_value,
     is_proved,
     substitute,
@@ -24,7 +27,7 @@ from ....target.gpus import BLOCK_AXES
 from ....target.target import Target
 from ...errors import MemoryScopeError
 from ..lowering_pass import GPU, Pass
-from .compact_buffers import BufferAccess, common_loops, compaction_scope
+from .compact_buffers import BufferAccess, Interval, common_loops, compaction_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +96,27 @@ def _is_several(loop: For) -> bool:
 
 def _in_one_block(buffer: Buffer, first: _BlockAccess, second: _BlockAccess) -> bool:
     """Return whether both accesses of any one element happen in the same thread block."""
-    pair = [first.access, second.access]
-    if not first.writes or not second.writes:
-        pair = [BufferAccess(a.indices, a.loops, writes=True) for a in pair]
+    pair = [BufferAccess(a.indices, a.loops, writes=True) for a in (first, second)]
     blocks = tuple(x for x in common_loops(pair) if _is_several(x))
+    if any(_is_several(x) and x not in blocks for x in (*first.loops, *second.loops)):
+        return False
     if _same_element(first, second, blocks):
         return True
     scope, intervals = compaction_scope(buffer, pair, blocks)
-    variables = {x.var for x in blocks}
-    used = {v for i in intervals if i is not None for v in i.base.free & variables}
-    return scope == blocks and used == variables
+    return scope == blocks and _regions_disjoint(intervals, blocks)
+
+
+def _regions_disjoint(intervals: list[Interval | None], blocks: tuple[For, ...]) -> bool:
+    """Return whether different thread blocks access different regions."""
+    values = ranges_of(blocks)
+    indices: list[Expr] = []
+    for interval in intervals:
+        if interval is not None:
+            extent = as_expr(interval.high - interval.low + 1)
+            inside = loop_var("_", extent)
+            values[inside] = ValueInterval.full(extent)
+            indices.append(interval.base + inside)
+    return {x.var for x in blocks} <= injective_in(indices, values, Facts())
 
 
 def _same_element(first: _BlockAccess, second: _BlockAccess, shared: tuple[For, ...]) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.analysis import reduction_update
+from ....ir.analysis import reduction_update, tree_of, writes, writes_disjoint
 from ....ir.loop.builder import Combiner, identity_of
 from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Load, PrimFunc, Stmt, Store
 from ....ir.loop.visit import replace_statement, seq, substitute_in, walk
 from ....ir.symbolic import TRUE, Var, free_vars
-from ....target.gpus import THREAD_AXES
+from ....target.gpus import TAGS, THREAD_AXES
 from ....target.target import Target
 from ...errors import KernelStatementError
-from ..annotations import ACROSS
+from ..annotations import ACROSS, ATOMIC
 from ..lowering_pass import GPU, Pass
 
 
@@ -30,6 +30,9 @@ class CombineCrossThreadReductions(Pass):
             for k1 in thread(32, "threadIdx.x"):
                 block: C_part[i] = C_part[i] + A[i, k0 * 32 + k1]
         across threadIdx.x: C[i] = C_part[i]
+
+    A loop that binds a spatial iteration variable, too, as in ``spatial(i + k), reduce(k)``, is not
+    combined: its threads update different elements.
     """
 
     targets = GPU
@@ -37,6 +40,7 @@ class CombineCrossThreadReductions(Pass):
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
         """Combine every reduction whose reduction loops are bound to threads."""
         del target
+        _check_mixed_loops(func)
         while (block := _next(func.body)) is not None:
             func = _combined(func, block)
         return func
@@ -48,20 +52,59 @@ def _next(body: Stmt) -> Block | None:
 
 
 def _is_done(block: Block) -> bool:
-    return any(key == ACROSS for key, _ in block.annotations)
+    return any(key in (ACROSS, ATOMIC) for key, _ in block.annotations)
 
 
 def _axes(block: Block, path: tuple[Stmt, ...]) -> tuple[str, ...]:
-    """Return the thread axes whose loops bind reduction variables of a block."""
-    reducing = _reducing(block)
+    """Return the thread axes whose loops bind reduction variables of a block only."""
+    reducing = _bound(block, reduce=True) - _bound(block, reduce=False)
     found = {s.thread for s in path if isinstance(s, For) and s.var in reducing}
     return tuple(axis for axis in THREAD_AXES if axis in found)
 
 
-def _reducing(block: Block) -> frozenset[Var]:
-    return frozenset[Var]().union(
-        *(free_vars(v.binding) for v in block.iters if v.kind == "reduce")
-    )
+def _bound(block: Block, *, reduce: bool) -> frozenset[Var]:
+    """Return the variables in the bindings of the reduction or of the other variables."""
+    chosen = (v for v in block.iters if (v.kind == "reduce") is reduce)
+    return frozenset[Var]().union(*(free_vars(v.binding) for v in chosen))
+
+
+def repeated_part(block: Block, path: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return the statements around a block from the first loop of its reduction on.
+
+    The loops among them that bind spatial iteration variables are repeated after the reduction, to
+    combine the partial results of each element.
+    """
+    reducing = _bound(block, reduce=True)
+    position = (k for k, s in enumerate(path) if isinstance(s, For) and s.var in reducing)
+    return path[next(position, len(path)) :]
+
+
+def spatial_loops(block: Block, path: tuple[Stmt, ...]) -> list[For]:
+    """Return the loops of a path that bind spatial iteration variables of a block."""
+    spatial = _bound(block, reduce=False)
+    return [s for s in path if isinstance(s, For) and s.var in spatial]
+
+
+def _check_mixed_loops(func: PrimFunc) -> None:
+    """Check that threads of a reduction with an init that bind its elements, too, do not share."""
+    for block in (s for s in walk(func.body) if isinstance(s, Block) and s.init is not None):
+        mixed = _bound(block, reduce=True) & _bound(block, reduce=False)
+        if not mixed or _is_done(block):
+            continue
+        tree = tree_of(func)
+        for loop in around(func.body, block):
+            if not isinstance(loop, For) or loop.thread not in TAGS or loop.var not in mixed:
+                continue
+            written = [a.buffer for a in writes(block) if a.buffer.scope in ("global", "shared")]
+            if not all(writes_disjoint(tree, loop, block, b) for b in written):
+                raise KernelStatementError(
+                    f"loop {loop.var.name!r} is bound to {loop.thread} and binds a reduction and "
+                    f"another iteration variable of block {block.name!r}, so some of its threads "
+                    "update the same element",
+                    where=f"block {block.name!r} of function {func.name!r}",
+                    hint="bind a loop that binds only one of them",
+                    parts=(loop.var.name, block.name),
+                )
 
 
 def _combined(func: PrimFunc, block: Block) -> PrimFunc:
@@ -76,18 +119,17 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
         )
     store, update = found
     names, path = namer_of(func), around(func.body, block)
-    reducing = _reducing(block)
-    first = next(k for k, s in enumerate(path) if isinstance(s, For) and s.var in reducing)
+    inner = repeated_part(block, path)
     result = store.buffer
     part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), result.shape, result.dtype)
     part = replace(part, scope="local")
     axes = _axes(block, path)
     total = _total(block, store, part, update.op)
-    last = _last(total, path[first:], names, (update.op, part.name, *axes))
+    last = _last(total, inner, names, (update.op, part.name, *axes))
     own = _partial(block, store, part, update)
-    start = _first(own, path[first:], names)
-    new = seq(start, replace_statement(path[first], block, replace(own, init=None)), last)
-    body = replace_statement(func.body, path[first], new)
+    start = _first(own, inner, names)
+    new = seq(start, replace_statement(inner[0], block, replace(own, init=None)), last)
+    body = replace_statement(func.body, inner[0], new)
     return replace(func, body=body, buffers=(*func.buffers, part))
 
 

@@ -7,6 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import gcd
 
+from ....ir.analysis import (
+    Tree,
+    injective_in,
+    tree_of,
+    within_loops,
+    written_before_read,
+)
+from ....ir.analysis.accesses import ranges_of
 from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
 from ....ir.loop.visit import Rebuilder, children, loads
 from ....ir.symbolic import (
@@ -20,16 +28,32 @@ from ....ir.symbolic import (
     substitute,
 )
 from ....target.target import Target
+from ...errors import MemoryScopeError
 from ..lowering_pass import CPU, Pass
+
+ZERO = as_expr(0)
 
 
 @dataclass(frozen=True, slots=True)
 class BufferAccess:
-    """An access: the indices, the loops around it, and whether it writes."""
+    """An access to a buffer.
+
+    Parameters
+    ----------
+    indices : tuple of Expr
+        The indices.
+    loops : tuple of For
+        The loops around the access, outermost first.
+    writes : bool
+        Whether the access writes.
+    loaded : frozenset of Var
+        The integers loaded from memory around the access; they have arbitrary values.
+    """
 
     indices: tuple[Expr, ...]
     loops: tuple[For, ...]
     writes: bool
+    loaded: frozenset[Var] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +83,15 @@ class CompactBuffers(Pass):
             for j in range(m):
                 B[i, j] = T[0, j]
 
-    A temporary is shrunk only if each element that an iteration of its innermost common loop reads
-    is in the region that the same iteration writes. If that loop is in a parallel loop, the
-    temporary gets scope ``local``: one copy per worker.
+    The storage of a temporary is reused by the iterations of a loop only if each iteration provably
+    writes every element before it reads the element. If that loop is in a parallel loop, the
+    temporary gets scope ``local``: one copy per worker. A temporary in a parallel loop that does
+    not get a copy per worker must have iterations that write different elements.
+
+    Raises
+    ------
+    MemoryScopeError
+        If neither is proved for a temporary in a parallel loop.
     """
 
     targets = CPU
@@ -69,8 +99,8 @@ class CompactBuffers(Pass):
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
         """Compact all temporaries."""
         del target
-        found = buffer_accesses(func.body)
-        new = {b: _compacted(b, found[b]) for b in func.buffers if b in found}
+        found, tree = buffer_accesses(func.body), tree_of(func)
+        new = {b: _compacted(b, found[b], tree) for b in func.buffers if b in found}
         changed = {b: c for b, c in new.items() if c is not None}
         if not changed:
             return func
@@ -82,13 +112,15 @@ class CompactBuffers(Pass):
 def buffer_accesses(body: Stmt) -> dict[Buffer, list[BufferAccess]]:
     """Collect the accesses to every buffer."""
     found: dict[Buffer, list[BufferAccess]] = {}
-    stack: list[tuple[Stmt, tuple[For, ...]]] = [(body, ())]
+    none = frozenset[Var]()
+    stack: list[tuple[Stmt, tuple[For, ...], frozenset[Var]]] = [(body, (), none)]
     while stack:
-        statement, loops = stack.pop()
+        statement, loops, loaded = stack.pop()
         for buffer, indices, writes in _own(statement):
-            found.setdefault(buffer, []).append(BufferAccess(indices, loops, writes))
+            found.setdefault(buffer, []).append(BufferAccess(indices, loops, writes, loaded))
         inner = (*loops, statement) if isinstance(statement, For) else loops
-        stack.extend((child, inner) for child in children(statement))
+        known = loaded | {statement.var} if isinstance(statement, Let) else loaded
+        stack.extend((child, inner, known) for child in children(statement))
     return found
 
 
@@ -113,12 +145,85 @@ class CompactedBuffer:
     steps: tuple[int, ...]
 
 
-def _compacted(buffer: Buffer, accesses: list[BufferAccess]) -> CompactedBuffer | None:
-    loops, intervals = compaction_scope(buffer, accesses, common_loops(accesses))
-    inside = any(loop.kind in ("parallel", "thread") for loop in loops)
-    if not inside and all(i is None for i in intervals):
+def _compacted(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer | None:
+    shared = common_loops(accesses)
+    loops, intervals = live_scope(buffer, accesses, shared, tree)
+    scope = buffer.scope
+    region = next((x for x in shared if x.kind == "parallel"), None)
+    if region is not None:
+        shrinks = region in loops
+        scope = _scope_in(region, buffer, accesses, tree, shrinks=shrinks)
+    sides = zip(intervals, buffer.shape, strict=True)
+    if scope == buffer.scope and all(i is None or size == 1 for i, size in sides):
         return None
-    return shrunk(buffer, intervals, "local" if inside else buffer.scope)
+    return shrunk(buffer, intervals, scope)
+
+
+def _scope_in(
+    region: For, buffer: Buffer, accesses: list[BufferAccess], tree: Tree, *, shrinks: bool
+) -> Scope:
+    """Return ``local`` if each worker of a parallel loop gets a copy of a temporary."""
+    private = bool(written_before_read(region.body, [buffer], tree.facts(region.body)))
+    if private and shrinks:
+        return "local"
+    if _writes_disjoint(region, accesses, tree):
+        return "global" if buffer.scope == "local" else buffer.scope
+    if private:
+        return "local"
+    raise MemoryScopeError(
+        f"iterations of parallel loop {region.var.name!r} share temporary {buffer.name!r}: they "
+        "may write the same elements, and may read elements that they did not write",
+        where=f"function {tree.function.name!r}",
+        hint="run the loop serially, or compute the writer of the temporary inside the loop "
+        "(compute_at)",
+        parts=(buffer.name, region.var.name),
+    )
+
+
+def _writes_disjoint(region: For, accesses: list[BufferAccess], tree: Tree) -> bool:
+    """Return whether iterations of a loop write different elements."""
+    for access in accesses:
+        inside = access.loops[access.loops.index(region) :]
+        facts = within_loops(tree.facts(region.body), inside[1:])
+        if access.writes and region.var not in injective_in(
+            access.indices, ranges_of(inside), facts
+        ):
+            return False
+    return True
+
+
+def live_scope(
+    buffer: Buffer,
+    accesses: list[BufferAccess],
+    loops: tuple[For, ...],
+    tree: Tree,
+    collective: Mapping[Var, Expr] | None = None,
+) -> tuple[tuple[For, ...], list[Interval | None]]:
+    """Return loops and intervals as ``compaction_scope`` does, where no value outlives its region.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        The temporary.
+    accesses : list of BufferAccess
+        All accesses to it.
+    loops : tuple of For
+        The loops around all accesses, outermost first.
+    tree : Tree
+        The index of the function.
+    collective : Mapping[Var, Expr], optional
+        The thread indices, with their extents, of the threads that share the buffer.
+    """
+    while True:
+        loops, intervals = compaction_scope(buffer, accesses, loops)
+        used = frozenset[Var]().union(*(i.base.free for i in intervals if i is not None))
+        moving = [k for k, loop in enumerate(loops) if loop.var in used]
+        if not moving:
+            return loops, intervals
+        body = loops[moving[-1]].body
+        if written_before_read(body, [buffer], tree.facts(body), collective):
+            return loops, intervals
+        loops = loops[: moving[-1]]
 
 
 def compaction_scope(
@@ -127,10 +232,14 @@ def compaction_scope(
     """Return the innermost loops in one iteration of which the accesses stay in an interval.
 
     ``loops`` are the loops around all accesses, outermost first; the result is a prefix of them
-    with the interval of each dimension. A dimension without an interval keeps its full extent.
+    with the interval of each dimension. A dimension without an interval keeps its full extent. The
+    only index of a dimension of size 1 is 0.
     """
     while True:
-        intervals = [_interval(accesses, axis, loops) for axis in range(buffer.rank)]
+        intervals = [
+            Interval(ZERO, 0, 0, 0) if size == 1 else _interval(accesses, axis, loops)
+            for axis, size in enumerate(buffer.shape)
+        ]
         if not loops or all(
             i is not None or _is_invariant(accesses, k, loops) for k, i in enumerate(intervals)
         ):
@@ -192,6 +301,8 @@ def _interval(accesses: list[BufferAccess], axis: int, loops: tuple[For, ...]) -
 
 def _index_interval(access: BufferAccess, axis: int, depth: int) -> Interval | None:
     """Return the interval of an index over the loops below ``depth``."""
+    if access.indices[axis].free & access.loaded:
+        return None
     inner = [loop.var for loop in access.loops[depth:]]
     form = linear_form(access.indices[axis], inner)
     if form is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from ....ir.analysis import Tree, tree_of, written_before_read
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import stores, walk
-from ....ir.symbolic import Expr, as_expr, const_value, product, to_text
+from ....ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
 from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
@@ -19,7 +21,7 @@ from .compact_buffers import (
     Rebase,
     buffer_accesses,
     common_loops,
-    compaction_scope,
+    live_scope,
     shrunk,
 )
 
@@ -57,8 +59,8 @@ class CompactThreadBuffers(Pass):
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
         """Compact all temporaries."""
         del target
-        found = buffer_accesses(func.body)
-        placed = {b: _placed(b, found[b], func.name) for b in func.buffers if b in found}
+        found, tree = buffer_accesses(func.body), tree_of(func)
+        placed = {b: _placed(b, found[b], tree) for b in func.buffers if b in found}
         changed = {b: c for b, c in placed.items() if c is not None}
         if not changed:
             return replace(func, buffers=tuple(placed))
@@ -71,10 +73,11 @@ class CompactThreadBuffers(Pass):
         return replace(func, body=body, buffers=kept)
 
 
-def _placed(buffer: Buffer, accesses: list[BufferAccess], function: str) -> CompactedBuffer | None:
+def _placed(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer | None:
     """Return the shrunken form of a temporary, or None if it remains in global memory."""
+    function = tree.function.name
     if buffer.scope != "shared":
-        own = _per_thread(buffer, accesses)
+        own = _per_thread(buffer, accesses, tree)
         if own is not None and (buffer.scope != "global" or _bytes(own) is not None):
             return _check_size(own, function)
         if buffer.scope in ("local", "fragment"):
@@ -88,13 +91,13 @@ def _placed(buffer: Buffer, accesses: list[BufferAccess], function: str) -> Comp
             )
     several = [x for x in accesses[0].loops if _is_several(x)]
     if buffer.scope == "global" and not several:
-        shared = _per_block(buffer, accesses, function)
+        shared = _per_block(buffer, accesses, tree)
         return (
             shared
             if (_bytes(shared) or MAX_IMPLICIT_SHARED_BYTES + 1) <= MAX_IMPLICIT_SHARED_BYTES
             else None
         )
-    return _check_size(_per_block(buffer, accesses, function), function)
+    return _check_size(_per_block(buffer, accesses, tree), function)
 
 
 def _bytes(compact: CompactedBuffer) -> int | None:
@@ -106,32 +109,45 @@ def _is_several(loop: For) -> bool:
     return loop.thread in BLOCK_AXES and const_value(loop.extent) != 1
 
 
-def _per_thread(buffer: Buffer, accesses: list[BufferAccess]) -> CompactedBuffer | None:
+def _per_thread(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer | None:
     """Return the buffer with one copy per thread, or None if threads share elements."""
     launch = [x for x in accesses[0].loops if x.kind == "thread"]
-    loops, intervals = compaction_scope(buffer, accesses, common_loops(accesses))
-    if not set(launch) <= set(loops):
+    loops, intervals = live_scope(buffer, accesses, common_loops(accesses), tree)
+    if not set(launch) <= set(loops) or not _begins_empty(buffer, launch, tree):
         return None
     if buffer.scope == "fragment":
         return shrunk(buffer, intervals, "fragment")
     return shrunk(buffer, intervals, "local", dense=True)
 
 
-def _per_block(buffer: Buffer, accesses: list[BufferAccess], function: str) -> CompactedBuffer:
+def _begins_empty(
+    buffer: Buffer, launch: list[For], tree: Tree, collective: Mapping[Var, Expr] | None = None
+) -> bool:
+    """Return whether no value of a temporary enters the innermost of some launch loops."""
+    if not launch:
+        return True
+    body = launch[-1].body
+    return bool(written_before_read(body, [buffer], tree.facts(body), collective))
+
+
+def _per_block(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer:
     """Return the buffer with one copy per thread block."""
+    function = tree.function.name
     moved = [_threads_last(a) for a in accesses]
+    threads = {x.var: x.extent for a in accesses for x in a.loops if x.thread in THREAD_AXES}
     common = tuple(x for x in common_loops(moved) if x.thread not in THREAD_AXES)
-    loops, intervals = compaction_scope(buffer, moved, common)
-    blocks = {x for x in accesses[0].loops if _is_several(x)}
-    if not blocks <= set(loops):
-        names = ", ".join(sorted(x.thread for x in blocks - set(loops)))
+    loops, intervals = live_scope(buffer, moved, common, tree, threads)
+    several = [x for x in accesses[0].loops if _is_several(x)]
+    missing = set(several) - set(loops)
+    if missing or not _begins_empty(buffer, several, tree, threads):
+        tags = sorted(x.thread for x in missing or several)
         raise MemoryScopeError(
-            f"{buffer.name!r} is written in one thread block and read in another (loops bound to "
-            f"{names})",
+            f"a thread block may read elements of {buffer.name!r} that another thread block wrote "
+            f"(loops bound to {', '.join(tags)})",
             where=f"function {function!r}",
             hint="compute its writer inside the loops bound to blockIdx (compute_at), or in a "
             "separate kernel",
-            parts=(buffer.name, *(x.thread for x in blocks - set(loops))),
+            parts=(buffer.name, *tags),
         )
     return shrunk(buffer, intervals, "shared")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import injective_in
+from ....ir.analysis import injective_in, ranges_of
 from ....ir.loop.nodes import (
     INTRINSIC,
     Block,
@@ -146,8 +146,7 @@ def _writes(statement: Stmt, loops: tuple[For, ...], *, depends: bool) -> list[_
 
 
 def _is_disjoint(write: _Write, loop: For) -> bool:
-    ranges = {x.var: x.extent for x in write.loops}
-    return loop.var in injective_in(write.store.indices, ranges, Facts())
+    return loop.var in injective_in(write.store.indices, ranges_of(write.loops), Facts())
 
 
 def _expanded(buffer: Buffer, loop: For) -> Buffer:

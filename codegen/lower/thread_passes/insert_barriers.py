@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from ....ir.identity import Uid
 from ....ir.loop.nodes import PrimFunc
-from ....ir.symbolic import Bool, Expr, Var, const_value
+from ....ir.symbolic import Bool, Expr, Facts, Var, const_value, is_proved
+from ....ir.symbolic.terms import linear_terms
 from ....ir.thread.function import ThreadFunc
 from ....ir.thread.nodes import (
     Barrier,
@@ -35,7 +36,7 @@ from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ...errors import DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
-from ..annotations import disjoint_blocks
+from ..annotations import DISJOINT, IN_PLACE, marked_blocks
 from ..lowering_pass import GPU, ThreadPass
 
 
@@ -55,6 +56,8 @@ class InsertBarriers(ThreadPass):
     ----------
     disjoint : frozenset of Uid
         The blocks that write each element of global memory at most once.
+    in_place : frozenset of Uid
+        Those of them that only read the elements that they write.
 
     Raises
     ------
@@ -65,11 +68,12 @@ class InsertBarriers(ThreadPass):
     targets: ClassVar = GPU
 
     disjoint: frozenset[Uid] = frozenset()
+    in_place: frozenset[Uid] = frozenset()
 
     @classmethod
     def for_function(cls, func: PrimFunc) -> Self:
         """Return the pass with the blocks that ``mark_disjoint_writes`` recorded."""
-        return cls(disjoint_blocks(func))
+        return cls(marked_blocks(func, DISJOINT), marked_blocks(func, IN_PLACE))
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Insert all barriers."""
@@ -78,7 +82,7 @@ class InsertBarriers(ThreadPass):
         axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
         if all(extent == 1 for extent in axes.values()):
             return kernel
-        insertion = _BarrierInsertion(kernel.name, axes, self.disjoint)
+        insertion = _BarrierInsertion(kernel.name, axes, self.disjoint, self.in_place)
         body, _ = insertion.body(kernel.body, [], _ProgramPoint())
         return replace(kernel, body=body)
 
@@ -99,12 +103,26 @@ class _ProgramPoint:
         return self.fixed or {}
 
 
+MAX_PROOFS: Final = 128
+"""The number of pairs of accesses of a kernel for which a prover is called."""
+
+
 class _BarrierInsertion:
-    def __init__(self, name: str, axes: Mapping[Var, int], disjoint: frozenset[Uid]) -> None:
+    def __init__(
+        self,
+        name: str,
+        axes: Mapping[Var, int],
+        disjoint: frozenset[Uid],
+        in_place: frozenset[Uid],
+    ) -> None:
         self._name = name
         self._axes = axes
         self._disjoint = disjoint
-        self._answers: dict[tuple[object, ...], bool] = {}
+        self._in_place = in_place
+        self._answers: dict[tuple[int, int, int], bool] = {}
+        self._classes: dict[tuple[object, ...], int] = {}
+        self._known: dict[int, tuple[MemoryAccess, int, int]] = {}
+        self._proofs = 0
 
     def body(
         self, body: Body, before: list[MemoryAccess], point: _ProgramPoint
@@ -233,24 +251,41 @@ class _BarrierInsertion:
     def _conflict(
         self, first: list[MemoryAccess], second: list[MemoryAccess]
     ) -> tuple[MemoryAccess, MemoryAccess] | None:
+        later = [(b, *self._class(b)) for b in second]
         for a in first:
-            for b in second:
-                ordered = a.base is b.base and (a.write or b.write)
-                if ordered and not self._once(a, b) and self._may_conflict(a, b):
+            kind, constant = self._class(a)
+            for b, other, end in later:
+                if a.base is not b.base or not (a.write or b.write) or self._once(a, b):
+                    continue
+                key = kind, other, end - constant
+                if key not in self._answers:
+                    self._answers[key] = may_conflict(a, b, self._axes, self._prove)
+                if self._answers[key]:
                     return a, b
         return None
 
-    def _once(self, a: MemoryAccess, b: MemoryAccess) -> bool:
-        """Return whether both are writes of one block that writes each element at most once."""
-        same = a.source.uid == b.source.uid and a.source.uid in self._disjoint
-        return same and a.write and b.write and a.base.type == GLOBAL_POINTER
-
-    def _may_conflict(self, a: MemoryAccess, b: MemoryAccess) -> bool:
-        key = (*_key(a), *_key(b))
-        found = self._answers.get(key)
+    def _class(self, access: MemoryAccess) -> tuple[int, int]:
+        """Return a number for all accesses that differ in a constant offset, and that offset."""
+        found = self._known.get(id(access))
         if found is None:
-            found = self._answers[key] = may_conflict(a, b, self._axes)
-        return found
+            constant = 0 if access.offset is None else linear_terms(access.offset)[1]
+            shifted = None if access.offset is None else access.offset - constant
+            kind = _key(replace(access, offset=shifted))
+            number = self._classes.setdefault(kind, len(self._classes))
+            found = self._known[id(access)] = access, number, constant
+        return found[1:]
+
+    def _prove(self, claim: Bool) -> bool:
+        """Return whether a claim is proved; claims beyond the limit count as unknown."""
+        self._proofs += 1
+        return self._proofs <= MAX_PROOFS and is_proved(claim, Facts())
+
+    def _once(self, a: MemoryAccess, b: MemoryAccess) -> bool:
+        """Return whether both are of one block, and no two threads access the same element."""
+        uid = a.source.uid
+        if uid != b.source.uid or uid not in self._disjoint or a.base.type != GLOBAL_POINTER:
+            return False
+        return (a.write and b.write) or uid in self._in_place
 
     def _reject(self, first: MemoryAccess, second: MemoryAccess, divergent: Stmt) -> None:
         source = _source(divergent)
@@ -299,5 +334,5 @@ def _merged(*lists: list[MemoryAccess]) -> list[MemoryAccess]:
 def _key(access: MemoryAccess) -> tuple[object, ...]:
     """Return the properties that distinguish accesses: all but the copy of the statement."""
     fixed = tuple(access.fixed.items())
-    point = (access.base, access.offset, access.size, access.write)
+    point = (access.base, access.offset, access.size, access.write, access.atomic)
     return (*point, access.loops, fixed, access.source.uid)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from ....ir.dtype import u64
 from ....ir.loop import nodes as loop
-from ....ir.symbolic import all_of, negate, var
-from ....ir.thread.nodes import Binary, If, Index, Let, Predicate, Stmt, Value
-from ....ir.thread.runtime_table import CODE_RANGE
+from ....ir.symbolic import all_of, negate, select, to_text, var
+from ....ir.thread.nodes import Binary, If, Index, Let, Predicate, Source, Stmt, Value
+from ....ir.thread.runtime_table import CODE_RANGE, CODE_RANGE_UNSIGNED
 from .context import LoweringContext
 from .element_values import Elements, as_index
 
@@ -29,14 +30,30 @@ def bind_integer(
     source, name = context.source, let.var.name
     bound = var(name, lower=let.var.lower, upper=let.var.upper)
     inner = context.binding(let.var, bound)
-    if let.mode == "clamped":
-        value = Binary("max", Binary("min", value, Index(upper - 1)), Index(lower))
-    if let.mode != "checked":
-        return [Let(bound, value, source)], inner
     # The raw integer must not have the bounds of the symbol, since these are checked here.
     raw = var(name)
+    unsigned = let.load.buffer.dtype is u64  # 2**63 or more is negative as an index
+    if let.mode == "clamped":
+        before = [Let(raw, value, source)] if unsigned else []
+        value = Index(select(raw < 0, upper - 1, raw)) if unsigned else value
+        value = Binary("max", Binary("min", value, Index(upper - 1)), Index(lower))
+        return [*before, Let(bound, value, source)], inner
+    if let.mode != "checked":
+        return [Let(bound, value, source)], inner
     inside = context.assumptions.decide(all_of(lower <= raw, raw < upper))
-    text = f"{let.load.buffer.name}: integer read from memory is out of range"
-    failing = fail(CODE_RANGE, text, (Index(raw), Index(upper)), context)
-    check = If(Predicate(negate(inside)), failing, (), source)
-    return [Let(raw, value, source), check, Let(bound, Index(raw), source)], inner
+    where = _location(let, source)
+    text = f"{let.load.buffer.name}: integer read from memory is out of range{where}"
+    numbers = (Index(raw), Index(upper))
+    checks = [If(Predicate(negate(inside)), fail(CODE_RANGE, text, numbers, context), (), source)]
+    if unsigned:
+        large = fail(CODE_RANGE_UNSIGNED, text, numbers, context)
+        checks.insert(0, If(Predicate(raw < 0), large, (), source))
+    return [Let(raw, value, source), *checks, Let(bound, Index(raw), source)], inner
+
+
+def _location(let: loop.Let, source: Source) -> str:
+    """Return the block and the statement that read an integer, as a part of a message."""
+    block = f" in block {source.name!r}" if source.name else ""
+    indices = ", ".join(map(to_text, let.load.indices)) or "()"
+    limits = f"{to_text(let.lower)}, {to_text(let.upper)}"
+    return f"{block}, in checked({let.load.buffer.name}[{indices}], {limits})"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final, TypeGuard, assert_never
 
 from ....ir.dtype import DType, i64
 from ....ir.loop import nodes as loop
-from ....ir.loop.visit import walk_element
+from ....ir.loop.visit import operands as loop_operands, walk_element
 from ....ir.symbolic import Bool, Expr, all_of
 from ....ir.thread.nodes import (
     Address,
@@ -30,10 +30,14 @@ from ....ir.thread.nodes import (
     Value,
 )
 from ....ir.thread.types import VectorType
-from ..math import binary_function, unary_function
+from ....ir.thread.visit import operands
+from ..math import Code, binary_function, unary_function
 from .bounds_checks import check_access
 from .buffer_addresses import BufferAddresses, ElementAddress
 from .context import LoweringContext
+
+DEEPEST: Final = 80
+"""The depth of a value above which it is assigned to a register."""
 
 
 def lanes_of(value: Value) -> int:
@@ -87,14 +91,41 @@ class Elements:
         self.guard = guard
         self.checks = checks
         self._values: dict[loop.Element, Value] = {}
+        self._depths: dict[Value, int] = {}
 
     def value(self, element: loop.Element) -> Value:
-        """Lower an element; equal elements become one value."""
-        found = self._values.get(element)
-        if found is None:
-            found = self._lower(element)
-            self._values[element] = found
-        return found
+        """Lower an element, operands first; equal elements become one value."""
+        stack = [element]
+        while stack:
+            top = stack[-1]
+            waiting = [e for e in _evaluated(top) if e not in self._values]
+            if top not in self._values and waiting:
+                stack.extend(reversed(waiting))
+                continue
+            if top not in self._values:
+                self._values[top] = self._named(self._lower(top))
+            stack.pop()
+        return self._values[element]
+
+    def _named(self, value: Value) -> Value:
+        """Assign a deeply nested value to a register, so that recursion over values is bounded."""
+        if self._depth(value) <= DEEPEST:
+            return value
+        reg = Reg("part", value.type)
+        self.before.append(Assign(reg, value, self.context.source))
+        return reg
+
+    def _depth(self, value: Value) -> int:
+        stack, depths = [value], self._depths
+        while stack:
+            top = stack[-1]
+            inner = operands(top)
+            waiting = [x for x in inner if x not in depths]
+            stack.extend(waiting)
+            if not waiting:
+                depths[top] = 1 + max((depths[x] for x in inner), default=0)
+                stack.pop()
+        return depths[value]
 
     def _lower(self, element: loop.Element) -> Value:
         context = self.context
@@ -110,7 +141,7 @@ class Elements:
                 self.check(buffer, indices)
                 return self.load(self.memory.access(buffer, indices, context))
             case loop.Unary(op=op, operand=operand):
-                return unary_function(op, self.value(operand))
+                return unary_function(op, self.value(operand), self._code())
             case loop.Binary():
                 return self._binary(element)
             case loop.Compare(op=op, left=left, right=right):
@@ -134,18 +165,22 @@ class Elements:
         return widen(x, lanes), widen(y, lanes)
 
     def _binary(self, element: loop.Binary) -> Value:
-        if element.op in ("add", "sub") and element.dtype.name in ("f32", "f64"):
+        if _may_contract(element):
             fused = self._contracted(element)
             if fused is not None:
                 return fused
-        return binary_function(element.op, *self._pair(element.left, element.right))
+        x, y = self._pair(element.left, element.right)
+        return binary_function(element.op, x, y, self._code())
+
+    def _code(self) -> Code:
+        return Code(self.before, self.context.source)
 
     def _contracted(self, element: loop.Binary) -> Value | None:
         """Contract a product and a sum to a fused multiply-add."""
         left, right = element.left, element.right
-        if isinstance(right, loop.Binary) and right.op == "mul":
+        if _is_product(right):
             return self._fma(right, left, negate_product=element.op == "sub", negate_sum=False)
-        if isinstance(left, loop.Binary) and left.op == "mul":
+        if _is_product(left):
             return self._fma(left, right, negate_product=False, negate_sum=element.op == "sub")
         return None
 
@@ -243,6 +278,26 @@ class Elements:
         some = Reduce("or", mask or self.guard)
         self.before.append(If(some, (Assign(result, plain, source),), (), source))
         return result
+
+
+def _may_contract(element: loop.Binary) -> bool:
+    return element.op in ("add", "sub") and element.dtype.name in ("f32", "f64")
+
+
+def _is_product(element: loop.Element) -> TypeGuard[loop.Binary]:
+    return isinstance(element, loop.Binary) and element.op == "mul"
+
+
+def _evaluated(element: loop.Element) -> tuple[loop.Element, ...]:
+    """Return the operands that are always evaluated to compute an element, in order."""
+    if isinstance(element, loop.Where):
+        # A condition of a symbolic predicate may be decided; the sides are lowered under a guard.
+        return () if isinstance(element.condition, loop.Condition) else (element.condition,)
+    if isinstance(element, loop.Binary) and _may_contract(element):
+        for factors, term in ((element.right, element.left), (element.left, element.right)):
+            if _is_product(factors):
+                return (factors.left, factors.right, term)
+    return loop_operands(element)
 
 
 _TRUE = all_of()

@@ -7,12 +7,13 @@ from typing import Final
 
 from ....ir.loop import nodes as loop
 from ....ir.loop.builder import Combiner
-from ....ir.loop.visit import loads
+from ....ir.loop.visit import loads, walk as preorder
 from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv, const_value
 from ....ir.thread.nodes import (
     Address,
     Allocate,
     Assign,
+    AtomicUpdate,
     If,
     MachineOp,
     Offset,
@@ -28,10 +29,11 @@ from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....target.gpus import THREAD, WARP
 from ...errors import KernelStatementError
-from ..annotations import ACROSS
+from ..analysis.reduction_update import reduction_update_of
+from ..annotations import ACROSS, ATOMIC
 from .buffer_addresses import size_of
 from .context import Lanes, LoweringContext
-from .gpu_addresses import GpuBufferAddresses
+from .gpu_addresses import POINTERS, GpuBufferAddresses
 from .gpu_intrinsics import expand, fragment_size
 from .scratch import Scratch
 from .statements import StatementLowering
@@ -63,6 +65,7 @@ class ThreadLowering(StatementLowering):
         self._threads = threads
         self._name = name
         self._totals: dict[int, Reg] = {}
+        self._atomic = False
         self.pointer = Reg("scratch", GLOBAL_POINTER)
         self.bytes = as_expr(0)
         self.allocations: list[Allocate | Assign] = []
@@ -83,6 +86,11 @@ class ThreadLowering(StatementLowering):
 
     def statement(self, statement: loop.Stmt, context: LoweringContext) -> None:
         """Append the lowered form of one statement to :attr:`out`."""
+        if self._is_atomic(statement):
+            outer, self._atomic = self._atomic, True
+            super().statement(statement, context)
+            self._atomic = outer
+            return
         if isinstance(statement, loop.Block):
             across = dict(statement.annotations).get(ACROSS)
             if isinstance(across, tuple):
@@ -101,16 +109,37 @@ class ThreadLowering(StatementLowering):
             )
         super().statement(statement, context)
 
+    @staticmethod
+    def _is_atomic(statement: loop.Stmt) -> bool:
+        return isinstance(statement, loop.Block) and any(
+            key == ATOMIC for key, _ in statement.annotations
+        )
+
+    def _store(self, store: loop.Store, context: LoweringContext) -> None:
+        update = reduction_update_of(store) if self._atomic else None
+        if update is None or store.buffer.scope not in POINTERS:
+            super()._store(store, context)
+            return
+        source = replace(context.source, origins=context.source.origins | store.origins)
+        context = replace(context, source=source)
+        op, change = update
+        target = self.memory.access(store.buffer, store.indices, context)
+        elements = self._elements(context)
+        value = elements.cast(elements.value(change.right), store.buffer.dtype)
+        address = Address(target.base, target.offset, target.alignment)
+        self.out.append(AtomicUpdate(op, address, value, None, source, relaxed=True))
+
     def _fail(
         self, code: int, text: str, numbers: tuple[Value, Value], context: LoweringContext
     ) -> tuple[Stmt, ...]:
         """Trap: a GPU thread cannot report an error to the runtime table."""
-        del code, text, numbers
-        return (MachineOp(TRAP, (), (), context.source),)
+        del code, text
+        return (MachineOp(TRAP, numbers, (), context.source),)
 
     def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
         lanes = self._width(nest)
-        if context.lanes is not None or not is_simple(nest.body) or lanes < 2:
+        atomic = self._atomic or any(map(self._is_atomic, preorder(nest.body)))
+        if context.lanes is not None or not is_simple(nest.body) or lanes < 2 or atomic:
             self._unrolled(nest, range(count), context)
             return
         start = 0

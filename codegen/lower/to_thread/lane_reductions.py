@@ -7,7 +7,7 @@ from ....ir.loop.builder import identity_of
 from ....ir.thread.nodes import Const, Reduce, Select, Value
 from ....ir.thread.types import VectorType
 from ..analysis.reduction_update import reduction_update_of
-from ..math import binary_function
+from ..math import combined
 from .context import LoweringContext
 from .element_values import Elements, lanes_of, widen
 
@@ -33,4 +33,4 @@ def reduce_lanes(store: loop.Store, elements: Elements) -> Value:
     folded = Reduce(op, new)
     if lanes_of(folded) != 1:
         return old
-    return binary_function(op, old, folded)
+    return combined(op, old, folded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from ....ir.analysis.unrolled import UNROLL_LIMIT
 from ....ir.loop import nodes as loop
 from ....ir.loop.visit import walk
 from ....ir.symbolic import (
@@ -36,6 +37,7 @@ from ....ir.thread.nodes import (
     Store,
     Value,
 )
+from ....polling import poll
 from ....target.cpus import Cpu
 from ..analysis.cost_estimate import estimated_work
 from ..analysis.linear_limits import solve
@@ -48,9 +50,6 @@ from .element_values import Elements, index, predicate, widen
 from .lane_reductions import is_lane_reduction, reduce_lanes
 from .scratch import Scratch
 from .vector_chunks import chunks
-
-UNROLL_LIMIT = 256
-"""The maximum extent of an ``unrolled`` loop that is unrolled."""
 
 
 class StatementLowering:
@@ -84,6 +83,7 @@ class StatementLowering:
 
     def statement(self, statement: loop.Stmt, context: LoweringContext) -> None:
         """Append the lowered form of one statement to :attr:`out`."""
+        poll()
         match statement:
             case loop.Seq(body=parts):
                 for part in parts:

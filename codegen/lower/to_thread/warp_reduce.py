@@ -34,7 +34,7 @@ from ....ir.thread.nodes import (
 from ....ir.thread.operations.nvidia import SHUFFLE_BUTTERFLY_F32, SHUFFLE_BUTTERFLY_I32
 from ....ir.thread.types import VectorType
 from ....target.gpus import THREAD_AXES, WARP
-from ..math import binary_function
+from ..math import combined
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class ThreadReduction:
         distance = size // 2
         while distance:
             other = self._exchange(own, dtype, distance)
-            own = self._keep("part", binary_function(self._op, own, other))
+            own = self._keep("part", combined(self._op, own, other))
             distance //= 2
         return own
 
@@ -201,7 +201,7 @@ class ThreadReduction:
         for counter, (_, _, stride) in zip(counters, loops, strict=True):
             index += counter * stride
         part = Load(of, Address(self._scratch, index * dtype.bytes, dtype.bytes))
-        body: Stmt = Assign(total, binary_function(self._op, total, part), self._source)
+        body: Stmt = Assign(total, combined(self._op, total, part), self._source)
         for counter, (_, size, _) in zip(counters, loops, strict=True):
             body = Loop(counter, as_expr(0), as_expr(size), (body,), 1, self._source)
         self.out.append(body)

@@ -143,12 +143,15 @@ def _load(count: int, *, transposed: bool) -> MatrixLoad:
     return MatrixLoad(count, fragments.loaded(transposed=transposed))
 
 
-def _trap(group: Group, _operands: Sequence[Any]) -> Sequence[Any]:
-    """Abort the launch, as a GPU does."""
+def _trap(group: Group, operands: Sequence[Any]) -> Sequence[Any]:
+    """Abort the launch, as a GPU does, and report the value and its bound."""
     frame = group.frame
-    thread = frame.thread(int(frame.threads[int(np.argmax(frame.active_threads()))]))
+    first = int(np.argmax(frame.active_threads()))
+    thread = frame.thread(int(frame.threads[first]))
+    value, bound = (int(np.broadcast_to(x, (frame.count,))[first]) for x in operands)
     raise TrapError(
-        f"{thread} aborted the launch: an integer read from memory is out of range",
+        f"{thread} aborted the launch: an integer read from memory is out of range "
+        f"(value {value}, exclusive upper bound {bound})",
         where=f"{group.site} of kernel {frame.findings.kernel!r}",
         hint="check the range that the program declares for the integer",
     )

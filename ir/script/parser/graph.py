@@ -33,6 +33,7 @@ from .infos import read_info
 from .rhs import RightReader
 from .scope import Scope
 from .source import Source, describe
+from .unknown import unknown_name
 from .values import EFFECT, ValueReader
 
 Hints: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
@@ -247,8 +248,11 @@ def _hints(scope: Scope, body: list[ast.stmt]) -> tuple[Hints, list[ast.stmt]]:
         arguments.finish()
         if not arguments.positional:
             raise arguments.error("expected a symbol name and its likely values")
-        name, *values = arguments.positional
-        hints.append((scope.string(name), tuple(scope.integer(v) for v in values)))
+        node, *values = arguments.positional
+        name = scope.string(node)
+        if name not in scope.variables:
+            raise unknown_name(scope.source, node, "symbol", name, scope.variables)
+        hints.append((name, tuple(scope.integer(v) for v in values)))
     return tuple(hints), []
 
 

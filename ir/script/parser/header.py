@@ -11,10 +11,15 @@ from ....target.target import Target, UnknownTargetError
 from ...symbolic import (
     ContradictoryFactsError,
     Discharge,
+    Fact,
     Facts,
     InvalidSymbolError,
     Origin,
+    Proved,
+    Refuted,
     Var,
+    prove,
+    to_text,
     var,
 )
 from ..errors import ParseError, ScriptSyntaxError
@@ -84,13 +89,44 @@ def _targets(source: Source, node: ast.Assign) -> list[str]:
 
 
 def take_facts(scope: Scope, body: list[ast.stmt]) -> tuple[Facts, list[ast.stmt]]:
-    """Parse leading ``fact(...)`` lines of a function; return the remaining statements too."""
-    facts = Facts()
+    """Parse leading ``fact(...)`` lines of a function; return the remaining statements too.
+
+    A fact that the text declares as proved is an obligation: it is proved from the other facts,
+    or it becomes an entry check.
+    """
+    facts, claimed = Facts(), list[tuple[ast.expr, Fact]]()
     for position, statement in enumerate(body):
         if not (isinstance(statement, ast.Expr) and called_name(statement.value) == "fact"):
-            return facts, body[position:]
-        facts = _assumed(facts, scope, statement.value)
-    return facts, []
+            return _discharged(scope, facts, claimed), body[position:]
+        extended = _assumed(facts, scope, statement.value)
+        new = list(extended)[len(facts) :]
+        claimed += [(statement.value, f) for f in new if f.discharge is Discharge.PROOF]
+        facts = extended
+    return _discharged(scope, facts, claimed), []
+
+
+def _discharged(scope: Scope, facts: Facts, claimed: list[tuple[ast.expr, Fact]]) -> Facts:
+    """Return the facts, in which each claim without a proof is an entry check."""
+    if not claimed:
+        return facts
+    open_claims = {fact for _, fact in claimed}
+    checked = dict[Fact, Fact]()
+    for node, fact in claimed:
+        others = Facts(f for f in facts if f not in open_claims)
+        answer = prove(fact.predicate, others)
+        if isinstance(answer, Refuted):
+            raise scope.source.error(
+                node,
+                f"the claimed proof of '{to_text(fact.predicate)}' does not hold: it is false for "
+                f"{answer}",
+                'write by="entry_check" for a check at every call, or declare the range or '
+                "divisibility of the symbols: symbols(..., lower=1, multiple_of=8)",
+            )
+        if isinstance(answer, Proved):
+            open_claims.discard(fact)
+        else:
+            checked[fact] = Fact(fact.predicate, fact.origin, Discharge.ENTRY_CHECK)
+    return Facts((checked.get(f, f) for f in facts), facts.hints)
 
 
 def _assumed(facts: Facts, scope: Scope, node: ast.expr) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import (
@@ -86,6 +86,7 @@ class LoopReader:
         self.buffers = BufferReader(scope)
         self.elements = ElementReader(scope, self.buffers.known)
         self.mint = self.buffers.mint
+        self._checked: dict[str, Var] = {}
 
     def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
         """Parse a list of statements."""
@@ -217,9 +218,29 @@ class LoopReader:
         name = self._loop_name(item.optional_vars)
         last = None if upper.upper is None else upper.upper - 1
         variable = self.ranged(name, (lower.lower, last), arguments)
+        discharge = self._discharge(arguments) if mode == "proved" else None
         arguments.finish()
+        if mode == "checked":
+            self._checked[name] = variable
         with self.scope.bound({name: (variable, None)}):
-            return Let(variable, lower, upper, load, mode, self.body(node.body, outer))
+            return Let(variable, lower, upper, load, mode, self.body(node.body, outer), discharge)
+
+    def _discharge(self, arguments: Arguments) -> Var | Literal["dtype"] | None:
+        """Parse the discharge of a proved range: ``"dtype"`` or the name of a checked integer."""
+        node = arguments.keyword("by")
+        if node is None:
+            return None
+        text = self.scope.string(node)
+        if text == "dtype":
+            return "dtype"
+        if text in self._checked:
+            return self._checked[text]
+        names = ", ".join(["'dtype'", *map(repr, self._checked)])
+        raise self.source.error(
+            node,
+            f"no discharge {text!r}; discharges are {names}",
+            "write checked(...), which checks the range at run time",
+        )
 
     def _block(self, node: ast.With, arguments: Arguments, outer: Origins) -> Block:
         (title,) = arguments.take(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import cast
@@ -228,6 +229,10 @@ class Scope:
     def number(self, node: ast.expr) -> float | int | bool | None:
         """Parse a number or Boolean literal, with sign, ``inf`` and ``nan``; None otherwise."""
         match node:
+            case ast.Constant(value=float() as value) if math.isinf(value):
+                raise self.source.error(
+                    node, "the number is larger than the largest f64, 1.798e308", "write inf"
+                )
             case ast.Constant(value=bool() | int() | float() as value):
                 return value
             case ast.Name(id="inf" | "nan" as name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final, TypeAlias
 
+from ....locks import parse_module
 from ..errors import ParseError, ScriptSyntaxError, SourceLocation, TextTooLargeError
 
 MAX_CHARACTERS = 4 << 20
@@ -134,7 +135,7 @@ class Source:
                 f"expected at most {MAX_CHARACTERS} characters, got {len(self.text)}"
             )
         try:
-            tree = ast.parse(self.text)
+            tree = parse_module(self.text)
         except SyntaxError as error:
             raise self._syntax(error) from None
         except (RecursionError, MemoryError):

@@ -46,8 +46,8 @@ def _fact_line(fact: Fact, terms: TermPrinter) -> str:
 
 
 def fact_lines(facts: Facts, terms: TermPrinter) -> list[str]:
-    """Return facts as lines in order, each with its origin and discharge."""
-    return [_fact_line(fact, terms) for fact in facts]
+    """Return facts, then hints, as lines in order, each with its origin and discharge."""
+    return [_fact_line(fact, terms) for fact in (*facts, *facts.hints)]
 
 
 def write_header(

@@ -195,6 +195,9 @@ class LoopPrinter:
         load = self._elements.text(let.load)
         parts = [load, *self._terms.texts((let.lower, let.upper))]
         parts += bounds_text(let.var, let_range(let))
+        if let.discharge is not None:
+            by = let.discharge.name if isinstance(let.discharge, Var) else let.discharge
+            parts.append(f'by="{by}"')
         name = self._terms.bind(let.var, "variable")
         self._out.add(f"with {let.mode}({', '.join(parts)}) as {name}:")
         with self._out.indented():

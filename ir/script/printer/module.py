@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from threading import Lock
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
+from ....locks import renew_in_children
 from ...graph.nodes import GraphFunc
 from ...loop.nodes import PrimFunc
 from ...module import Constant, Function, Module
@@ -19,6 +21,7 @@ from .loop import print_prim_func
 NO_CONSTANTS: Mapping[str, Constant] = MappingProxyType({})
 _cache: WeakKeyDictionary[Function, tuple[Mapping[str, Constant], Lines]] = WeakKeyDictionary()
 _lock = Lock()
+renew_in_children(sys.modules[__name__])
 
 
 def print_function(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...dtype import f16, f32, i32
-from ..types import SHARED_POINTER, VectorType
+from ..types import INDEX, SHARED_POINTER, VectorType
 from .operation import Effect, Operation
 
 WARP: Final = 32
@@ -88,8 +88,12 @@ MMA_M16N8K16_F16 = Operation(
 )
 """The m16n8k16 product with C and the result in f16: two registers of two elements."""
 
-TRAP = Operation("nvidia.trap", "thread", (), (), needs=("sm_75",))
-"""Abort the launch after an error that the kernel cannot report."""
+TRAP = Operation("nvidia.trap", "thread", (INDEX, INDEX), (), needs=("sm_75",))
+"""Abort the launch because an integer read from memory is out of range.
+
+The operands are the value and its exclusive upper bound. A GPU cannot report them; the emulator
+does.
+"""
 
 NVIDIA = (
     SHUFFLE_BUTTERFLY_F32,

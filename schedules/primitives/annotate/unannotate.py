@@ -63,7 +63,9 @@ class Unannotate(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i in range(32):
-            y[i] = x[i]
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi]
     """
 
     class Requires(Requirement):

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import accesses, implied_by_domain, is_reduction, reads, writes
-from ....ir.loop.nodes import Block, Buffer
+from ....ir.analysis import (
+    Access,
+    Tree,
+    accesses,
+    is_reduction,
+    reads,
+    results_domain,
+    writes,
+    writes_always,
+    written_in,
+)
+from ....ir.loop.nodes import Block, Buffer, Stmt
 from ....ir.loop.visit import replace_statement
-from ....ir.symbolic import free_vars
+from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, substitute
 from ...apply import Primitive, Rewrite
 from ...checks import known_scope_problems, tensorized_problems
+from ...domain_checks import condition_of_results, init_problems
 from ...edit import Edit
 from ...handles import BlockRef, BufferRef, Handle, refs_of
 from ...loop_nests import after, buffer_span, copy_block, nest, outermost_without, swap_buffer
@@ -96,7 +107,11 @@ class CacheWrite(Primitive):
             "the block does not depend on earlier contents of the buffer: it reads only elements "
             "that it wrote itself, and a reduction has its init"
         )
-        WRITES_WHOLE_BOX = "the block writes every element of the bounding box of its writes"
+        WRITES_WHOLE_BOX = (
+            "the block writes every element of the bounding box of its writes, or its write "
+            "indices are its spatial iteration variables, and a condition on them describes which "
+            "elements it writes"
+        )
         SCOPE_EXISTS = "the memory scope exists"
         NOT_TENSORIZED = "the block is not tensorized"
 
@@ -142,19 +157,25 @@ class CacheWrite(Primitive):
         """Check that every copied element was written."""
         tree = state.tree(self.block.function)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
-        found = writes(block, buffer)
+        store, *others = writes(block, buffer)
         site = outermost_without(tree, block, _users(state, self.block.function, block, buffer))
-        box = buffer_span(tree, site, (block,), buffer)
-        variables = [v for index in found[0].bound() for v in free_vars(index)]
-        loops = {x.var for x in tree.loops_above(block)}
-        moving = [v for v in variables if v in loops]
-        crossed = len(moving) > len(set(moving))
-        holes = len(found) > 1 or crossed or not all(span.exhaustive for span in box)
-        if holes or not implied_by_domain(block, tree.facts(block)):
+        domain = results_domain(tree, block, site)
+        reason = ""
+        if others or not writes_always(tree, block):
+            reason = "it has several stores, branches, or nested blocks with predicates"
+        elif not _is_plain(block, store):
+            if not _fills_box(tree, site, block, buffer):
+                shown = ", ".join(map(str, store.indices))
+                reason = f"the indices ({shown}) may leave gaps"
+        elif domain.condition is None:
+            reason = domain.reason
+        elif any(init_problems(state, self.block, self.Requires.WRITES_WHOLE_BOX)):
+            reason = "its init runs only in the first iteration of its reduction"
+        if reason:
             yield Problem(
                 self.Requires.WRITES_WHOLE_BOX,
                 f"block {block.name!r} does not provably write every element of the bounding box "
-                f"of its writes to {buffer.name!r}",
+                f"of its writes to {buffer.name!r}: {reason}",
                 (self.block, self.buffer),
             )
 
@@ -167,7 +188,8 @@ class CacheWrite(Primitive):
         copy = copy_block(edit, cache, buffer, block)
         box = buffer_span(edit.tree, site, (block,), buffer)
         spans = {v.var: span for v, span in zip(copy.iters, box, strict=True)}
-        nested = nest(edit, copy, spans, edit.tree.facts(site))
+        condition = _copied(edit.tree, site, block, copy)
+        nested = nest(edit, copy, spans, edit.tree.facts(site), condition)
         body = after(edit.tree.function.body, site, nested)
         return edit.finish(
             replace_statement(body, block, swap_buffer(block, buffer, cache)),
@@ -184,6 +206,36 @@ class CacheWrite(Primitive):
                 yield cls(selection, ref, "local")
 
 
+def _is_plain(block: Block, store: Access) -> bool:
+    """Return whether each spatial iteration variable is by itself an index of a store."""
+    extents = {v.var: v.extent for v in block.iters if v.kind != "reduce"}
+    indices = [i for i in store.indices if isinstance(i, Var)]
+    whole = all(i in extents or const_value(i) is not None for i in store.indices)
+    moving = {v for v, extent in extents.items() if const_value(extent) != 1}
+    return whole and len(set(indices)) == len(indices) and moving <= set(indices)
+
+
+def _fills_box(tree: Tree, site: Stmt, block: Block, buffer: Buffer) -> bool:
+    """Return whether a statement writes the whole bounding box of the writes of a block."""
+    box = buffer_span(tree, site, (block,), buffer)
+    return written_in(tree, site, buffer) == box
+
+
+def _copied(tree: Tree, site: Stmt, block: Block, copy: Block) -> Bool:
+    """Return the condition on the iteration variables of a copy that an element was written."""
+    (store,) = writes(block, writes(copy)[0].buffer)
+    if not _is_plain(block, store):
+        return TRUE
+    extents = {v.var: v.extent for v in block.iters}
+    at: dict[Var, Expr] = {}
+    inside = TRUE
+    for index, item in zip(store.indices, copy.iters, strict=True):
+        if isinstance(index, Var):
+            at[index] = item.var
+            inside &= TRUE if extents[index] is item.extent else item.var < extents[index]
+    return inside & substitute(condition_of_results(tree, block, site), at)
+
+
 def _reads_old_contents(block: Block, buffer: Buffer) -> bool:
     if reads(block, buffer):
         return True
@@ -191,9 +243,12 @@ def _reads_old_contents(block: Block, buffer: Buffer) -> bool:
     return own and (block.init is None or not is_reduction(block))
 
 
-def _users(state: State, function: str, block: Block, buffer: Buffer) -> list[Block]:
-    return [
+def _users(state: State, function: str, block: Block, buffer: Buffer) -> list[Stmt]:
+    """Return the other blocks that access a buffer, and the lets that load an integer from it."""
+    tree = state.tree(function)
+    blocks = (
         b
-        for b in state.tree(function).outermost_blocks()
+        for b in tree.outermost_blocks()
         if b is not block and any(a.buffer is buffer for a in accesses(b))
-    ]
+    )
+    return [*blocks, *tree.outer_lets(buffer)]

@@ -22,6 +22,7 @@ from ....ir.graph.nodes import (
     Value,
 )
 from ....ir.graph.visit import map_bindings, operands_of, replace_values, used_values
+from ....ir.identity import fresh_name
 from ....ir.interpreter import run_graph
 from ....ir.module import Constant, Module
 from ....ir.symbolic import const_value
@@ -34,13 +35,15 @@ from ...state import State
 from ._functions import MAIN, graph_problem
 
 PREPARE = "prepare"
-"""The name of the function that computes prepared constants at load time."""
+"""The name of the first function that computes prepared constants at load time."""
+PREPARE_FOR = "prepare_for"
+"""The attribute of such a function; its value is the name of the function that uses them."""
 
 
 @primitive(family="graph", returns=FunctionRef)
 @dataclass(frozen=True, slots=True)
 class LiftTransforms(Primitive):
-    """Move bindings that depend on constants only into the function ``prepare``.
+    """Move bindings that depend on constants only into a function that runs at load time.
 
     Before::
 
@@ -59,9 +62,11 @@ class LiftTransforms(Primitive):
 
     Notes
     -----
-    All versions of a kernel share the prepared constants. The result is the handle of ``prepare``,
-    or of ``function`` if no binding is moved. Cost: the moved computation at load time, and memory
-    for its results.
+    All versions of a kernel share the prepared constants. The result is the handle of the function
+    that computes them, or of ``function`` if no binding is moved. This function has the attribute
+    ``prepare_for``. It is named ``prepare``, unless the module has another function of this name;
+    a later step extends it until its memory is planned. Cost: the moved computation at load time,
+    and memory for its results.
 
     Names elsewhere: TVM ``relax.transform.LiftTransformParams``; Halide: none.
 
@@ -125,21 +130,43 @@ class LiftTransforms(Primitive):
         refs = {v: _reference(v, state.module) for v in crossing}
         main = replace_values(replace(graph, bindings=kept), refs)
         module = state.module.with_functions(main)
-        old = state.module.functions.get(PREPARE)
-        before = old if isinstance(old, GraphFunc) else None
-        prepare = _prepare(before, graph.name, tuple(lifted.values()), refs)
-        module = _with_constants(module.with_functions(_trimmed(prepare, main)))
+        before = _extensible(state.module, graph.name)
+        name = _unused_name(state.module, graph.name) if before is None else before.name
+        prepare = _prepare(before, name, graph.name, tuple(lifted.values()), refs)
+        module = _with_constants(
+            module.with_functions(_trimmed(prepare, main)),
+            name,
+            before.result_names if before else (),
+        )
         moved: dict[Handle, tuple[Handle, ...] | Removed] = {
-            BindingRef(graph.name, v.uid): (BindingRef(PREPARE, v.uid),) for v in lifted
+            BindingRef(graph.name, v.uid): (BindingRef(name, v.uid),) for v in lifted
         }
-        return Rewrite(module, (FunctionRef(PREPARE),), moved)
+        return Rewrite(module, (FunctionRef(name),), moved)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the step for a selected graph with bindings to move."""
         found = state.module.functions.get(selection.function)
-        if isinstance(found, GraphFunc) and found.name != PREPARE and liftable(found):
+        if isinstance(found, GraphFunc) and not prepares(found) and liftable(found):
             yield cls(FunctionRef(selection.function))
+
+
+def prepares(function: GraphFunc) -> bool:
+    """Return whether a function computes prepared constants at load time."""
+    return PREPARE_FOR in dict(function.attributes)
+
+
+def _extensible(module: Module, prepared_for: str) -> GraphFunc | None:
+    """Return the function that prepares constants for another one, if its memory is not planned."""
+    attribute = (PREPARE_FOR, prepared_for)
+    found = (g for g in module.graphs if attribute in g.attributes and g.stage == "dataflow")
+    return next(found, None)
+
+
+def _unused_name(module: Module, prepared_for: str) -> str:
+    if PREPARE not in module.functions:
+        return PREPARE
+    return fresh_name(f"{PREPARE}_{prepared_for}", module.functions)
 
 
 def liftable(graph: GraphFunc) -> dict[Value, Binding]:
@@ -180,6 +207,7 @@ def _reference(value: Value, module: Module) -> ConstantRef:
 
 def _prepare(
     old: GraphFunc | None,
+    name: str,
     prepared_for: str,
     lifted: Sequence[Binding],
     refs: dict[Value, ConstantRef],
@@ -194,11 +222,11 @@ def _prepare(
         return known.get(operand.key, operand) if isinstance(operand, ConstantRef) else operand
 
     return GraphFunc(
-        PREPARE,
+        name,
         (),
         (*bindings, *map_bindings(lifted, from_prepared)),
         (*results, *refs),
-        attributes=(("prepare_for", prepared_for),),
+        attributes=((PREPARE_FOR, prepared_for),),
         result_names=(*names, *(r.key for r in refs.values())),
     )
 
@@ -225,18 +253,28 @@ def _trimmed(prepare: GraphFunc, main: GraphFunc) -> GraphFunc:
     )
 
 
-def _with_constants(module: Module) -> Module:
-    """Declare the results of ``prepare`` as constants; the interpreter computes them on demand."""
-    prepare = module.graph(PREPARE)
+def _with_constants(module: Module, name: str, replaced: Sequence[str]) -> Module:
+    """Declare prepared constants; the interpreter computes them on demand.
+
+    Parameters
+    ----------
+    module : Module
+        The module.
+    name : str
+        The name of the function that computes the constants.
+    replaced : sequence of str
+        The keys of the constants that the function computed before.
+    """
+    prepare = module.graph(name)
 
     @cache
     def results() -> tuple[Any, ...]:
-        return run_graph(module, (), function=PREPARE)
+        return run_graph(module, (), function=name)
 
     def load(position: int) -> NDArray[Any]:
         return results()[position]
 
-    constants = {k: c for k, c in module.constants.items() if c.source != PREPARE}
+    constants = {k: c for k, c in module.constants.items() if k not in replaced}
     for position, (result, key) in enumerate(
         zip(prepare.results, prepare.result_names, strict=True)
     ):

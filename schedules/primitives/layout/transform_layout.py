@@ -15,7 +15,7 @@ from ....ir.analysis import (
     within_loop,
 )
 from ....ir.loop.nodes import Block, Buffer, Element, IndexMap, Let, Load, Stmt, Store
-from ....ir.loop.visit import Rebuilder, replace_statement
+from ....ir.loop.visit import Rebuilder, replace_statement, transform
 from ....ir.symbolic import Expr, Facts, Var, eq, is_proved, product, simplify, substitute
 from ...apply import Primitive, Rewrite
 from ...checks import temporary_problems, tensorized_buffer_problems
@@ -81,9 +81,13 @@ class TransformLayout(Primitive):
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         t = alloc((4, 8), f32)
         for i in range(32):
-            t[i] = x[i] * 2.0
+            with block("t"):
+                vi = spatial(i)
+                t[vi // 8, vi % 8] = x[vi] * 2.0
         for j in range(32):
-            y[j] = t[j] + 1.0
+            with block("y"):
+                vj = spatial(j)
+                y[vj] = t[vj // 8, vj % 8] + 1.0
     """
 
     class Requires(Requirement):
@@ -147,12 +151,12 @@ class TransformLayout(Primitive):
                     {"index": number},
                 )
 
-    def _ranges(self, tree: Tree, buffer: Buffer) -> tuple[dict[Var, Expr], Facts]:
-        ranges = dict(zip(self.index_map.inputs, buffer.shape, strict=True))
+    def _ranges(self, tree: Tree, buffer: Buffer) -> tuple[dict[Var, Interval], Facts]:
+        sizes = dict(zip(self.index_map.inputs, buffer.shape, strict=True))
         facts = tree.function.facts
-        for variable, extent in ranges.items():
-            facts = within_loop(facts, variable, extent)
-        return ranges, facts
+        for variable, size in sizes.items():
+            facts = within_loop(facts, variable, size)
+        return {v: Interval.full(size) for v, size in sizes.items()}, facts
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the shape of the buffer, and map the indices of every access."""
@@ -168,6 +172,8 @@ class TransformLayout(Primitive):
                 inside = tree.facts(block.body)
                 mapper = _Mapper(old, new, self.index_map, inside)
                 body = replace_statement(body, block, _mapped(block, mapper))
+        for let in tree.outer_lets(old):
+            body = _Mapper(old, new, self.index_map, tree.facts(let)).outer_let(body, let.var)
         exact = is_proved(eq(product(shape), product(old.shape)), facts)
         buffers = tuple(new if b is old else b for b in tree.function.buffers)
         return edit.finish(body, buffers=buffers, decisions={"padded": not exact})
@@ -191,11 +197,15 @@ class _Mapper(Rebuilder):
             return store
         return replace(store, buffer=self._new, indices=self._indices(store.indices))
 
-    def statement(self, statement: Stmt) -> Stmt:
-        if isinstance(statement, Let) and statement.load.buffer is self._old:
-            moved = Load(self._new, self._indices(statement.load.indices))
-            return replace(statement, load=moved, body=self.statement(statement.body))
-        return super().statement(statement)
+    def outer_let(self, body: Stmt, variable: Var) -> Stmt:
+        """Map the load of one integer; other statements are kept."""
+
+        def change(statement: Stmt) -> Stmt:
+            if isinstance(statement, Let) and statement.var is variable:
+                return replace(statement, load=self.index_load(statement.load))
+            return statement
+
+        return transform(body, change)
 
 
 def _mapped(block: Block, mapper: _Mapper) -> Block:

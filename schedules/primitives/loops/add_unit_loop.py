@@ -62,7 +62,9 @@ class AddUnitLoop(Primitive):
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for unit in range(1):
             for i in range(32):
-                y[i] = x[i]
+                with block("y"):
+                    vi = spatial(i)
+                    y[vi] = x[vi]
     """
 
     target: LoopRef | BlockRef

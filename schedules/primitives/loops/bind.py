@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import OWN, bound_kinds, conflicts, is_reduction, reduction_update, writes
+from ....ir.analysis import (
+    OWN,
+    Conflict,
+    Tree,
+    bound_kinds,
+    conflicts,
+    reduction_update,
+    writes,
+)
+from ....ir.analysis.scatter import commutes, scatter_updates
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Expr, const_value, free_vars, to_text
 from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
 from ...apply import Primitive, Rewrite
 from ...checks import kind_problems
+from ...domain_checks import repeat_problems
 from ...edit import Edit
 from ...handles import Handle, LoopRef, block_ref, loop_ref, refs_of
 from ...problem import Problem
@@ -46,8 +56,11 @@ class Bind(Primitive):
 
     Notes
     -----
-    Virtual threads are iterations that one thread executes interleaved, with common barriers. Cost:
-    at worst quadratic in the number of blocks inside the loop.
+    Virtual threads are iterations that one thread executes interleaved, with common barriers.
+    Updates ``C[i] = C[i] op value`` that several threads may apply to one element, such as a
+    scatter-add at indices loaded from memory, are atomic. The order of atomic updates is not
+    defined, so results of floats differ in rounding between runs. Cost: at worst quadratic in the
+    number of blocks inside the loop.
 
     Names elsewhere: TVM ``bind``; Halide ``gpu_blocks``, ``gpu_threads``.
 
@@ -70,7 +83,9 @@ class Bind(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i in thread(32, "threadIdx.x"):
-            y[i] = x[i]
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi]
     """
 
     class Requires(Requirement):
@@ -95,11 +110,14 @@ class Bind(Primitive):
         ITERATION_KINDS = (
             "the loop binds no ordered iteration variable, and it binds a reduction iteration "
             "variable only on a thread axis, where the update has the form ``C = C op value``, so "
-            "that the threads can combine their partial results"
+            "that the threads can combine their partial results, or where the block has no init "
+            "and each of its stores is such an update, which is then atomic"
         )
+        RUNS_ONCE = "a reduction that the loop binds runs each instance once in the loop"
         INDEPENDENT_ITERATIONS = (
             "the iterations are independent: no two of them write the same element of a buffer "
-            "that outlives the iteration, and none reads an element that another one writes"
+            "that outlives the iteration, except by commutative updates with the same operator, "
+            "and none reads an element that another one writes"
         )
 
     loop: LoopRef
@@ -128,15 +146,24 @@ class Bind(Primitive):
         loop = state.loop(self.loop)
         if const_value(loop.extent) == 1:
             return
+        yield from self._repeated(tree, state, loop)
         if self.thread in BLOCK_AXES:
             found = conflicts(tree, loop, own=OWN | {"shared"})
         else:
             found = conflicts(tree, loop, common=frozenset({"shared"}))
         for conflict in found:
-            if not self._is_combined(loop, conflict.block, conflict.buffer.name):
+            combined = self._is_combined(tree, loop, conflict)
+            if not combined and not self._is_atomic(tree, loop, conflict):
                 parts = refs_of(self.loop.function, conflict.block, conflict.buffer)
                 where = (self.loop, *parts)
                 yield Problem(self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, where)
+
+    def _repeated(self, tree: Tree, state: State, loop: For) -> Iterator[Problem]:
+        """Check that the threads combine each term of a reduction once."""
+        for block in tree.blocks_in(loop.body):
+            if "reduce" in bound_kinds(loop, block) and not self._updates_atomically(block):
+                ref = block_ref(self.loop.function, block)
+                yield from repeat_problems(state, ref, self.Requires.RUNS_ONCE, loop)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""
@@ -286,7 +313,7 @@ class Bind(Primitive):
             where = (self.loop, block_ref(self.loop.function, block))
             if "ordered" in kinds:
                 reason = f"binds an ordered iteration variable of block {block.name!r}"
-            elif "reduce" not in kinds:
+            elif "reduce" not in kinds or self._updates_atomically(block):
                 continue
             elif self.thread not in THREAD_AXES:
                 reason = (
@@ -307,12 +334,24 @@ class Bind(Primitive):
                 self.Requires.ITERATION_KINDS, message, where, {"kinds": ", ".join(sorted(kinds))}
             )
 
+    def _updates_atomically(self, block: Block) -> bool:
+        """Return whether a block only updates its buffers in place, which threads do atomically."""
+        written = {a.buffer for a in writes(block)}
+        return self.thread in (*BLOCK_AXES, *THREAD_AXES) and written <= set(scatter_updates(block))
+
+    def _is_atomic(self, tree: Tree, loop: For, conflict: Conflict) -> bool:
+        """Return whether a conflict is only between updates that the threads apply atomically."""
+        axes = (*BLOCK_AXES, *THREAD_AXES)
+        return self.thread in axes and commutes(tree, loop, conflict.block, conflict.buffer)
+
     @staticmethod
-    def _is_combined(loop: For, block: Block, buffer: str) -> bool:
+    def _is_combined(tree: Tree, loop: For, conflict: Conflict) -> bool:
         """Return whether a conflict is only in a reduction that the threads combine."""
-        if not is_reduction(block) or "reduce" not in bound_kinds(loop, block):
+        block, buffer = conflict.block, conflict.buffer
+        if reduction_update(block) is None or "reduce" not in bound_kinds(loop, block):
             return False
-        return any(a.buffer.name == buffer for a in writes(block))
+        writers = [b for b in tree.blocks_in(loop.body) if writes(b, buffer)]
+        return writers == [block]
 
 
 def _bound(state: State, function: str) -> list[For]:

@@ -6,17 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ....ir.analysis import within_loop
-from ....ir.loop.nodes import For
-from ....ir.symbolic import Expr, Var, free_vars, product, to_text
-from ...apply import Primitive, Rewrite
+from ....ir.analysis import bound_kinds, enclosing, is_reduction, within_loop
+from ....ir.loop.nodes import Block, For
+from ....ir.naming import joined_name
+from ....ir.symbolic import (
+    Expr,
+    Facts,
+    SymInt,
+    Var,
+    const_value,
+    free_vars,
+    is_proved,
+    maximum,
+    product,
+    substitute,
+    to_text,
+)
+from ...apply import Primitive, Rewrite, check
 from ...checks import same_function_problems, serial_problems
+from ...domain_checks import loops_not_spatial, reduction_loops
 from ...edit import Edit, rebind
-from ...handles import Handle, LoopRef
+from ...handles import Handle, LoopRef, block_ref
+from ...loop_nests import ONE
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ..reduction.decompose_reduction import DecomposeReduction
 
 
 @primitive(family="loops", returns=LoopRef)
@@ -67,7 +83,9 @@ class Fuse(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
         for i_j in range(32):
-            y[i_j // 8, i_j % 8] = x[i_j // 8, i_j % 8]
+            with block("y"):
+                vi, vj = spatial(4, i_j // 8), spatial(8, i_j % 8)
+                y[vi, vj] = x[vi, vj]
     """
 
     class Requires(Requirement):
@@ -77,6 +95,12 @@ class Fuse(Primitive):
         SERIAL = "every loop is serial and has no annotations"
         PERFECT_NEST = "every loop but the first is the whole body of the previous loop"
         INDEPENDENT_EXTENTS = "no extent depends on the variable of another of the loops"
+        INIT_BEFORE_LOOPS = (
+            "the init of a reduction may run before all of the loops: the spatial iteration "
+            "variables determine the iterations of those outside of the reduction, and a reduction "
+            "loop that is fused with a spatial loop has at least one iteration, unless the init is "
+            "decomposed"
+        )
 
     loops: tuple[LoopRef, ...]
 
@@ -107,15 +131,82 @@ class Fuse(Primitive):
                     {"extent": to_text(loop.extent)},
                 )
 
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check that the inits of reductions run as before."""
+        tree = state.tree(self.loops[0].function)
+        loops = tuple(state.loop(ref) for ref in self.loops)
+        for block in tree.blocks_in(loops[-1].body):
+            reducing = reduction_loops(tree, block)
+            if block.init is None or not is_reduction(block):
+                continue
+            if not any(x in reducing for x in loops):
+                continue
+            outer = [x for x in tree.loops_above(loops[0]) if x in reducing]
+            if outer and all("reduce" not in bound_kinds(x, block) for x in outer):
+                yield self._init_problem(
+                    state,
+                    block,
+                    f"results of block {block.name!r} get terms in several iterations of loop "
+                    f"{outer[0].var.name!r}, which is not fused",
+                )
+                continue
+            before = tuple(x for x in loops if x not in reducing)
+            moved = loops_not_spatial(tree, block, before, loops[0]) if before else ()
+            for loop in moved:
+                yield self._init_problem(
+                    state,
+                    block,
+                    f"the init of block {block.name!r} runs in every iteration of loop "
+                    f"{loop.var.name!r}, which repeats the reduction",
+                )
+            yield from () if moved else self._empty(state, block, loops)
+
+    def _empty(self, state: State, block: Block, loops: tuple[For, ...]) -> Iterator[Problem]:
+        """Yield a problem if an empty reduction would keep the init from running."""
+        tree = state.tree(self.loops[0].function)
+        spatial = frozenset[Var]().union(
+            *(free_vars(v.binding) for v in block.iters if v.kind != "reduce")
+        )
+        if spatial.isdisjoint(x.var for x in loops):
+            return
+        others = [x for x in loops if x.var not in spatial]
+        for loop in others:
+            if not is_proved(loop.extent >= 1, tree.facts(loops[0])):
+                yield self._init_problem(
+                    state,
+                    block,
+                    f"loop {loop.var.name!r} of the reduction of block {block.name!r} may have no "
+                    f"iterations (extent {to_text(loop.extent)}); then the init would not run",
+                )
+        first: dict[Var, SymInt] = {x.var: 0 for x in others}
+        for guard in enclosing(tree, block, loops[0]).guards:
+            if not first.keys().isdisjoint(free_vars(guard.condition)) and not is_proved(
+                substitute(guard.condition, first), tree.facts(block)
+            ):
+                yield self._init_problem(
+                    state,
+                    block,
+                    f"{guard.source} may exclude the first iteration of the reduction of block "
+                    f"{block.name!r}; then the init would not run",
+                )
+
+    def _init_problem(self, state: State, block: Block, message: str) -> Problem:
+        name = self.loops[0].function
+        step = DecomposeReduction(block_ref(name, block), self.loops[0])
+        fixes = () if check(state, step) else (step,)
+        where = (*self.loops, block_ref(name, block))
+        return Problem(self.Requires.INIT_BEFORE_LOOPS, message, where, fixes=fixes)
+
     def rewrite(self, state: State) -> Rewrite:
         """Replace the loops by one loop, and their variables by quotients and remainders."""
         edit = Edit(state, self.loops[0].function)
         loops = [state.loop(ref) for ref in self.loops]
-        extent = product(tuple(x.extent for x in loops))
-        variable = edit.loop_var("_".join(x.var.name for x in loops), extent)
+        extents = _extents(loops, edit.tree.facts(loops[0]))
+        extent = product(extents)
+        variable = edit.loop_var(joined_name(tuple(x.var.name for x in loops)), extent)
         fused = edit.loop(variable, extent, loops[-1].body, loops[0])
         facts = within_loop(edit.tree.facts(loops[0]), variable, extent)
-        body = rebind(loops[-1].body, _old_indices(variable, loops), facts)
+        body = rebind(loops[-1].body, _old_indices(variable, loops, extents), facts)
         origins = frozenset(o for x in loops for o in x.origins)
         fused = replace(fused, body=body, origins=origins)
         result = edit.loop_ref(fused)
@@ -134,11 +225,19 @@ class Fuse(Primitive):
                 yield cls((selection, LoopRef(selection.function, inner.uid, inner.var.name)))
 
 
-def _old_indices(variable: Var, loops: list[For]) -> dict[Var, Expr]:
+def _extents(loops: list[For], facts: Facts) -> tuple[Expr, ...]:
+    """Return the numbers of iterations: the product of two negative extents would be positive."""
+    negative = [x for x in loops if not is_proved(x.extent >= 0, facts)]
+    negative = negative if len(negative) > 1 else []
+    return tuple(maximum(x.extent, 0) if x in negative else x.extent for x in loops)
+
+
+def _old_indices(variable: Var, loops: list[For], extents: tuple[Expr, ...]) -> dict[Var, Expr]:
     found: dict[Var, Expr] = {}
     rest: Expr = variable
-    for loop in reversed(loops[1:]):
-        found[loop.var] = rest % loop.extent
-        rest = rest // loop.extent
+    for loop, extent in zip(reversed(loops[1:]), reversed(extents[1:]), strict=True):
+        divisor = extent if const_value(extent) != 0 else ONE
+        found[loop.var] = rest % divisor
+        rest = rest // divisor
     found[loops[0].var] = rest
     return found

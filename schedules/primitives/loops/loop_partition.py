@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import bound_kinds, within_loop
+from ....ir.analysis import Tree, bound_kinds, enclosing, within_loop
 from ....ir.loop.nodes import Block, For, IterVar, Stmt
 from ....ir.loop.visit import seq
 from ....ir.symbolic import (
+    FALSE,
     Expr,
     Facts,
     Proved,
@@ -16,6 +17,7 @@ from ....ir.symbolic import (
     Var,
     as_expr,
     free_vars,
+    is_proved,
     prove,
     simplify,
     substitute,
@@ -24,6 +26,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite
 from ...checks import counterexample, serial_problems
 from ...copies import copied, without_inits
+from ...domain_checks import iterates_reduction
 from ...edit import Edit, rebind
 from ...handles import Handle, LoopRef, block_ref
 from ...problem import Problem
@@ -97,8 +100,8 @@ class LoopPartition(Primitive):
             "extent"
         )
         INIT_IN_FIRST_PART = (
-            "if the loop binds a reduction iteration variable of a block with an init, that init "
-            "provably never runs in the second part"
+            "if the loop iterates the reduction of a block with an init, that init provably never "
+            "runs in the second part, and the loop binds no spatial iteration variable"
         )
 
     loop: LoopRef
@@ -134,15 +137,26 @@ class LoopPartition(Primitive):
                 return
         shift: dict[Var, Expr] = {loop.var: loop.var + point}
         for block in tree.blocks_in(loop.body):
-            if block.init is not None and "reduce" in bound_kinds(loop, block):
+            if block.init is not None and iterates_reduction(tree, block, loop):
                 later = [substitute(v.binding, shift) for v in _reduction_iters(loop, block)]
                 inside = within_loop(tree.facts(block), loop.var, loop.extent)
-                if not any(isinstance(prove(b >= 1, inside), Proved) for b in later):
+                before = is_proved(point >= 1, facts) and not self._excluded(tree, loop, block)
+                whole = bound_kinds(loop, block) == frozenset({"reduce"})
+                if not before or not whole or not any(is_proved(b >= 1, inside) for b in later):
                     yield Problem(
                         self.Requires.INIT_IN_FIRST_PART,
                         f"the init of block {block.name!r} may have to run in the second part",
                         (self.loop, block_ref(self.loop.function, block)),
                     )
+
+    def _excluded(self, tree: Tree, loop: For, block: Block) -> bool:
+        """Return whether a condition excludes all terms of the first part of a reduction.
+
+        The constant condition would keep the init from running, too.
+        """
+        facts = tree.facts(loop).with_loop(loop.var, as_expr(self.point))
+        guards = enclosing(tree, block, loop).guards
+        return any(simplify(g.condition, facts) is FALSE for g in guards)
 
     def rewrite(self, state: State) -> Rewrite:
         """Shorten the loop, and insert a copy of it for the remaining iterations."""

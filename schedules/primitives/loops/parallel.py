@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...apply import Primitive, Rewrite
+from ....ir.analysis import bound_kinds
+from ....ir.loop.nodes import Block
+from ...apply import Primitive, Rewrite, check
 from ...checks import (
     independence_problems,
     iteration_kind_problems,
@@ -13,7 +16,7 @@ from ...checks import (
     nesting_problems,
     with_kind,
 )
-from ...handles import Handle, LoopRef
+from ...handles import Handle, LoopRef, loop_ref
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -66,7 +69,9 @@ class Parallel(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i in parallel(32):
-            y[i] = x[i]
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi]
     """
 
     class Requires(Requirement):
@@ -96,7 +101,16 @@ class Parallel(Primitive):
             inside=("parallel",),
             around=("parallel", "vectorized"),
         )
-        yield from iteration_kind_problems(state, self.loop, self.Requires.ITERATION_KINDS)
+        yield from iteration_kind_problems(
+            state, self.loop, self.Requires.ITERATION_KINDS, lambda b: self._others(state, b)
+        )
+
+    def _others(self, state: State, block: Block) -> tuple[Primitive, ...]:
+        """Return the step on the outermost legal loop around a block that is all spatial."""
+        loops = state.tree(self.loop.function).loops_above(block)
+        spatial = (x for x in loops if bound_kinds(x, block) == frozenset({"spatial"}))
+        steps = (Parallel(loop_ref(self.loop.function, x)) for x in spatial)
+        return tuple(itertools.islice((s for s in steps if not check(state, s)), 1))
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the iterations are independent."""

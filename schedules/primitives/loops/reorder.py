@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from ....ir.analysis import (
     Tree,
     bound_kinds,
-    covered_inside,
+    covered_buffers,
+    is_reduction,
     reads,
     reduction_update,
     writes,
@@ -18,6 +19,7 @@ from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.symbolic import free_vars, to_text
 from ...apply import Primitive, Rewrite
 from ...checks import same_function_problems
+from ...domain_checks import iterates_reduction, loops_not_spatial
 from ...edit import Edit
 from ...handles import Handle, LoopRef, block_ref, refs_of
 from ...problem import Problem
@@ -77,7 +79,9 @@ class Reorder(Primitive):
     def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
         for j in range(8):
             for i in range(4):
-                y[i, j] = x[i, j]
+                with block("y"):
+                    vi, vj = spatial(i), spatial(j)
+                    y[vi, vj] = x[vi, vj]
     """
 
     class Requires(Requirement):
@@ -97,6 +101,11 @@ class Reorder(Primitive):
             "a loop that binds spatial iteration variables writes different elements in different "
             "iterations, and a value read from another block inside the loops is written in the "
             "same iteration"
+        )
+
+        INIT_BEFORE_LOOPS = (
+            "the spatial iteration variables of a reduction with an init determine the iterations "
+            "of every loop that would move into the reduction, or out of it"
         )
 
     loops: tuple[LoopRef, ...]
@@ -152,9 +161,10 @@ class Reorder(Primitive):
         blocks = tree.blocks_in(innermost.body)
         for block in blocks:
             yield from self._overlaps(state, tree, block)
+            yield from self._inits(state, tree, block)
             for buffer in dict.fromkeys(a.buffer for a in reads(block)):
                 written = any(writes(b, buffer) for b in blocks)
-                if written and not covered_inside(tree, innermost, block, buffer):
+                if written and buffer not in covered_buffers(tree, innermost):
                     yield Problem(
                         self.Requires.INDEPENDENT_ITERATIONS,
                         f"block {block.name!r} may read elements of {buffer.name!r} that another "
@@ -162,11 +172,33 @@ class Reorder(Primitive):
                         refs_of(self.loops[0].function, innermost, block, buffer),
                     )
 
+    def _inits(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
+        """Check that the init of a reduction runs before the same iterations."""
+        chain = _chain(self.loops[0].function, tree, [state.loop(ref) for ref in self.loops])
+        if block.init is None or not is_reduction(block) or isinstance(chain, Problem):
+            return
+        reducing = [x for x in tree.loops_above(block) if iterates_reduction(tree, block, x)]
+        if not reducing or reducing[0] not in chain:
+            return  # the init runs before all of the loops, or inside all of them
+        old, new = chain.index(reducing[0]), self._ordered(state, chain)
+        inside = new[next(k for k, x in enumerate(new) if x in reducing) :]
+        moved = tuple(x for x in chain if (x in chain[old:]) is not (x in inside))
+        for loop in loops_not_spatial(tree, block, moved, chain[0]) if moved else ():
+            yield Problem(
+                self.Requires.INIT_BEFORE_LOOPS,
+                f"the iterations of loop {loop.var.name!r} repeat the reduction of block "
+                f"{block.name!r}, whose init runs "
+                + ("before them" if loop in chain[old:] else "in each of them"),
+                (*self.loops, *refs_of(self.loops[0].function, block, loop)),
+            )
+
     def _overlaps(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
         for ref in self.loops:
             loop = state.loop(ref)
-            if bound_kinds(loop, block) != frozenset({"spatial"}):
-                continue
+            if bound_kinds(loop, block) != frozenset({"spatial"}) or iterates_reduction(
+                tree, block, loop
+            ):
+                continue  # the terms of a reduction may be added in any order
             for buffer in dict.fromkeys(a.buffer for a in writes(block)):
                 if not writes_disjoint(tree, loop, block, buffer):
                     yield Problem(

@@ -34,6 +34,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite, check
 from ...checks import counterexample, serial_problems
 from ...copies import copied, without_inits
+from ...domain_checks import iterates_reduction
 from ...edit import Edit, rebind
 from ...handles import FunctionRef, Handle, LoopRef, block_ref
 from ...problem import Problem
@@ -118,7 +119,9 @@ class Split(Primitive):
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i_0 in range(4):
             for i_1 in range(8):
-                y[i_0 * 8 + i_1] = x[i_0 * 8 + i_1]
+                with block("y"):
+                    vi = spatial(32, i_0 * 8 + i_1)
+                    y[vi] = x[vi]
     >>> sch = tw.Schedule(module)
     >>> outer, inner = sch.split("i", factors=(None, 10), tail="epilogue")
     >>> print(sch)
@@ -126,9 +129,13 @@ class Split(Primitive):
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i_0 in range(3):
             for i_1 in range(10):
-                y[i_0 * 10 + i_1] = x[i_0 * 10 + i_1]
+                with block("y"):
+                    vi = spatial(32, i_0 * 10 + i_1)
+                    y[vi] = x[vi]
         for i_tail in range(2):
-            y[i_tail + 30] = x[i_tail + 30]
+            with block("y_tail"):
+                vi_1 = spatial(32, i_tail + 30)
+                y[vi_1] = x[vi_1]
     >>> sch.get_loop("i_tail").name
     'i_tail'
     """
@@ -296,7 +303,7 @@ class Split(Primitive):
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
         for block in tree.blocks_in(loop.body):
             kinds = bound_kinds(loop, block)
-            if block.init is None or "reduce" not in kinds:
+            if block.init is None or not iterates_reduction(tree, block, loop):
                 continue
             where = (self.loop, block_ref(self.loop.function, block))
             fixes = (replace(self, tail="predicate"),) if None in self.factors else ()

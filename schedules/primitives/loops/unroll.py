@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ....ir.analysis.unrolled import (
+    MOST_COPIES,
+    UNROLL_LIMIT,
+    copied_stores,
+    copies_of,
+    most_copied,
+    product_text,
+)
+from ....ir.loop.nodes import For
 from ...apply import Primitive, Rewrite
 from ...checks import constant_extent_problems, kind_problems, with_kind
-from ...handles import Handle, LoopRef
+from ...handles import Handle, LoopRef, refs_of
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -60,7 +69,9 @@ class Unroll(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i in unrolled(32):
-            y[i] = x[i]
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi]
     """
 
     class Requires(Requirement):
@@ -68,6 +79,10 @@ class Unroll(Primitive):
 
         SERIAL = "the loop is serial"
         CONSTANT_EXTENT = "the extent is a constant of at most 256 iterations"
+        COPIES = (
+            "the function has at most 32,768 stores, counted once per iteration of the unrolled "
+            "loops around them"
+        )
 
     loop: LoopRef
 
@@ -76,8 +91,26 @@ class Unroll(Primitive):
         yield from kind_problems(state, self.loop, self.Requires.SERIAL)
         fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(
-            state, self.loop, self.Requires.CONSTANT_EXTENT, limit=256, fixes=fixes
+            state, self.loop, self.Requires.CONSTANT_EXTENT, limit=UNROLL_LIMIT, fixes=fixes
         )
+        yield from self._copies(state)
+
+    def _copies(self, state: State) -> Iterator[Problem]:
+        loop, tree = state.loop(self.loop), state.tree(self.loop.function)
+        unrolled = replace(loop, kind="unrolled")
+        around = [x for x in tree.ancestors(loop) if isinstance(x, For) and copies_of(x) > 1]
+        stores = copied_stores(unrolled)
+        for outer in around:
+            stores *= copies_of(outer)
+        if stores > MOST_COPIES:
+            loops = (*reversed(around), *most_copied(unrolled))
+            yield Problem(
+                self.Requires.COPIES,
+                f"with loop {loop.var.name!r}, unrolled loops make {product_text(loops)} copies of "
+                f"a store, and {stores:,} stores in all",
+                refs_of(self.loop.function, *loops),
+                {"stores": stores},
+            )
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

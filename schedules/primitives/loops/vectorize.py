@@ -18,6 +18,7 @@ from ...checks import (
     nesting_problems,
     with_kind,
 )
+from ...domain_checks import repeat_problems
 from ...handles import Handle, LoopRef, block_ref, loop_ref
 from ...problem import Problem
 from ...registry import primitive
@@ -74,7 +75,9 @@ class Vectorize(Primitive):
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
         for i in vectorized(32):
-            y[i] = x[i]
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi]
     """
 
     class Requires(Requirement):
@@ -90,6 +93,7 @@ class Vectorize(Primitive):
             "variable, it contains only that reduction, whose update has the form ``C = C op "
             "value`` and whose init is decomposed"
         )
+        RUNS_ONCE = "a reduction that the loop binds runs each instance once in the loop"
         UNIFORM_EXTENTS = "no extent inside the loop depends on its variable"
         INDEPENDENT_ITERATIONS = (
             "the iterations are independent: no two of them write the same element, and none "
@@ -142,6 +146,11 @@ class Vectorize(Primitive):
             yield from independence_problems(
                 state, self.loop, self.Requires.INDEPENDENT_ITERATIONS, lanes=True
             )
+            return
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        for block in tree.blocks_in(loop.body):
+            ref = block_ref(self.loop.function, block)
+            yield from repeat_problems(state, ref, self.Requires.RUNS_ONCE, loop)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop."""

@@ -10,6 +10,12 @@ from ....ir.analysis import Interval, Tree, reads, region_at, within_dimension, 
 from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
 from ....ir.symbolic import FloorDiv, Var
 from ...apply import Primitive, Rewrite, check
+from ...domain_checks import (
+    branch_around,
+    condition_of,
+    described_problems,
+    whole_reduction_problems,
+)
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import ONE, before, loops_removed, nest, whole, without
@@ -19,6 +25,7 @@ from ...motion_checks import (
     extent_problems,
     injective_write_problems,
     movable_problems,
+    parallel_problems,
     vector_problems,
 )
 from ...problem import Problem
@@ -59,7 +66,9 @@ class ComputeAt(Primitive):
     -----
     The region to compute is the bounding box of the elements that one iteration of the destination
     loop reads. Its extents are constant if the extents of the loops inside the destination are. The
-    block gets new loops. Cost: linear in the size of the function.
+    block gets new loops. If the old loops, branches and predicates run only a part of its domain,
+    such as a triangle, the new loops and a predicate run the same part. Cost: linear in the size of
+    the function.
 
     Names elsewhere: TVM ``compute_at``; Halide ``compute_at``.
 
@@ -110,8 +119,12 @@ class ComputeAt(Primitive):
             "the block does not depend on earlier contents of its buffer: it does not update in "
             "place, and a reduction has its init"
         )
-        PLAIN_PREDICATE = (
-            "the predicate of the block only keeps the iteration variables within their extents"
+        DESCRIBED_DOMAIN = (
+            "a condition on its iteration variables describes which iterations of the block run"
+        )
+        WHOLE_REDUCTION = (
+            "the statements that move with the block compute its whole reduction, each term once, "
+            "and its init can be separated from its reduction loops"
         )
         EXTENTS_IN_SCOPE = (
             "the extents of the iteration variables of the block do not depend on loops that are "
@@ -126,6 +139,10 @@ class ComputeAt(Primitive):
             "its inputs"
         )
         NOT_VECTORIZED = "neither the loop nor a loop around it is vectorized"
+        INDEPENDENT_ITERATIONS = (
+            "different iterations of a parallel loop around the destination do not write the same "
+            "elements, unless each has its own copy of the temporary"
+        )
 
     block: BlockRef
     loop: LoopRef
@@ -176,15 +193,27 @@ class ComputeAt(Primitive):
             requires.ONE_STORE,
             requires.ONLY_WRITER,
             requires.IGNORES_OLD_CONTENTS,
-            requires.PLAIN_PREDICATE,
             requires.WRITES_TEMPORARY,
         )
         yield from movable_problems(state, self.block, found)
         yield from extent_problems(state, self.block, self.loop, requires.EXTENTS_IN_SCOPE)
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that the write indices are injective."""
-        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
+        """Check that the block runs the same iterations, with the same results."""
+        tree, block, loop = (
+            state.tree(self.block.function),
+            state.block(self.block),
+            state.loop(self.loop),
+        )
+        old = branch_around(tree, block, loop)
+        found = (
+            *injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES),
+            *described_problems(state, self.block, self.Requires.DESCRIBED_DOMAIN, old),
+            *whole_reduction_problems(state, self.block, self.Requires.WHOLE_REDUCTION, old),
+        )
+        yield from found or parallel_problems(
+            state, self, self.loop, self.Requires.INDEPENDENT_ITERATIONS
+        )
 
     def _destinations(self, state: State, readers: list[Block]) -> Iterator[ComputeAt]:
         """Yield the step at the innermost legal loop around all consumers."""
@@ -204,7 +233,8 @@ class ComputeAt(Primitive):
         tree, block, loop = edit.tree, state.block(self.block), state.loop(self.loop)
         buffer = writes(block)[0].buffer
         spans = _needed(tree, block, loop, buffer)
-        moved = nest(edit, block, spans, tree.facts(loop.body))
+        condition = condition_of(tree, block, branch_around(tree, block, loop))
+        moved = nest(edit, block, spans, tree.facts(loop.body), condition)
         body = before(tree.function.body, _anchor(tree, loop, buffer), moved)
         kept = without(body, block)
         if kept is None:

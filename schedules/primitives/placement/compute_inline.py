@@ -6,29 +6,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import (
+    Access,
     Tree,
+    assuming,
+    executed_domain,
     read_buffers,
     reads,
     with_regions,
     writes,
     written_buffers,
 )
+from ....ir.dtype import DType
 from ....ir.identity import Origins
-from ....ir.loop.nodes import Block, Buffer, Element, Load, Stmt, Store
+from ....ir.loop.nodes import Block, Buffer, Cast, Element, Let, Load, Stmt, Store
 from ....ir.loop.visit import (
     Rebuilder,
     children,
     substitute_in_element,
     transform,
+    walk,
     with_children,
 )
-from ....ir.symbolic import Expr, Var, eq, is_proved, to_text
+from ....ir.symbolic import Bool, Expr, Var, eq, is_proved, substitute, to_text
 from ...apply import Primitive, Rewrite
 from ...checks import tensorized_problems
+from ...domain_checks import branch_around
 from ...edit import Edit
 from ...handles import BlockRef, BufferRef, Handle, Removed, block_ref, refs_of
+from ...inline_checks import size_problems
 from ...loop_nests import loops_removed, without
-from ...motion_checks import Movable, movable_problems, plain_store_problems
+from ...motion_checks import (
+    Movable,
+    blocks_between,
+    index_problems,
+    movable_problems,
+    plain_store_problems,
+)
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -102,8 +115,9 @@ class ComputeInline(Primitive):
         WRITES_TEMPORARY = "the block writes a temporary"
         ONLY_WRITER = "no other block writes the buffer that the block writes"
         IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
-        PLAIN_PREDICATE = (
-            "the predicate of the block only keeps the iteration variables within their extents"
+        WRITES_ALL_READ = (
+            "the block runs its whole domain, or its consumers provably read only elements that it "
+            "writes"
         )
         COVERS_BUFFER = (
             "the write indices are distinct iteration variables, include all of them, and cover "
@@ -116,6 +130,11 @@ class ComputeInline(Primitive):
             "no block writes the inputs of the producer between the producer and its last consumer"
         )
         NOT_TENSORIZED = "no consumer is tensorized"
+        INDEX_IS_LOAD = (
+            "if a consumer loads an index from the temporary, it does so in a block, and the "
+            "producer stores an integer that it loads, unchanged or converted to a wider dtype"
+        )
+        VALUE_SIZE = "no value has more than 100,000 nodes or is nested deeper than 150 afterwards"
 
     block: BlockRef
 
@@ -148,7 +167,6 @@ class ComputeInline(Primitive):
             requires.ONE_STORE,
             requires.ONLY_WRITER,
             requires.IGNORES_OLD_CONTENTS,
-            requires.PLAIN_PREDICATE,
             requires.WRITES_TEMPORARY,
         )
         return movable_problems(state, self.block, found)
@@ -169,18 +187,34 @@ class ComputeInline(Primitive):
             yield from tensorized_problems(
                 state, block_ref(self.block.function, reader), self.Requires.NOT_TENSORIZED
             )
-        last = max(tree.order[b] for b in readers)
+        yield from size_problems(tree, block, self.block, self.Requires.VALUE_SIZE)
+        yield from index_problems(state, self.block, self.Requires.INDEX_IS_LOAD)
+        yield from self._indices(block, readers, buffer)
         inputs = read_buffers(block)
-        for other in tree.outermost_blocks():
-            between = tree.order[block] < tree.order[other] <= last
-            again = other in _repeated(tree, block, readers) and other is not block
-            for changed in written_buffers(other) & inputs if between or again else ():
+        between = {*blocks_between(tree, block, tree.common(readers), later=True)}
+        between |= _repeated(tree, block, readers) - {block}
+        for other in sorted(between, key=lambda b: tree.order[b]):
+            for changed in written_buffers(other) & inputs:
                 yield Problem(
                     self.Requires.KEEPS_DEPENDENCES,
                     f"block {other.name!r} writes input {changed.name!r} of the producer before "
                     f"{buffer.name!r} is read",
                     (self.block, *refs_of(self.block.function, other, changed)),
                     {"buffer": changed.name},
+                )
+
+    def _indices(self, block: Block, readers: list[Block], buffer: Buffer) -> Iterator[Problem]:
+        """Check that an index that is loaded from the temporary can be loaded from its inputs."""
+        if isinstance(block.body, Store) and _integer_load(block.body.value) is not None:
+            return
+        for reader in readers:
+            found = (s for s in walk(reader) if isinstance(s, Let) and s.load.buffer is buffer)
+            for let in found:
+                yield Problem(
+                    self.Requires.INDEX_IS_LOAD,
+                    f"block {reader.name!r} loads the integer {let.var.name!r} from "
+                    f"{buffer.name!r}, but block {block.name!r} computes its elements",
+                    (self.block, *refs_of(self.block.function, reader, buffer)),
                 )
 
     def proofs(self, state: State) -> Iterator[Problem]:
@@ -198,6 +232,26 @@ class ComputeInline(Primitive):
                     (self.block, *refs_of(self.block.function, store.buffer)),
                     {"extent": to_text(extent), "size": to_text(size)},
                 )
+                return
+        yield from self._unwritten(state, store)
+
+    def _unwritten(self, state: State, store: Access) -> Iterator[Problem]:
+        """Yield a problem if a consumer may read an element that the block does not write."""
+        tree, block = state.tree(self.block.function), state.block(self.block)
+        readers = [b for b in tree.outermost_blocks() if reads(b, store.buffer)]
+        old = branch_around(tree, block, tree.common(readers))
+        found = executed_domain(tree, block, old)
+        if found.exact:
+            return
+        for reader in readers:
+            if found.condition is None or not _reads_written(tree, reader, store, found.condition):
+                yield Problem(
+                    self.Requires.WRITES_ALL_READ,
+                    f"{found.reason}, and block {reader.name!r} may read other elements of "
+                    f"{store.buffer.name!r}",
+                    (self.block, *refs_of(self.block.function, reader, store.buffer)),
+                )
+                return
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace every load by the value, then remove the block and the buffer."""
@@ -238,6 +292,20 @@ class ComputeInline(Primitive):
                 yield cls(block_ref(selection.function, block))
 
 
+def _reads_written(tree: Tree, reader: Block, store: Access, condition: Bool) -> bool:
+    """Return whether a block reads only elements whose indices fulfill a condition."""
+    own = executed_domain(tree, reader)
+    facts = tree.facts(reader.body)
+    facts = facts if own.condition is None else assuming(facts, own.condition)
+    for access in reads(reader, store.buffer):
+        pairs = zip(store.indices, access.indices, strict=True)
+        at = {i: new for i, new in pairs if isinstance(i, Var)}
+        inner = assuming(facts, *(values.contains(v) for v, values in access.inner.items()))
+        if not is_proved(substitute(condition, at), inner):
+            return False
+    return True
+
+
 def _repeated(tree: Tree, block: Block, readers: list[Block]) -> set[Block]:
     """Return the blocks in the loops around a producer and all its readers: they run again."""
     shared = tree.common((block, *readers))
@@ -256,6 +324,28 @@ class _Inliner(Rebuilder):
         pairs = zip(self._indices, load.indices, strict=True)
         at = {i: new for i, new in pairs if isinstance(i, Var)}
         return substitute_in_element(self._value, at)
+
+    def index_load(self, load: Load) -> Load:
+        new = _integer_load(self.element(load))
+        if new is None:
+            raise TypeError(f"the elements of {load.buffer.name!r} are not loaded integers")
+        return new
+
+
+def _integer_load(value: Element) -> Load | None:
+    """Return the load of an integer that a value equals, without conversions to wider dtypes."""
+    while isinstance(value, Cast) and _widens(value.operand.dtype, value.dtype):
+        value = value.operand
+    return value if isinstance(value, Load) else None
+
+
+def _widens(source: DType, target: DType) -> bool:
+    """Return whether a conversion between integer dtypes keeps every value."""
+    if not source.is_integer or not target.is_integer:
+        return False
+    if source.kind == target.kind:
+        return target.bits >= source.bits
+    return source.kind == "uint" and target.bits > source.bits
 
 
 def _inlined(block: Block, inliner: _Inliner, origins: Origins) -> Block:

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....ir.analysis import (
     Access,
     Interval,
     Tree,
+    assuming,
     covers,
     finished_inside,
     interval_of,
     reads,
     within_dimension,
     writes,
-    written_at,
+    written_in,
 )
-from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
-from ....ir.symbolic import Expr, Facts, Var, free_vars, substitute, to_text, var
+from ....ir.loop.nodes import Block, Buffer, For, IterVar, Seq, Stmt
+from ....ir.symbolic import (
+    Bool,
+    Expr,
+    Proved,
+    Var,
+    all_of,
+    conjuncts,
+    is_proved,
+    prove,
+    substitute,
+    to_text,
+)
 from ...apply import Primitive, Rewrite
+from ...checks import counterexample
+from ...domain_checks import (
+    branch_around,
+    condition_of,
+    described_problems,
+    executed_after,
+    whole_reduction_problems,
+)
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref
-from ...loop_nests import after, loops_between, loops_removed, nest, whole, without
+from ...loop_nests import after, loops_removed, nest, whole, without
 from ...motion_checks import (
     Movable,
     dependence_problems,
@@ -120,8 +140,12 @@ class ReverseComputeAt(Primitive):
             "the block does not depend on earlier contents of its buffer: it does not update in "
             "place, and a reduction has its init"
         )
-        PLAIN_PREDICATE = (
-            "the predicate of the block only keeps the iteration variables within their extents"
+        DESCRIBED_DOMAIN = (
+            "a condition on its iteration variables describes which iterations of the block run"
+        )
+        WHOLE_REDUCTION = (
+            "the statements that move with the block compute its whole reduction, each term once, "
+            "and its init can be separated from its reduction loops"
         )
         EXTENTS_IN_SCOPE = (
             "the extents of the iteration variables of the block do not depend on loops that are "
@@ -201,7 +225,6 @@ class ReverseComputeAt(Primitive):
             requires.ONE_STORE,
             requires.ONLY_WRITER,
             requires.IGNORES_OLD_CONTENTS,
-            requires.PLAIN_PREDICATE,
         )
         yield from movable_problems(state, self.block, found)
         yield from extent_problems(state, self.block, self.loop, requires.EXTENTS_IN_SCOPE)
@@ -219,52 +242,65 @@ class ReverseComputeAt(Primitive):
                     self.Requires.COMPLETE_INPUTS, message, where, {"buffer": access.buffer.name}
                 )
                 return
-        dropped = tuple(self._dropped_iterations(tree, block, loop, spans))
+        old = branch_around(tree, block, loop)
+        dropped = (
+            *described_problems(state, self.block, self.Requires.DESCRIBED_DOMAIN, old),
+            *whole_reduction_problems(state, self.block, self.Requires.WHOLE_REDUCTION, old),
+        ) or tuple(self._dropped_iterations(state, spans))
         yield from dropped or parallel_problems(
             state, self, self.loop, self.Requires.INDEPENDENT_ITERATIONS
         )
 
-    def _dropped_iterations(
-        self, tree: Tree, block: Block, loop: For, spans: dict[Var, Interval]
-    ) -> Iterator[Problem]:
+    def _dropped_iterations(self, state: State, spans: Mapping[Var, Interval]) -> Iterator[Problem]:
         """Check that the moved block would still run all of its iterations."""
-        shared = tree.common((block, loop))
-        facts = tree.facts(shared)
-        inner = {x.var: x.extent for x in loops_between(tree, shared, loop)}
-        own = {x.var: x.extent for x in loops_between(tree, shared, block)}
-        yield from self._dependent_pairs(block, loop, spans, inner)
+        tree, block, loop = self._parts(state)
+        condition = condition_of(tree, block, branch_around(tree, block, loop))
+        domain = all_of(condition, *(b for v in block.iters for b in _box(v)))
         for item in block.iters:
-            full = _over(spans[item.var], inner, facts)
-            before = interval_of(item.binding, own, facts)
-            needed = within_dimension(before, item.extent, facts)
-            if item.kind == "reduce":
-                full = spans[item.var]
-            if full is None or not covers(full, needed, facts):
-                yield Problem(
-                    self.Requires.COMPLETE_INPUTS,
-                    f"iteration variable {item.var.name!r} of block {block.name!r} has the range "
-                    f"[{to_text(needed.start)}, {to_text(needed.stop)}), which "
-                    + ("one iteration of " if item.kind == "reduce" else "")
-                    + f"loop {loop.var.name!r} does not provably cover",
-                    (self.block, self.loop),
-                    {"iteration": item.var.name},
+            if item.kind == "reduce" and not self._is_complete(tree, item, spans, domain):
+                yield self._not_covered(
+                    f"one iteration of loop {loop.var.name!r} does not provably provide all terms "
+                    f"{item.var.name!r} of the reduction of block {block.name!r}",
+                    item,
                 )
+                return
+        new = executed_after(state, self, self.block, loop)
+        if new.condition is None:
+            yield self._not_covered(
+                f"the iterations that block {block.name!r} would run in loop {loop.var.name!r} "
+                f"cannot be described: {new.reason}"
+            )
+            return
+        facts = assuming(tree.facts(tree.common((block, loop))), domain)
+        for part in conjuncts(new.condition):
+            verdict = prove(part, facts)
+            if not isinstance(verdict, Proved):
+                yield self._not_covered(
+                    f"block {block.name!r} would run only the iterations with {part} in loop "
+                    f"{loop.var.name!r}, which may not be all of its iterations",
+                    example=counterexample(verdict),
+                )
+                return
 
-    def _dependent_pairs(
-        self, block: Block, loop: For, spans: dict[Var, Interval], inner: dict[Var, Expr]
-    ) -> Iterator[Problem]:
-        """Check that no two iteration variables depend on one loop: some pairs would not run."""
-        for moving in inner:
-            names = [v.name for v, span in spans.items() if moving in free_vars(span.start)]
-            if len(names) > 1:
-                yield Problem(
-                    self.Requires.COMPLETE_INPUTS,
-                    f"iteration variables {', '.join(names)} of block {block.name!r} would both "
-                    f"depend on loop {moving.name!r}, so not all of their combinations would run "
-                    f"in loop {loop.var.name!r}",
-                    (self.block, self.loop),
-                    {"iterations": ", ".join(names)},
-                )
+    def _is_complete(
+        self, tree: Tree, item: IterVar, spans: Mapping[Var, Interval], domain: Bool
+    ) -> bool:
+        """Return whether one iteration of the loop provides all terms of its results."""
+        loop = tree.loops[self.loop.uid]
+        block = tree.blocks[self.block.uid]
+        own = (spans[v.var].contains(v.var) for v in block.iters if v.kind != "reduce")
+        facts = assuming(tree.facts(loop.body), domain, *own)
+        return all(is_proved(part, facts) for part in conjuncts(spans[item.var].contains(item.var)))
+
+    def _not_covered(
+        self,
+        message: str,
+        item: IterVar | None = None,
+        example: dict[str, int] | None = None,
+    ) -> Problem:
+        numbers = {} if item is None else {"iteration": item.var.name}
+        where = (self.block, self.loop)
+        return Problem(self.Requires.COMPLETE_INPUTS, message, where, numbers, example)
 
     def _parts(self, state: State) -> tuple[Tree, Block, For]:
         return state.tree(self.block.function), state.block(self.block), state.loop(self.loop)
@@ -273,7 +309,9 @@ class ReverseComputeAt(Primitive):
         """Insert the block under new loops at the destination, and remove the old loops."""
         edit = Edit(state, self.block.function)
         tree, block, loop = self._parts(state)
-        moved = nest(edit, block, _domain(tree, block, loop), tree.facts(loop.body))
+        condition = condition_of(tree, block, branch_around(tree, block, loop))
+        facts = tree.facts(loop.body)
+        moved = nest(edit, block, _domain(tree, block, loop), facts, condition)
         body = after(tree.function.body, _anchor(tree, block, loop), moved)
         kept = without(body, block)
         if kept is None:
@@ -305,9 +343,8 @@ def _producers(tree: Tree, loop: For, buffer: Buffer) -> list[Block]:
 
 
 def _written(tree: Tree, loop: For, buffer: Buffer) -> tuple[Interval, ...] | None:
-    """Return the box that the first suitable writer fills in one iteration of a loop."""
-    boxes = (written_at(tree, loop, b, buffer) for b in _producers(tree, loop, buffer))
-    return next((box for box in boxes if box is not None), None)
+    """Return a box that each iteration of a loop writes completely."""
+    return written_in(tree, loop.body, buffer)
 
 
 def _domain(tree: Tree, block: Block, loop: For) -> dict[Var, Interval]:
@@ -340,7 +377,7 @@ def _missing_input(
     if box is None:
         return f"one iteration of loop {loop.var.name!r} does not write a full box of {name!r}"
     facts = tree.facts(loop.body)
-    ranges = {v.var: spans[v.var].extent for v in block.iters} | dict(access.inner)
+    ranges = {v.var: Interval.full(spans[v.var].extent) for v in block.iters} | dict(access.inner)
     shift: dict[Var, Expr] = {v.var: v.var + spans[v.var].start for v in block.iters}
     for index, written, size in zip(access.indices, box, access.buffer.shape, strict=True):
         needed = interval_of(substitute(index, shift), ranges, facts)
@@ -352,12 +389,8 @@ def _missing_input(
     return None
 
 
-def _over(span: Interval, loops: dict[Var, Expr], facts: Facts) -> Interval | None:
-    """Return the union of an interval over all iterations of some loops."""
-    if not free_vars(span.extent).isdisjoint(loops):
-        return None
-    within = var("within", lower=0)
-    return interval_of(span.start + within, loops | {within: span.extent}, facts)
+def _box(item: IterVar) -> tuple[Bool, Bool]:
+    return item.var >= 0, item.var < item.extent
 
 
 def _anchor(tree: Tree, block: Block, loop: For) -> Stmt:

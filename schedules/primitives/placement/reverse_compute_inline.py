@@ -5,13 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, read_buffers, reads, with_regions, writes
+from ....ir.analysis import (
+    Tree,
+    assuming,
+    bindings_of,
+    executed_domain,
+    read_buffers,
+    reads,
+    with_regions,
+    writes,
+)
 from ....ir.loop.nodes import Block, Buffer, Element, Load, Store
 from ....ir.loop.visit import Rebuilder, replace_statement, substitute_in_element
-from ....ir.symbolic import Expr, Var, eq, is_proved, substitute, to_text
+from ....ir.symbolic import (
+    TRUE,
+    Bool,
+    Expr,
+    Var,
+    all_of,
+    conjuncts,
+    eq,
+    is_proved,
+    substitute,
+    to_text,
+)
 from ...apply import Primitive, Rewrite
+from ...domain_checks import branch_around, condition_of
 from ...edit import Edit
 from ...handles import BlockRef, Handle, Removed, refs_of
+from ...inline_checks import size_problems
 from ...loop_nests import ZERO, loops_removed, without
 from ...motion_checks import (
     Movable,
@@ -91,8 +113,9 @@ class ReverseComputeInline(Primitive):
         ONE_STORE = "the block stores one element of one buffer per iteration"
         ONLY_WRITER = "no other block writes the buffer that the block writes"
         IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
-        PLAIN_PREDICATE = (
-            "the predicate of the block only keeps the iteration variables within their extents"
+        SAME_ITERATIONS = (
+            "conditions on their iteration variables describe which iterations of the block and of "
+            "the producer run, and the producer runs at all iterations of the block"
         )
         ONE_PRODUCER = (
             "the block reads exactly one temporary that one other block writes and no other block "
@@ -112,6 +135,7 @@ class ReverseComputeInline(Primitive):
             "or writes its inputs"
         )
         INJECTIVE_WRITES = "the write indices of the block are injective in its iteration variables"
+        VALUE_SIZE = "no value has more than 100,000 nodes or is nested deeper than 150 afterwards"
 
     block: BlockRef
 
@@ -150,6 +174,7 @@ class ReverseComputeInline(Primitive):
         buffer, producer = pairs[0]
         yield from self._producer(producer, buffer)
         yield from self._indices(block, buffer)
+        yield from size_problems(tree, producer, self.block, self.Requires.VALUE_SIZE)
         yield from dependence_problems(
             state, self.block, self.Requires.KEEPS_DEPENDENCES, producer, later=False
         )
@@ -161,7 +186,6 @@ class ReverseComputeInline(Primitive):
             requires.ONE_STORE,
             requires.ONLY_WRITER,
             requires.IGNORES_OLD_CONTENTS,
-            requires.PLAIN_PREDICATE,
         )
         return movable_problems(state, self.block, found)
 
@@ -215,6 +239,29 @@ class ReverseComputeInline(Primitive):
                         refs_of(self.block.function, user, buffer),
                         {"extent": to_text(extent), "size": to_text(size)},
                     )
+                    return
+        yield from self._iterations(state, producer, buffer)
+
+    def _iterations(self, state: State, producer: Block, buffer: Buffer) -> Iterator[Problem]:
+        """Check that the producer runs at all iterations of the block."""
+        tree, block = state.tree(self.block.function), state.block(self.block)
+        made = executed_domain(tree, producer, branch_around(tree, producer, block))
+        used = executed_domain(tree, block, branch_around(tree, block, producer))
+        for found in (made, used):
+            if found.condition is None:
+                where = (self.block, *refs_of(self.block.function, producer))
+                yield Problem(self.Requires.SAME_ITERATIONS, found.reason, where)
+                return
+        if made.condition is None or used.condition is None or made.exact:
+            return
+        wanted = substitute(used.condition, _positions(producer, block, buffer))
+        facts = assuming(tree.facts(producer.body), wanted)
+        if not is_proved(made.condition, facts):
+            yield Problem(
+                self.Requires.SAME_ITERATIONS,
+                f"{made.reason}, and block {block.name!r} may run other iterations",
+                (self.block, *refs_of(self.block.function, producer, buffer)),
+            )
 
     def rewrite(self, state: State) -> Rewrite:
         """Store the value of the consumer in the producer, then remove consumer and temporary."""
@@ -222,6 +269,7 @@ class ReverseComputeInline(Primitive):
         tree, block = edit.tree, state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
         joined = with_regions(_joined(producer, block, buffer))
+        joined = replace(joined, predicate=_predicate(tree, producer, block, buffer))
         kept = without(replace_statement(tree.function.body, producer, joined), block)
         if kept is None:
             raise TypeError(f"the body of {edit.name!r} is empty")
@@ -264,18 +312,30 @@ class _Joiner(Rebuilder):
         return self._value if load.buffer is self._buffer else load
 
 
+def _positions(producer: Block, block: Block, buffer: Buffer) -> dict[Var, Expr]:
+    """Return the iteration variables of a block in terms of those of the producer."""
+    read, written = reads(block, buffer)[0].indices, writes(producer)[0].indices
+    pairs = zip(read, written, strict=True)
+    at: dict[Var, Expr] = {index: new for index, new in pairs if isinstance(index, Var)}
+    return {v.var: ZERO for v in block.iters} | at
+
+
+def _predicate(tree: Tree, producer: Block, block: Block, buffer: Buffer) -> Bool:
+    """Return the predicate of the producer with the condition of the block."""
+    condition = condition_of(tree, block, branch_around(tree, block, producer))
+    wanted = substitute(condition, _positions(producer, block, buffer))
+    facts = assuming(tree.facts(producer.body), producer.predicate)
+    bindings = bindings_of(producer)
+    kept = [part for part in conjuncts(wanted) if part is not TRUE and not is_proved(part, facts)]
+    return all_of(producer.predicate, *(substitute(part, bindings) for part in kept))
+
+
 def _joined(producer: Block, block: Block, buffer: Buffer) -> Block:
     """Return the producer with the store of the consumer."""
     inner, outer = producer.body, block.body
     if not isinstance(inner, Store) or not isinstance(outer, Store):
         raise TypeError(f"blocks {producer.name!r} and {block.name!r} are not single stores")
-    read = reads(block, buffer)[0].indices
-    at: dict[Var, Expr] = {
-        read_index: written
-        for read_index, written in zip(read, inner.indices, strict=True)
-        if isinstance(read_index, Var)
-    }
-    at |= {v.var: ZERO for v in block.iters if v.var not in at}
+    at = _positions(producer, block, buffer)
     value = _Joiner(buffer, inner.value).element(substitute_in_element(outer.value, at))
     origins = inner.origins | outer.origins
     indices = tuple(substitute(i, at) for i in outer.indices)

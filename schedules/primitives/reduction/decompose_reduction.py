@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, bound_kinds, is_plain, with_regions
+from ....ir.analysis import (
+    Tree,
+    accesses,
+    covered_buffers,
+    is_plain,
+    with_regions,
+    writes,
+)
 from ....ir.loop.decompose import Namer, Start, split_off
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import path_to, replace_statement
 from ...apply import Primitive, Rewrite
+from ...domain_checks import loops_not_spatial, reduction_loops
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import before
@@ -94,7 +102,17 @@ class DecomposeReduction(Primitive):
         REDUCTION = "the block is a reduction with an init"
         LOOP_AROUND = "the loop is around the block"
         OUTERMOST_REDUCTION = (
-            "no loop outside of the given loop binds a reduction iteration variable of the block"
+            "no loop outside of the given loop binds a reduction iteration variable of the block, "
+            "and each iteration of these loops computes other results than the others"
+        )
+        RUNS_ONCE = (
+            "between the given loop and the reduction loops, the spatial iteration variables "
+            "determine the iterations of the loops: a loop that repeats a reduction would add its "
+            "terms again"
+        )
+        ORDERED_ACCESSES = (
+            "no other block between the given loop and the reduction accesses the result, except "
+            "to read elements that the same iteration of the loop wrote"
         )
         DUPLICABLE_INIT = (
             "the extent of a loop inside the given loop that binds spatial iteration variables "
@@ -130,7 +148,7 @@ class DecomposeReduction(Primitive):
                 fixes=tuple(self._legal_steps(tree, block)),
             )
             return
-        outside = [x for x in above[: above.index(loop)] if "reduce" in bound_kinds(x, block)]
+        outside = [x for x in above[: above.index(loop)] if x in reduction_loops(tree, block)]
         if outside:
             names = ", ".join(x.var.name for x in outside)
             yield Problem(
@@ -153,12 +171,45 @@ class DecomposeReduction(Primitive):
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that no element is initialized after an update."""
         yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
+        tree, block = state.tree(self.block.function), state.block(self.block)
+        loop = state.loop(self.loop)
+        inner = reduction_loops(tree, block)
+        above = tree.loops_above(block)
+        between = tuple(x for x in above[above.index(loop) :] if x not in inner)
+        repeated = loops_not_spatial(tree, block, between, loop)
+        if repeated:
+            names = ", ".join(repr(x.var.name) for x in repeated)
+            yield Problem(
+                self.Requires.RUNS_ONCE,
+                f"the iterations of {names} inside loop {loop.var.name!r} compute the same results "
+                f"of block {block.name!r}, so its terms would be added more than once",
+                (self.block, self.loop, *refs_of(self.block.function, *repeated)),
+                {"loops": names},
+                fixes=tuple(self._legal_steps(tree, block)),
+            )
+        elif between:
+            yield from self._other_accesses(tree, block, loop)
+
+    def _other_accesses(self, tree: Tree, block: Block, loop: For) -> Iterator[Problem]:
+        """Yield the other blocks for which an earlier init would change a value."""
+        for buffer in dict.fromkeys(w.buffer for w in writes(block)):
+            for other in tree.blocks_in(loop):
+                used = other is not block and any(a.buffer is buffer for a in accesses(other))
+                safe = not writes(other, buffer) and tree.order[other] > tree.order[block]
+                if used and not (safe and buffer in covered_buffers(tree, loop)):
+                    yield Problem(
+                        self.Requires.ORDERED_ACCESSES,
+                        f"block {other.name!r} in loop {loop.var.name!r} accesses {buffer.name!r}, "
+                        f"which would be initialized before the loop",
+                        (self.block, *refs_of(self.block.function, other, buffer)),
+                        fixes=tuple(self._legal_steps(tree, block)),
+                    )
 
     def _legal_steps(self, tree: Tree, block: Block) -> Iterator[DecomposeReduction]:
         """Yield the step at the innermost legal loop."""
         above = tree.loops_above(block)
-        first = next((x for x in above if "reduce" in bound_kinds(x, block)), None)
-        if first is not None:
+        first = next((x for x in above if x in reduction_loops(tree, block)), None)
+        if first is not None and first is not tree.loops[self.loop.uid]:
             yield replace(self, loop=loop_ref(self.block.function, first))
 
     def rewrite(self, state: State) -> Rewrite:

@@ -11,10 +11,12 @@ from ....ir.analysis import (
     Tree,
     accesses,
     bound_kinds,
-    injective_in,
+    loop_values,
     reduction_update,
+    results_domain,
+    statements_around,
     with_regions,
-    within_loops,
+    writes,
 )
 from ....ir.loop.builder import Combiner, identity_of
 from ....ir.loop.nodes import (
@@ -23,6 +25,7 @@ from ....ir.loop.nodes import (
     Buffer,
     Condition,
     For,
+    If,
     IterVar,
     Load,
     Number,
@@ -31,8 +34,24 @@ from ....ir.loop.nodes import (
     Where,
 )
 from ....ir.loop.visit import replace_statement, substitute_in, substitute_in_element
-from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, conjuncts, free_vars, substitute
+from ....ir.symbolic import (
+    TRUE,
+    Bool,
+    Expr,
+    Var,
+    all_of,
+    conjuncts,
+    free_vars,
+    is_proved,
+    maximum,
+    substitute,
+)
 from ...apply import Primitive, Rewrite, check
+from ...domain_checks import (
+    condition_of_results,
+    repeat_problems,
+    whole_reduction_problems,
+)
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import after, buffer_span, nest, outermost_without, whole
@@ -134,11 +153,18 @@ class Rfactor(Primitive):
             "other loop binds both spatial and reduction iteration variables"
         )
         WRITES_WHOLE_BOX = (
-            "the output C is indexed by the spatial iteration variables, each once; the iteration "
-            "variables are injective in the loops around the block; and the block writes every "
-            "element of the bounding box of its writes"
+            "the output C is indexed by the spatial iteration variables, each once, and a "
+            "condition on them describes which elements the block writes"
         )
-        INDEPENDENT_EXTENT = "the extent of the loop does not depend on another loop"
+        RUNS_ONCE = (
+            "the loops around the block compute whole reductions, run each instance of the block "
+            "once, and its init can be separated from its reduction loops"
+        )
+        UNCONDITIONAL_TERMS = (
+            "no branch around the block depends on a reduction loop, and the iteration variables "
+            "determine the other loops in a predicate that does"
+        )
+        INDEPENDENT_EXTENT = "the extent of the loop is a term over the symbols of the function"
 
     block: BlockRef
     loop: LoopRef
@@ -185,39 +211,52 @@ class Rfactor(Primitive):
                 "spatial iteration variables, each once",
                 (self.block, *refs_of(self.block.function, buffer)),
             )
-        if not free_vars(loop.extent).isdisjoint({x.var for x in above}):
+        if not free_vars(loop.extent) <= tree.symbols():
             yield Problem(
                 self.Requires.INDEPENDENT_EXTENT,
-                f"extent {loop.extent} of loop {loop.var.name!r} depends on another loop",
+                f"extent {loop.extent} of loop {loop.var.name!r} depends on another loop, or on a "
+                "value that is read from memory",
                 where,
             )
+        yield from self._branches(tree, block)
+
+    def _branches(self, tree: Tree, block: Block) -> Iterator[Problem]:
+        """Yield a problem for each branch that excludes terms of the reduction."""
+        terms = {x.var for x in tree.loops_above(block) if "reduce" in bound_kinds(x, block)}
+        for above in statements_around(tree, block):
+            if isinstance(above, If) and not terms.isdisjoint(free_vars(above.condition)):
+                yield Problem(
+                    self.Requires.UNCONDITIONAL_TERMS,
+                    f"the branch {above.condition} around block {block.name!r} depends on a loop "
+                    "of its reduction",
+                    (self.block,),
+                )
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that every instance of the block runs once."""
         tree, block = state.tree(self.block.function), state.block(self.block)
-        loops = tree.loops_above(block)
-        ranges = {x.var: x.extent for x in loops}
-        facts = within_loops(tree.function.facts, loops)
-        known = injective_in((v.binding for v in block.iters), ranges, facts)
-        repeated = [x for x in loops if x.var not in known]
-        if repeated:
-            lost = [x.var.name for x in repeated]
-            yield Problem(
-                self.Requires.WRITES_WHOLE_BOX,
-                f"the iteration variables of block {block.name!r} are not injective in the loops "
-                f"{', '.join(lost)}, so an instance may run more than once",
-                (self.block, *refs_of(self.block.function, *repeated)),
-                {"loops": ", ".join(lost)},
-            )
         update = reduction_update(block)
         if update is None:
             return
-        box = _box(tree, block, update[0].buffer)
-        if not all(span.exhaustive for span in box):
+        site = _site(tree, block, update[0].buffer)
+        yield from whole_reduction_problems(state, self.block, self.Requires.RUNS_ONCE, site)
+        yield from repeat_problems(state, self.block, self.Requires.RUNS_ONCE, site)
+        loops = {x.var: x for x in tree.loops_above(block) if "reduce" not in bound_kinds(x, block)}
+        lost = free_vars(_excluding(tree, block)) & loops.keys()
+        if lost:
+            yield Problem(
+                self.Requires.UNCONDITIONAL_TERMS,
+                f"the predicate {block.predicate} of block {block.name!r} depends on loops "
+                f"{', '.join(sorted(repr(v.name) for v in lost))}, which its iteration variables "
+                "do not determine",
+                (self.block, *refs_of(self.block.function, *(loops[v] for v in lost))),
+            )
+        domain = results_domain(tree, block, site)
+        if domain.condition is None:
             yield Problem(
                 self.Requires.WRITES_WHOLE_BOX,
-                f"block {block.name!r} does not provably write every element of the bounding box "
-                "of its writes",
+                f"the elements that block {block.name!r} writes cannot be described: "
+                f"{domain.reason}",
                 (self.block, *refs_of(self.block.function, update[0].buffer)),
             )
 
@@ -237,14 +276,19 @@ class Rfactor(Primitive):
         if update is None:
             raise TypeError(f"block {block.name!r} is not a reduction")
         buffer = update[0].buffer
-        shape = (*buffer.shape, loop.extent)
+        count = loop.extent
+        if not is_proved(count >= 0, tree.function.facts):
+            count = maximum(count, 0)
+        shape = (*buffer.shape, count)
         partial = edit.buffer(f"{buffer.name}_rf", shape, buffer.dtype, "global")
-        combine = _combining(edit, block, partial, loop.extent)
+        combine = _combining(edit, block, partial, count)
         spans = whole(combine)
         indices = zip(combine.iters, _box(tree, block, buffer), strict=False)
         spans |= {item.var: span for item, span in indices}
         site = _site(tree, block, buffer)
-        body = after(tree.function.body, site, nest(edit, combine, spans, tree.facts(site)))
+        condition = _written(tree, block, site, combine)
+        nested = nest(edit, combine, spans, tree.facts(site), condition)
+        body = after(tree.function.body, site, nested)
         return edit.finish(
             replace_statement(body, block, _factored(edit, block, loop, partial)),
             results=(edit.block_ref(combine),),
@@ -272,6 +316,23 @@ def _box(tree: Tree, block: Block, buffer: Buffer) -> tuple[Interval, ...]:
     return buffer_span(tree, _site(tree, block, buffer), (block,), buffer)
 
 
+def _written(tree: Tree, block: Block, site: Stmt, combine: Block) -> Bool:
+    """Return the condition that a block writes an element, in terms of the combining block."""
+    own, new = writes(block)[0].indices, writes(combine)[0].indices
+    at: dict[Var, Expr] = {
+        old: index for old, index in zip(own, new, strict=True) if isinstance(old, Var)
+    }
+    return substitute(condition_of_results(tree, block, site), at)
+
+
+def _excluding(tree: Tree, block: Block) -> Bool:
+    """Return the conditions that exclude terms, over reduction loops and iteration variables."""
+    reducing = {x.var for x in tree.loops_above(block) if "reduce" in bound_kinds(x, block)}
+    parts = [p for p in conjuncts(block.predicate) if not free_vars(p).isdisjoint(reducing)]
+    others = {v: e for v, e in loop_values(tree, block).items() if v not in reducing}
+    return substitute(all_of(*parts), others)
+
+
 def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
     """Return the block that computes a partial result per iteration of the loop."""
     reducing = [x for x in edit.tree.loops_above(block) if "reduce" in bound_kinds(x, block)]
@@ -282,8 +343,8 @@ def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
         iters.append(IterVar(fresh[outer.var], outer.extent, kind, outer.var))
     old = {v.var: substitute(v.binding, fresh) for v in block.iters if v.kind == "reduce"}
     kept = [p for p in conjuncts(block.predicate) if free_vars(p).isdisjoint(fresh)]
-    cut = [p for p in conjuncts(block.predicate) if not free_vars(p).isdisjoint(fresh)]
-    body = _partial_update(block, partial, fresh[loop.var], old, substitute(all_of(*cut), fresh))
+    guard = substitute(substitute(_excluding(edit.tree, block), fresh), old)
+    body = _partial_update(block, partial, fresh[loop.var], old, guard)
     start = replace(body, value=_neutral(block))
     return with_regions(
         replace(block, iters=tuple(iters), predicate=all_of(*kept), body=body, init=start)

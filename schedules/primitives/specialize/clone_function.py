@@ -78,13 +78,17 @@ class CloneFunction(Primitive):
     @prim_func
     def halve(x: Buffer[(4,), f32], y: Out[(4,), f32]):
         for i in range(4):
-            y[i] = x[i] * 0.5
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi] * 0.5
     <BLANKLINE>
     <BLANKLINE>
     @prim_func
     def halve_1(x: Buffer[(4,), f32], y: Out[(4,), f32]):
         for i in range(4):
-            y[i] = x[i] * 0.5
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi] * 0.5
     """
 
     class Requires(Requirement):

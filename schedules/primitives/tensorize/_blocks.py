@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, with_regions
+from ....ir.analysis import Interval, Tree, domain_of, with_regions
 from ....ir.loop.decompose import Namer, split_off
 from ....ir.loop.nodes import Block, For, IterKind, IterVar, Let, Stmt
-from ....ir.symbolic import Expr, SymInt, Var, all_of, conjuncts, free_vars, substitute
+from ....ir.symbolic import Expr, SymInt, Var, all_of, as_expr, conjuncts, free_vars, substitute
+from ...domain_checks import iterates_reduction
 from ...edit import Edit
 from ...handles import LoopRef, block_ref, refs_of
 from ...problem import Problem
@@ -39,29 +40,44 @@ def chain_below(loop: For) -> Chain | Stmt:
     return Chain(tuple(loops), below) if isinstance(below, Block) else below
 
 
-def outside(tree: Tree, chain: Chain) -> dict[Var, Expr] | Let:
-    """Return the outer variables that the block of a chain depends on, with their extents.
+def outside(tree: Tree, chain: Chain) -> dict[Var, Interval] | Let:
+    """Return the outer variables that the block of a chain depends on, with their intervals.
 
-    Return the ``Let`` instead if the block depends on a value read from memory, which has no
-    range that starts at 0.
+    Return the ``Let`` instead if the block depends on an integer read from memory whose range
+    depends on a loop or on another such integer, and has no constant bounds.
     """
     used = frozenset[Var]().union(
         *(free_vars(v.binding) | free_vars(v.extent) for v in chain.block.iters),
         free_vars(chain.block.predicate),
         *(free_vars(x.extent) for x in chain.loops),
     )
-    found: dict[Var, Expr] = {}
+    found: dict[Var, Interval] = {}
     for above in tree.ancestors(chain.loops[0] if chain.loops else chain.block):
         match above:
             case For(var=variable, extent=extent) if variable in used:
-                found = {variable: extent, **found}
+                found = {variable: Interval.full(extent), **found}
             case Let(var=variable) if variable in used:
-                return above
-            case Block(iters=iters):
-                return {v.var: v.extent for v in iters if v.var in used} | found
+                interval = _symbolic_range(above, tree.symbols())
+                if interval is None:
+                    return above
+                found = {variable: interval, **found}
+            case Block():
+                return {v: i for v, i in domain_of(above).items() if v in used} | found
             case _:
                 pass
     return found
+
+
+def _symbolic_range(let: Let, symbols: frozenset[Var]) -> Interval | None:
+    """Return the range of a loaded integer over the symbols of the function, or None."""
+    variable = let.var
+    lower = let.lower if free_vars(let.lower) <= symbols else variable.lower
+    upper: Expr | int | None = let.upper
+    if not free_vars(let.upper) <= symbols:
+        upper = None if variable.upper is None else variable.upper + 1
+    if lower is None or upper is None:
+        return None
+    return Interval(as_expr(lower), as_expr(upper) - lower, exhaustive=False)
 
 
 def kind_of_variable(chain: Chain, variable: Var) -> frozenset[IterKind]:
@@ -93,7 +109,8 @@ def chain_problems(
     if isinstance(found, Let):
         yield Problem(
             kinds,
-            f"block {chain.block.name!r} depends on {found.var.name!r}, which is read from memory",
+            f"block {chain.block.name!r} depends on {found.var.name!r}, which is read from memory "
+            "and whose range depends on a loop or on another such integer",
             (ref, block_ref(ref.function, chain.block)),
         )
         return
@@ -117,11 +134,12 @@ def blockized(edit: Edit, chain: Chain) -> Block:
     """
     around = outside(edit.tree, chain)
     if isinstance(around, Let):
-        raise TypeError(f"{around.var.name!r} is read from memory")
-    own = {v: edit.loop_var(f"v{v.name}", extent) for v, extent in around.items()}
+        raise TypeError(f"the range of {around.var.name!r} depends on a loop")
+    made = {v: edit.loop_var(f"v{v.name}", values.extent) for v, values in around.items()}
+    own: dict[Var, SymInt] = {v: made[v] + values.start for v, values in around.items()}
     iters = tuple(
-        IterVar(own[v], extent, _only_kind(kind_of_variable(chain, v)), v)
-        for v, extent in around.items()
+        IterVar(made[v], values.extent, _only_kind(kind_of_variable(chain, v)), v - values.start)
+        for v, values in around.items()
     )
     parts = conjuncts(chain.block.predicate)
     hoisted = [p for p in parts if free_vars(p).isdisjoint(chain.variables)]
@@ -177,6 +195,17 @@ def init_problems(state: State, ref: LoopRef, requirement: Requirement) -> Itera
     chain = chain_below(state.loop(ref))
     if not isinstance(chain, Chain) or chain.block.init is None:
         return
+    tree = state.tree(ref.function)
+    for outer in tree.loops_above(chain.loops[0]):
+        kinds = kind_of_variable(chain, outer.var)
+        if "reduce" not in kinds and iterates_reduction(tree, chain.block, outer):
+            yield Problem(
+                requirement,
+                f"results of block {chain.block.name!r} get terms in several iterations of loop "
+                f"{outer.var.name!r}, which is outside of the new block",
+                (ref, *refs_of(ref.function, outer, chain.block)),
+            )
+            return
     edit = Edit(state, ref.function)
     if split_off(chain.block, chain.loops, Namer(edit.mint, edit.fresh)) is None:
         yield Problem(

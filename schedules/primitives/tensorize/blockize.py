@@ -85,7 +85,7 @@ class Blockize(Primitive):
         PERFECT_NEST = "the loop is the outermost loop of a perfect nest around a single block"
         ONE_KIND_PER_VARIABLE = (
             "every outer variable that the block depends on binds iteration variables of one "
-            "kind, and is not read from memory"
+            "kind; the range of one that is read from memory depends on symbols only"
         )
         DUPLICABLE_INIT = (
             "the init of a reduction can be duplicated for the spatial loops of the nest alone"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, is_plain, reads, reduction_update, with_regions, writes
+from ....ir.analysis import Tree, accesses, is_plain, reads, reduction_update, with_regions, writes
 from ....ir.dtype import DType, bool_
 from ....ir.loop.nodes import (
     Binary,
@@ -254,8 +254,9 @@ def _not_einsum(tree: Tree, block: Block) -> Iterator[str]:
             eq(variables[index], size), tree.function.facts
         ):
             yield f"does not write every element of {target.buffer.name!r}"
-    others = {a.buffer: a.indices for a in reads(block)}
-    if target.buffer in others:
+    updates = any(v.kind == "reduce" for v in block.iters)
+    loaded = {a.buffer for a in (reads(block) if updates else accesses(block)) if not a.writes}
+    if target.buffer in loaded:
         yield f"reads its output {target.buffer.name!r}"
     if any(b is not block for b in tree.writers(target.buffer)):
         yield f"is not the only writer of {target.buffer.name!r}"

@@ -119,7 +119,7 @@ class Tensorize(Primitive):
         NOT_TENSORIZED = "the target is not tensorized"
         ONE_KIND_PER_VARIABLE = (
             "every outer variable that the block depends on binds iteration variables of one "
-            "kind, and is not read from memory"
+            "kind; the range of one that is read from memory depends on symbols only"
         )
         SAME_EXTENTS = (
             "the nest has the loops of the intrinsic, with the same extents, in any order"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ....ir.analysis import bound_kinds
+from ....ir.analysis.scatter import is_scatter
 from ...handles import BlockRef, LoopRef
+from ...problem import RuleNotApplicableError
 from ...schedule import Schedule
 
 THREADS: Final = 256
@@ -27,6 +29,21 @@ def is_dependent(sch: Schedule, name: str) -> bool:
     return False
 
 
+def separate_nests(sch: Schedule, name: str) -> tuple[BlockRef, ...]:
+    """Return the blocks of a function, each in loops of its own.
+
+    Raises
+    ------
+    RuleNotApplicableError
+        If two blocks are in the same loop.
+    """
+    blocks = sch.get_blocks(name)
+    outer = [loops[0] for block in blocks if (loops := sch.get_loops(block))]
+    if len(set(outer)) < len(outer):
+        raise RuleNotApplicableError(f"blocks of function {name!r} are in the same loop")
+    return blocks
+
+
 def joined(sch: Schedule, loops: tuple[LoopRef, ...]) -> LoopRef:
     """Fuse directly nested loops into one."""
     first, *rest = loops
@@ -34,11 +51,15 @@ def joined(sch: Schedule, loops: tuple[LoopRef, ...]) -> LoopRef:
 
 
 def spatial_first(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
-    """Move the spatial loops of a block outermost; without any, add a unit loop."""
+    """Move the spatial loops of a block outermost; without any, add a unit loop.
+
+    The reduction loops of a scatter count as spatial, since its updates may be atomic.
+    """
     loops = sch.get_loops(block)
     state = sch.state
     node = state.block(block)
-    spatial = tuple(x for x in loops if bound_kinds(state.loop(x), node) <= {"spatial"})
+    kinds = {"spatial", "reduce"} if is_scatter(node) else {"spatial"}
+    spatial = tuple(x for x in loops if bound_kinds(state.loop(x), node) <= kinds)
     if not spatial:
         return (sch.add_unit_loop(loops[0] if loops else block),)
     rest = tuple(x for x in loops if x not in spatial)

@@ -12,7 +12,7 @@ from ...composite import composite
 from ...handles import FunctionRef
 from ...primitives.placement.compute_inline import ComputeInline
 from ...schedule import Schedule
-from ._binding import THREADS, is_dependent, joined, spatial_first
+from ._binding import THREADS, is_dependent, joined, separate_nests, spatial_first
 
 BLOCKS: Final = 128
 """The number of thread blocks of nests with different extents; each runs several iterations."""
@@ -43,7 +43,10 @@ def schedule_gpu_loops(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     ``compute_inline`` where it is legal, ``reorder``, ``fuse``, ``split`` and ``bind``. Reductions
-    stay serial within a thread. Nests that exchange temporaries run in one thread block.
+    stay serial within a thread; a scatter, which updates elements at indices loaded from memory,
+    is bound to threads, too, and its updates are atomic. The order of atomic updates is not
+    defined, so sums of floats differ in rounding between runs. Nests that exchange temporaries run
+    in one thread block.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def schedule_gpu_loops(sch: Schedule, function: FunctionRef) -> None:
         step = ComputeInline(block)
         if not sch.check(step):
             sch.apply(step)
-    blocks = sch.get_blocks(name)
+    blocks = separate_nests(sch, name)
     dependent = is_dependent(sch, name)
     flat = [joined(sch, spatial_first(sch, block)) for block in blocks]
     extents = {sch.state.loop(x).extent for x in flat}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...composite import composite
 from ...handles import FunctionRef
 from ...schedule import Schedule
-from ._binding import WARP, is_dependent, joined, spatial_first
+from ._binding import WARP, is_dependent, joined, separate_nests, spatial_first
 
 
 @composite
@@ -53,7 +53,7 @@ def schedule_gpu_nests(sch: Schedule, function: FunctionRef) -> None:
     ['blockIdx.x', '', 'threadIdx.x']
     """
     name = function.function
-    blocks = sch.get_blocks(name)
+    blocks = separate_nests(sch, name)
     dependent = is_dependent(sch, name)
     for block in blocks:
         *outer, last = spatial_first(sch, block)

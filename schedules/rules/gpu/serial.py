@@ -49,5 +49,7 @@ def schedule_gpu_serial(sch: Schedule, function: FunctionRef) -> None:
     """
     for block in sch.get_blocks(function.function):
         loops = sch.get_loops(block)
+        if any(sch.state.loop(loop).kind == "thread" for loop in loops):
+            continue  # the loops contain an earlier block, too
         unit = sch.add_unit_loop(loops[0] if loops else block)
         sch.bind(unit, "threadIdx.x")

@@ -7,7 +7,7 @@ import pytest
 from tilewright.codegen.llvm import emit_module, image
 from tilewright.codegen.llvm.nvptx import LaunchAxisError
 from tilewright.codegen.llvm.statements import UnsupportedScopeError
-from tilewright.codegen.lower.math import binary_function, unary_function
+from tilewright.codegen.lower.math import Code, binary_function, unary_function
 from tilewright.codegen.lower.math.functions import UndefinedFunctionError
 from tilewright.codegen.nvidia import shared_layout
 from tilewright.ir.dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -154,7 +154,7 @@ def test_every_arch_is_assembled(arch: str) -> None:
 
 
 def functions_of(dtype, lanes: int):
-    """Yield an application of every function that is defined for a dtype."""
+    """Yield an application of every function that is defined for a dtype, and its statements."""
     of = VectorType(dtype, lanes)
     size = max(dtype.bytes, 1) * lanes
     x, y = Load(of, at(X, size, dtype.bytes)), Load(of, at(Y, size, dtype.bytes))
@@ -163,14 +163,16 @@ def functions_of(dtype, lanes: int):
         if op in ("isnan", "isinf", "not", *unlike):
             continue
         try:
-            yield op, unary_function(op, x)
+            before = []
+            yield op, unary_function(op, x, Code(before)), before
         except UndefinedFunctionError:
             continue
     for op in (f.name for f in FUNCTIONS.values() if f.arity == 2):
         if op in ("and", "or", "xor", "shl", "shr") and dtype.is_float:
             continue
         try:
-            yield op, binary_function(op, x, y)
+            before = []
+            yield op, binary_function(op, x, y, Code(before)), before
         except UndefinedFunctionError:
             continue
 
@@ -180,10 +182,10 @@ def functions_of(dtype, lanes: int):
 def test_every_function_of_every_type_is_assembled(dtype, arch: str) -> None:
     functions = []
     for lanes in (1, 2):
-        for op, value in functions_of(dtype, lanes):
+        for op, value, before in functions_of(dtype, lanes):
             size = dtype.bytes * lanes
             write = Store(at(Y, size, dtype.bytes), value)
-            functions.append(kernel([write], f"k_{op}_{lanes}"))
+            functions.append(kernel([*before, write], f"k_{op}_{lanes}"))
     target = Target("cuda", arch=arch)
     made = image(emit_module(functions, target), target)
     assert made.ptx.count(".entry") == len(functions) > 20

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen.errors import UnrolledCodeError
+from tilewright.codegen.lower.pipeline import lower_kernel
 from tilewright.ir.dtype import f32
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import var
+from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS, build
 
@@ -27,3 +31,15 @@ def test_matmul(level: str, shape: tuple[int, int, int]) -> None:
     out = np.full(shape[:2], np.nan, np.float32)
     assert build(b.finish(), level)(left, right, out) == 0
     np.testing.assert_array_equal(out, left @ right)
+
+
+LOOPS = "".join("    " * (k + 1) + f"for i{k} in unrolled(10):\n" for k in range(8))
+UNROLLED = "@prim_func\ndef f(x: Buffer[(8,), f32], y: Out[(8,), f32]):\n"
+UNROLLED += LOOPS + "    " * 9 + "y[0] = y[0] + x[0]\n"
+
+
+def test_an_error_names_the_pass_that_raised_it() -> None:
+    with pytest.raises(UnrolledCodeError) as caught:
+        lower_kernel(parse(UNROLLED).prim("f"), Target("cpu"))
+    assert caught.value.details["pass"] == "to_thread"
+    assert "in pass 'to_thread'" in "".join(caught.value.__notes__)

@@ -137,6 +137,8 @@ _TENSOR_SIZES = _products(
 
 _PADDING = "the additional tile is beyond K: it is all padding, so its products are 0"
 _EMPTY = "the additional iterations are empty: an inner guard excludes all of their threads"
+_EMPTY_BLOCK = "the additional block has no terms, so its sum is 0"
+_EMPTY_BRANCH = "the branch skips loops over blocks of terms; without another term, they are empty"
 
 CASES = (
     Case(
@@ -150,10 +152,11 @@ CASES = (
         "softmax",
         kernels.softmax,
         ({"rows": 2, "columns": 5}, {"rows": 3, "columns": 300}, {"rows": 2, "columns": 256},
-         {"rows": 2, "columns": 511}),
+         {"rows": 2, "columns": 511}, {"rows": 1, "columns": 8200}, {"rows": 1, "columns": 16650}),
         lambda rng, s: (_normal((s["rows"], s["columns"]))(rng),),
         {"loop k_1_0 < ceildiv": _EMPTY, "loop wk_1_0 < ceildiv": _EMPTY,
-         "loop j_0 < ceildiv": _EMPTY},
+         "loop j_0 < ceildiv": _EMPTY, "loop wk_1_0_block": _EMPTY_BLOCK,
+         "ceildiv(columns, 256)) > 32 of the kernel": _EMPTY_BRANCH},
     ),
     Case(
         "matmul",

@@ -361,8 +361,11 @@ def test_a_launch_that_does_not_match_its_kernel():
 
 
 def test_a_trap_names_the_first_thread_that_reaches_it():
-    body = If(Predicate(x > 40), (MachineOp(OPERATIONS["nvidia.trap"], ()),))
-    with pytest.raises(TrapError, match="thread 41 of block 0"):
+    numbers = (Index(x), Index(as_expr(40)))
+    body = If(Predicate(x > 40), (MachineOp(OPERATIONS["nvidia.trap"], numbers),))
+    with pytest.raises(
+        TrapError, match=r"thread 41 of block 0.*value 41, exclusive upper bound 40"
+    ):
         run(body)
     assert kinds(run(If(Predicate(x > 99), body.then))) == []
 

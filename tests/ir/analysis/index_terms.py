@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from tilewright.ir.analysis import Interval
 from tilewright.ir.symbolic import as_expr, maximum, minimum, var
 
 OUTER = var("o", lower=0, upper=20)
 A, B = var("a", lower=0, upper=3), var("b", lower=0, upper=2)
-INNER = {A: as_expr(4), B: as_expr(3)}
+INNER = {A: Interval.full(as_expr(4)), B: Interval.full(as_expr(3))}
+LOADED = var("loaded", lower=-2, upper=1)
+"""An integer loaded from memory, in [-2, 2)."""
+LOADED_INNER = {
+    LOADED: Interval(as_expr(-2), as_expr(4), exhaustive=False),
+    B: Interval.full(as_expr(3)),
+}
 
 
 @st.composite

@@ -6,10 +6,10 @@ import itertools
 
 from hypothesis import given, settings
 
-from tilewright.ir.analysis import Interval, covers, interval_of, union
-from tilewright.ir.symbolic import Facts, as_expr, ceildiv, evaluate, var
+from tilewright.ir.analysis import Interval, covers, interval_of, union, within_dimension
+from tilewright.ir.symbolic import Facts, as_expr, ceildiv, evaluate, substitute, var
 
-from tests.ir.analysis.index_terms import INNER, OUTER, A, B, indices
+from tests.ir.analysis.index_terms import INNER, LOADED, LOADED_INNER, OUTER, A, B, indices
 
 
 @settings(max_examples=200)
@@ -37,7 +37,7 @@ def test_a_tile_of_a_symbolic_loop_has_a_constant_extent():
     n = var("n", lower=1)
     i0, i1 = var("i0", lower=0), var("i1", lower=0, upper=13)
     facts = Facts().with_loop(i0, ceildiv(n, 14))
-    interval = interval_of(i0 * 14 + i1, {i1: as_expr(14)}, facts)
+    interval = interval_of(i0 * 14 + i1, {i1: Interval.full(as_expr(14))}, facts)
     assert interval == Interval(i0 * 14, as_expr(14), exhaustive=True)
     assert covers(interval, Interval(i0 * 14 + 2, as_expr(12)), facts)
     assert not covers(interval, Interval(i0 * 14 + 2, as_expr(13)), facts)
@@ -52,6 +52,39 @@ def test_union_of_overlapping_intervals():
 
 def test_an_extent_may_contain_another_variable():
     n, i, k = var("n", lower=1), var("i", lower=0), var("k", lower=0)
-    inner = {i: n, k: i + 1}
+    inner = {i: Interval.full(n), k: Interval.full(i + 1)}
     assert interval_of(k, inner, Facts()) == Interval(as_expr(0), n, exhaustive=False)
-    assert interval_of(k, {k: i + 1}, Facts()) == Interval(as_expr(0), i + 1)
+    assert interval_of(k, {k: Interval.full(i + 1)}, Facts()) == Interval(as_expr(0), i + 1)
+
+
+@settings(max_examples=200)
+@given(indices())
+def test_intervals_contain_all_values_of_loaded_integers(index):
+    index = substitute(index, {A: LOADED})
+    interval = interval_of(index, LOADED_INNER, Facts())
+    if interval is None:
+        return
+    for outer in (0, 1, 7, 20):
+        values = {
+            evaluate(index, {OUTER: outer, LOADED: loaded, B: b})
+            for loaded, b in itertools.product(range(-2, 2), range(3))
+        }
+        start, stop = (
+            evaluate(interval.start, {OUTER: outer}),
+            evaluate(interval.stop, {OUTER: outer}),
+        )
+        assert start <= min(values)
+        assert max(values) < stop
+        if interval.exhaustive:
+            assert LOADED not in index.free
+            assert values == set(range(start, stop))
+
+
+def test_the_lower_bound_of_a_loaded_integer_is_kept():
+    p = var("p", lower=-2, upper=1)
+    found = interval_of(p + 2, {p: Interval(as_expr(-2), as_expr(4), exhaustive=False)}, Facts())
+    assert found == Interval(as_expr(0), as_expr(4), exhaustive=False)
+
+
+def test_an_unknown_interval_of_a_dimension_is_not_exhaustive():
+    assert not within_dimension(None, as_expr(8), Facts()).exhaustive

@@ -7,10 +7,10 @@ import itertools
 import pytest
 from hypothesis import given, settings
 
-from tilewright.ir.analysis import injective_in
-from tilewright.ir.symbolic import Facts, as_expr, evaluate, var
+from tilewright.ir.analysis import Interval, injective_in
+from tilewright.ir.symbolic import Facts, as_expr, evaluate, substitute, var
 
-from tests.ir.analysis.index_terms import INNER, OUTER, A, B, indices
+from tests.ir.analysis.index_terms import INNER, LOADED, LOADED_INNER, OUTER, A, B, indices
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,16 @@ from tests.ir.analysis.index_terms import INNER, OUTER, A, B, indices
 )
 def test_indices_are_injective_in_these_variables(make, known):
     i, j = var("i", lower=0, upper=7), var("j", lower=0, upper=3)
-    found = injective_in(make(i, j), {i: as_expr(8), j: as_expr(4)}, Facts())
+    found = injective_in(
+        make(i, j), {i: Interval.full(as_expr(8)), j: Interval.full(as_expr(4))}, Facts()
+    )
     assert {v.name for v in found} == set(known)
 
 
 def test_a_variable_of_one_value_does_not_hide_another():
     n = var("n", lower=1)
     i, j, k = var("i", lower=0), var("j", lower=0), var("k", lower=0)
-    loops = {i: n, j: as_expr(1), k: as_expr(4)}
+    loops = {i: Interval.full(n), j: Interval.full(as_expr(1)), k: Interval.full(as_expr(4))}
     assert injective_in((i + j, j * 4 + k), loops, Facts()) == {i, j, k}
 
 
@@ -52,3 +54,24 @@ def test_injectivity_agrees_with_enumeration(first, second):
             key = (evaluate(first, env), evaluate(second, env))
             value = tuple(env[v] for v in (A, B) if v in found)
             assert seen.setdefault(key, value) == value
+
+
+@settings(max_examples=200)
+@given(indices(), indices())
+def test_injectivity_agrees_with_enumeration_for_loaded_integers(first, second):
+    first, second = (substitute(i, {A: LOADED}) for i in (first, second))
+    found = injective_in((first, second), LOADED_INNER, Facts())
+    seen: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for loaded, b in itertools.product(range(-2, 2), range(3)):
+        env = {OUTER: 7, LOADED: loaded, B: b}
+        key = (evaluate(first, env), evaluate(second, env))
+        value = tuple(env[v] for v in (LOADED, B) if v in found)
+        assert seen.setdefault(key, value) == value
+
+
+def test_an_index_loaded_in_a_loop_is_not_injective_in_the_loop():
+    i, p = var("i", lower=0, upper=7), var("p", lower=0, upper=7)
+    values = Interval(as_expr(0), as_expr(8), exhaustive=False)
+    loops = {i: Interval.full(as_expr(8)), p: values}
+    assert injective_in((p,), loops, Facts()) == {p}
+    assert injective_in((i * 8 + p,), loops, Facts()) == {i, p}

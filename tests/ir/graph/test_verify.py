@@ -10,11 +10,11 @@ import pytest
 from tilewright.ir.graph.nodes import GraphFunc
 from tilewright.ir.graph.rules import RULES
 from tilewright.ir.module import Module
-from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
 
 from tests.ir.graph.cases import CASES
 from tests.ir.graph.test_operators import Program
+from tests.ir.script.texts import unverified as parse
 
 TEXT = """\
 constant("w", (4,), f32)

@@ -105,3 +105,58 @@ def test_an_empty_sum_is_zero_compiled(text):
     for shape in [(3, 0), (5, 7)]:
         x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
         np.testing.assert_array_equal(exe["total"](x), x.sum(axis=1))
+
+
+BRANCHES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(6, n), f32], y: InOut[(6,), f32]):
+    for i in range(6):
+        if i < 4:
+            for k in range(n):
+                if k >= 2:
+                    with block("then"):
+                        vi, vk = spatial(6, i), reduce(n, k)
+                        with init(): y[vi] = 0.0
+                        y[vi] += x[vi, vk]
+        else:
+            for k2 in range(n):
+                if i == 5 and k2 == 1:
+                    y[0] = y[0]
+                else:
+                    with block("otherwise"):
+                        wi, wk = spatial(6, i), reduce(n, k2)
+                        with init(): y[wi] = 10.0
+                        y[wi] += x[wi, wk]
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_branches_on_the_reduction_do_not_keep_the_init_from_running(n):
+    x = np.arange(6 * n, dtype=np.float32).reshape(6, n)
+    y = np.full(6, 7.0, np.float32)
+    (y,) = call_prim(parse(BRANCHES).prims[0], [x, y])
+    want = [*x[:4, 2:].sum(1), 10 + x[4].sum(), 10 + x[5].sum() - (x[5, 1] if n > 1 else 0)]
+    np.testing.assert_array_equal(y, np.asarray(want, np.float32))
+
+
+POLYNOMIALS = """
+@prim_func
+def f(a: Buffer[(7,), f32], b: Buffer[(3,), f32], y: Out[(9,), f32]):
+    for {first} in range({m}):
+        for {second} in range({n}):
+            with block("sum"):
+                vi, vk = spatial(9, i + k), reduce(3, k)
+                with init(): y[vi] = 0.0
+                y[vi] += a[vi - vk] * b[vk]
+"""
+
+
+@pytest.mark.parametrize("order", [("i", 7, "k", 3), ("k", 3, "i", 7)])
+def test_results_with_terms_in_several_iterations_are_initialized_before_all_of_them(order):
+    first, m, second, n = order
+    text = POLYNOMIALS.format(first=first, m=m, second=second, n=n)
+    a, b = np.arange(1, 8, dtype=np.float32), np.asarray([1, 10, 100], np.float32)
+    (y,) = call_prim(parse(text).prims[0], [a, b])
+    np.testing.assert_array_equal(y, np.convolve(a, b))

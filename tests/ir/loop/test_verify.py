@@ -17,6 +17,7 @@ from tilewright.ir.loop.nodes import (
     Cast,
     Compare,
     For,
+    Index,
     Let,
     Load,
     Number,
@@ -29,12 +30,13 @@ from tilewright.ir.loop.nodes import (
 )
 from tilewright.ir.loop.rules import DTYPES, RULES
 from tilewright.ir.loop.visit import replace_statement, walk
-from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.verify import IllFormedProgramError, verify, violations
+from tilewright.schedules import Schedule
 
 from tests.ir.graph.cases import CASES
 from tests.ir.graph.test_operators import Program
+from tests.ir.script.texts import unverified as parse
 from tests.strategies import prim_funcs
 
 HEAD = 'n, m = symbols("n m", lower=1)\n@prim_func\n'
@@ -274,6 +276,56 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
         "it contains an init",
         edit(STARTED, Block, annotations=(("intrinsic", "some.dot"),)),
     ),
+    (
+        "L19",
+        "the store to 'y' is outside of blocks",
+        replace(GOOD, body=replace(GOOD.body, body=Store(Y, (I,), ZERO))),
+    ),
+    (
+        "L20",
+        "its range is proved, but nothing that discharges the proof is named",
+        prim(BLOCK + "            with proved(w[vi], 0, n) as v:\n                y[vi] = x[v, 0]"),
+    ),
+    (
+        "L21",
+        "the bindings of block 'b' are not independent",
+        prim(
+            LOOP
+            + '        with block("b"):\n            vi, vj = spatial(i), spatial(2 * n, 2 * i)\n'
+            + "            y[vi] = x[vj // 2, 0]"
+        ),
+    ),
+    (
+        "L17",
+        "access y[n + vi]: index n + vi of axis 0 is not in [0, n) for all arguments",
+        prim(BLOCK + "            y[vi + n] = 0.0"),
+    ),
+    (
+        "L17",
+        "divisor 0 != 0 in vi // 0 for all arguments",
+        with_body(Store(Y, (VI,), Index(VI // 0, f32))),
+    ),
+    ("L18", "output 'y' is never written", with_body(Seq(()))),
+    (
+        "L18",
+        "temporary 't' is read and never written",
+        prim(
+            SIGNATURE
+            + "    t = alloc((4,), f32)\n    for i in range(n):\n"
+            + '        with block("b"):\n            vi = spatial(i)\n            y[vi] = t[0]'
+        ),
+    ),
+    (
+        "L21",
+        "not independent: v1 * 2 == v2 in every iteration",
+        prim(
+            "@prim_func\ndef f(x: Buffer[(16,), f32], y: InOut[(16, 32), f32]):\n"
+            "    for i in range(16):\n"
+            '        with block("b"):\n'
+            "            v1, v2 = spatial(16, i), spatial(32, 2 * i)\n"
+            "            y[v1, v2] = x[v1]"
+        ),
+    ),
 ]
 
 
@@ -373,6 +425,31 @@ def test_regions_of_a_nested_block() -> None:
     assert violations(prim(SIGNATURE + text.format(8))) == ()
     found = violations(prim(SIGNATURE + text.format(7)))
     assert [(v.rule.number, v.location.split(", ")[-1]) for v in found] == [("L9", "block 'outer'")]
+
+
+def test_regions_around_a_nested_block_with_a_tail_hold_its_accesses() -> None:
+    text = """\
+@prim_func
+def f(x: Buffer[(64,), f32], y: Out[(64,), f32]):
+    for i in range(64):
+        with block("b"):
+            vi = spatial(i)
+            y[vi] = x[vi] * 2.0
+"""
+    sch = Schedule(parse(text))
+    sch.split("i", (None, 16))
+    sch.blockize("i_1")
+    sch.split("i_1", (None, 5))
+    sch.blockize("i_1_1")
+    nested = str(sch)
+    # The box around the last tile of 5 elements ends after the 16 elements of the outer block.
+    assert "reads(x[vvi_0 * 16 + vi_1_0 * 5:vvi_0 * 16 + vi_1_0 * 5 + 5])" in nested
+    assert violations(sch.module) == ()
+    for region in ("x", "y"):
+        whole = f"{region}[vi_0 * 16:vi_0 * 16 + 16]"
+        assert nested.count(whole) == 1
+        small = prim(nested.replace(whole, whole.replace("+ 16", "+ 15")))
+        assert [v.rule.number for v in violations(small)] == ["L9"]
 
 
 @given(prim_funcs(exact=False))

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.ir.script import ParseError, parse
+from tilewright.ir.script import ParseError
+
+from tests.ir.script.texts import parse
 
 LOOP = """n, m = symbols("n m", lower=1)
 @prim_func
@@ -567,6 +569,9 @@ MISTAKES = [
         '"x"',
     ),
     ("hint", GRAPH.format("hint()"), "ScriptSyntaxError", "expected a symbol name", "hint()"),
+    ("hint", GRAPH.format('hint("m", 3)'), "UnknownNameError", "no symbol 'm'", '"m"'),
+    ("overflow", LOOP.format("C[i] = 1e400"), "ScriptSyntaxError", "larger than", "1e400"),
+    ("overflow", LOOP.format("C[i] = -1e309"), "ScriptSyntaxError", "larger than", "1e309"),
     (
         "launch library",
         GRAPH.format('launch_library("x", x)'),

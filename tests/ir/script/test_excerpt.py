@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
-from tilewright.ir.script import parse
 from tilewright.ir.script.excerpt import MAX_COLUMNS, excerpt
+
+from tests.ir.script.texts import parse
 
 TEXT = """
 n = symbols("n", lower=0)

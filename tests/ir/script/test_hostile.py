@@ -7,10 +7,10 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from tilewright.ir.script import ParseError, TextTooLargeError, parse
+from tilewright.ir.script import ParseError, TextTooLargeError
 from tilewright.ir.script.parser import source
 
-from tests.ir.script.texts import GRAPHS, LOOPS
+from tests.ir.script.texts import GRAPHS, LOOPS, parse
 
 DEEP = {
     "brackets": "(" * 1000,

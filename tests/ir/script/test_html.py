@@ -7,10 +7,10 @@ from tilewright.display import FOLD_AFTER, FOLDED
 from tilewright.errors import Mark
 from tilewright.ir.dtype import f32
 from tilewright.ir.module import Constant, Module
-from tilewright.ir.script import parse
 from tilewright.ir.script.html import program_html
 
 from tests.ir.script.test_node_text import hostile
+from tests.ir.script.texts import parse
 from tests.static_html import check_static, names
 
 TEXT = """@prim_func

@@ -14,10 +14,11 @@ from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary, Block, Buffer, IndexMap, Number, PrimFunc, Range
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Module
-from tilewright.ir.script import parse, to_text
+from tilewright.ir.script import to_text
 from tilewright.ir.script.node_text import MAX_LABEL, node_label, node_text, program_text
 from tilewright.ir.symbolic import as_expr, var
 
+from tests.ir.script.texts import parse
 from tests.static_html import HOSTILE, INVISIBLE, names
 
 PROGRAM = """

@@ -6,9 +6,9 @@ from hypothesis import given
 
 from tilewright.ir.loop.nodes import Block, For, PrimFunc
 from tilewright.ir.loop.visit import walk
-from tilewright.ir.script import parse, render, to_text
+from tilewright.ir.script import render, to_text
 
-from tests.ir.script.texts import GRAPHS, LOOPS
+from tests.ir.script.texts import GRAPHS, LOOPS, parse
 from tests.strategies import prim_funcs
 
 MODULE = parse(LOOPS)

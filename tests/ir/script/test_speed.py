@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tilewright.ir.module import Module
-from tilewright.ir.script import parse, render
+from tilewright.ir.script import render
 from tilewright.ir.structural_hash import structural_hash
 
 from tests.cpu_time import relative_ms
-from tests.ir.script.texts import GRAPHS, LOOPS
+from tests.ir.script.texts import GRAPHS, LOOPS, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,13 +34,13 @@ from tilewright.ir.loop.nodes import (
 from tilewright.ir.loop.typing import own_dtype_problems
 from tilewright.ir.loop.visit import transform, walk
 from tilewright.ir.module import Module
-from tilewright.ir.script import UnprintableProgramError, parse, to_text
+from tilewright.ir.script import UnprintableProgramError, to_text
 from tilewright.ir.structural_hash import explain_difference
 from tilewright.ir.symbolic import FALSE, TRUE, as_expr, maximum, minimum, var
 
 from tests.ir.graph.cases import CASES
 from tests.ir.graph.test_operators import Program
-from tests.ir.script.texts import GRAPHS, LOOPS
+from tests.ir.script.texts import GRAPHS, LOOPS, parse
 from tests.strategies import prim_funcs
 
 if TYPE_CHECKING:

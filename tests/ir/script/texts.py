@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from tilewright.ir.analysis.store_blocks import with_store_blocks
+from tilewright.ir.module import Module
+from tilewright.ir.script import parse as parse_and_check
+
+parse = partial(parse_and_check, check=False)
+"""The parser without checks: the text format prints and reads ill-formed programs too."""
+
+
+def unverified(text: str) -> Module:
+    """Parse a program and put its stores in blocks, without checks of the result."""
+    module = parse(text)
+    return module.with_functions(*map(with_store_blocks, module.prims))
+
+
 LOOPS = """\
 n, k, m = symbols("n k m", lower=1)
 

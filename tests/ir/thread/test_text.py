@@ -44,7 +44,7 @@ STATEMENTS = {
     ),
     "barrier(block)": t.Barrier("block"),
     "pause()": t.Pause(),
-    "nvidia.trap()": t.MachineOp(TRAP, ()),
+    "nvidia.trap(i64(3), i64(3))": t.MachineOp(TRAP, (NUMBER, NUMBER)),
     "a, b = nvidia.ldmatrix.x2.f16(q + i)": t.MachineOp(
         LDMATRIX_X2, (t.Offset(Q, I),), (t.Reg("a", WORD), t.Reg("b", WORD))
     ),

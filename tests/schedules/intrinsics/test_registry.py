@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.ir.analysis import injective_in
+from tilewright.ir.analysis import injective_in, ranges_of
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.symbolic import Facts, const_value
@@ -40,8 +40,7 @@ def test_semantics_are_one_perfect_nest_over_constant_shapes(intrinsic):
 @pytest.mark.parametrize("intrinsic", ALL, ids=lambda i: i.name)
 def test_spatial_loops_write_different_elements(intrinsic):
     nest = pattern_of(intrinsic)
-    ranges = {x.var: x.extent for x in nest.loops}
-    found = injective_in(nest.store.indices, ranges, Facts())
+    found = injective_in(nest.store.indices, ranges_of(nest.loops), Facts())
     spatial = {v for v, kinds in nest.kinds.items() if kinds == {"spatial"}}
     assert spatial <= found
     assert all(len(kinds) == 1 for kinds in nest.kinds.values())

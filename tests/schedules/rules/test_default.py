@@ -1,8 +1,13 @@
 """Default rules: shape-generic traces that preserve results and lead to fast code."""
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.ir.dtype import f32
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import CallTIR, TensorInfo
@@ -11,7 +16,7 @@ from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Constant, Module
 from tilewright.ir.symbolic import as_expr, const_value, var
-from tilewright.schedules import STEPS, Schedule
+from tilewright.schedules import STEPS, Schedule, Trace
 from tilewright.schedules.machine import Tile, machine_of
 from tilewright.schedules.patterns import (
     Elementwise,
@@ -202,3 +207,104 @@ def test_a_failing_rule_warns_and_leaves_the_kernel_unscheduled(monkeypatch):
     with pytest.warns(default.DefaultRuleFailedWarning, match="'matmul' was left unscheduled"):
         made = with_default_schedule(mod)
     assert [x.kind for x in walk(made.prim("matmul").body) if isinstance(x, For)] == ["serial"] * 3
+
+
+MIXED = """
+n = symbols("n", lower=0)
+constant("w", (40, 24), f32)
+constant("v", (40, 40), f32)
+
+@graph_func
+def main(x: Tensor[(n, 24), f32]):
+    wt = permute_dims(const("w"), axes=(1, 0))
+    a = matmul(x, wt)
+    b = relu(a)
+    vt = permute_dims(const("v"), axes=(1, 0))
+    c = matmul(b, vt)
+    d = softmax(c, axis=1)
+    return d
+
+@graph_func
+def NAME(x: Tensor[(3, 40), f32]):
+    wt = permute_dims(const("v"), axes=(1, 0))
+    y = matmul(x, wt)
+    return y
+"""
+
+
+def random_array(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).random(shape, np.float32)
+
+
+def mixed_module(name: str = "other") -> Module:
+    constants = {"w": random_array(40, 24), "v": random_array(40, 40)}
+    return tw.parse(MIXED.replace("NAME", name), constants=constants)
+
+
+def check_mixed(program: Schedule | Module, name: str = "other") -> None:
+    """Compile a program and compare both functions with NumPy."""
+    exe = tw.compile(program, tw.Target("cpu"))
+    x, z = random_array(5, 24), random_array(3, 40)
+    c = np.maximum(x @ random_array(40, 24).T, 0) @ random_array(40, 40).T
+    e = np.exp(c - c.max(1, keepdims=True))
+    np.testing.assert_allclose(exe["main"](x), e / e.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(exe[name](z), z @ random_array(40, 40).T, rtol=1e-4)
+
+
+@cache
+def defaults() -> Schedule:
+    schedule = Schedule(mixed_module(), tw.Target("cpu"))
+    apply_defaults(schedule)
+    return schedule
+
+
+def test_the_default_schedule_changes_nothing_the_second_time() -> None:
+    schedule = defaults()
+    before = schedule.module
+    apply_defaults(schedule)
+    assert schedule.module is before
+
+
+def test_a_program_with_the_default_schedule_compiles() -> None:
+    check_mixed(defaults())
+    check_mixed(defaults().module)
+
+
+@pytest.mark.parametrize("part", [0.04, 0.13, 0.6, 0.95, 0.995])
+def test_a_program_with_some_of_the_default_steps_compiles(part: float) -> None:
+    steps = tuple(defaults().trace)
+    schedule = Schedule(mixed_module(), tw.Target("cpu"))
+    schedule.replay(Trace(steps[: int(part * len(steps))])).completed()
+    check_mixed(schedule)
+
+
+MIXTURES: dict[str, Callable[[Schedule], object]] = {
+    "legalized": lambda s: s.legalize("main"),
+    "lowered": lambda s: s.lower_graph("main"),
+    "lifted": lambda s: s.lift_transforms("main"),
+    "lifted, legalized and planned": lambda s: (
+        s.lift_transforms("main"), s.legalize("prepare"), s.plan_memory("prepare"),
+    ),
+    "legalized, lifted and planned": lambda s: (
+        s.legalize("main"), s.lift_transforms("main"), s.plan_memory("prepare"),
+    ),
+    "lowered and planned": lambda s: (s.lower_graph("main"), s.plan_memory("main")),
+    "legalized and planned": lambda s: (s.legalize("main"), s.plan_memory("main")),
+    "grouped": lambda s: (s.legalize("main"), s.fuse_ops("main")),
+    "lowered, one kernel scheduled": lambda s: (
+        s.lower_graph("main"), s.schedule_kernel(next(iter(s.module.prims)).name),
+    ),
+    "other function finished": lambda s: (s.lower_graph("other"), s.finish_graph("other")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_a_mixture_of_lowered_and_unlowered_parts_compiles(name: str) -> None:
+    schedule = Schedule(mixed_module(), tw.Target("cpu"))
+    MIXTURES[name](schedule)
+    check_mixed(schedule)
+
+
+@pytest.mark.parametrize("name", ["other", "prepare"])
+def test_each_function_has_its_own_weights(name: str) -> None:
+    check_mixed(mixed_module(name), name)

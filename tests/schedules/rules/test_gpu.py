@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile as build
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse
@@ -184,3 +186,33 @@ def test_scheduled_kernels_are_unchanged():
     before = schedule.module
     schedule.schedule_kernel("columns")
     assert schedule.module is before
+
+
+SCATTER = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(at: Buffer[(n,), i32], x: Buffer[(n, 3), f32], y: InOut[(8, 3), f32]):
+    for i in range(n):
+        for j in range(3):
+            with block("s"):
+                vi, vj = reduce(i), spatial(j)
+                with checked(at[vi], 0, 8) as p:
+                    y[p, vj] += x[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 700])
+def test_a_scatter_is_bound_to_threads_with_atomic_updates(n):
+    exe = build(parse(SCATTER), target="simt")
+    at = np.arange(n, dtype=np.int32) * 5 % 8
+    x, y = np.ones((n, 3), np.float32), np.zeros((8, 3), np.float32)
+    expected = y.copy()
+    np.add.at(expected, at, x)
+    np.testing.assert_array_equal(exe(at, x, y), expected)
+
+
+def test_the_loops_of_a_scatter_are_bound():
+    sch = Schedule(parse(SCATTER), Target("cuda", arch="sm_80"))
+    sch.schedule_gpu_loops("f")
+    assert [sch.state.loop(x).thread for x in sch.get_loops("s")] == ["blockIdx.x", "threadIdx.x"]

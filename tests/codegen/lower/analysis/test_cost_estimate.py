@@ -11,6 +11,8 @@ from tilewright.ir.script import parse
 from tilewright.ir.symbolic import evaluate
 from tilewright.target.target import Target
 
+from tests.ir.script.texts import unverified
+
 TILE = """
 n = symbols("n", lower=1)
 
@@ -41,7 +43,7 @@ def realized(func: PrimFunc) -> PrimFunc:
 
 
 def work(text: str, n: int) -> int:
-    func = next(iter(parse(text).functions.values()))
+    func = next(iter(unverified(text).functions.values()))
     estimate = estimated_work(realized(func).body)
     return int(evaluate(estimate, dict.fromkeys(estimate.free, n)))
 
@@ -76,3 +78,23 @@ def f(x: Buffer[(n, 4), f32], y: Out[(n, 4), f32]):
 def test_work_mentions_no_variable_of_its_own_loops() -> None:
     func = parse(TRIANGLE).functions["f"]
     assert {v.name for v in estimated_work(realized(func).body).free} == {"n"}
+
+
+RAGGED = """
+@prim_func
+def f(off: Buffer[(5,), i32], x: Buffer[(16,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        with checked(off[i], 0, 17) as lo:
+            with checked(off[i + 1], lo, 17) as hi:
+                for j in range(hi - lo):
+                    with block("s"):
+                        vi, vl, vj = spatial(i), spatial(17, lo), reduce(16, j)
+                        with init(): y[vi] = 0.0
+                        y[vi] += x[vl + vj]
+"""
+
+
+def test_the_estimate_contains_no_integers_that_are_bound_inside() -> None:
+    func = next(iter(parse(RAGGED).functions.values()))
+    assert estimated_work(realized(func).body).free == frozenset()
+    assert work(RAGGED, 0) >= 4 * 16

@@ -6,14 +6,15 @@ import pytest
 
 from tilewright.codegen.lower.analysis.memory_effects import MemoryAccess, may_conflict
 from tilewright.ir.symbolic import as_expr, var
-from tilewright.ir.thread.nodes import NO_SOURCE, Reg
-from tilewright.ir.thread.types import SHARED_POINTER
+from tilewright.ir.thread.nodes import NO_SOURCE, Reg, Source
+from tilewright.ir.thread.types import GLOBAL_POINTER, SHARED_POINTER
 
 X, Y = var("x", lower=0, upper=15), var("y", lower=0, upper=3)
 K = var("k", lower=0, upper=7)
 N = var("n", lower=1)
 AXES = {X: 16, Y: 4}
 S, T = Reg("s", SHARED_POINTER), Reg("t", SHARED_POINTER)
+G = Reg("g", GLOBAL_POINTER)
 
 
 def access(offset, *, write=True, size=4, loops=(), base=S, fixed=None):
@@ -79,3 +80,36 @@ def test_conflicting_accesses(name):
     first, second = CONFLICTING[name]
     assert may_conflict(first, second, AXES)
     assert may_conflict(second, first, AXES)
+
+
+def never(claim):
+    """Fail where no prover may be called."""
+    raise AssertionError(claim)
+
+
+@pytest.mark.parametrize("copy", [0, 1, 7, -7])
+def test_unrolled_copies_in_a_loop_are_decided_without_a_prover(copy):
+    """Iterations of the loop are 8 rows apart; the symbol in the address is the same."""
+    rows, row = var("rows", lower=0), Y * 64 + X * 4
+    first = access(N * 4 + rows * 2048 + row, loops=(rows,), write=False)
+    second = access(N * 4 + rows * 2048 + row + copy * 256)
+    if copy:
+        assert not may_conflict(first, second, AXES, never)
+    else:
+        assert not may_conflict(first, second, AXES)
+
+
+def test_a_pair_without_a_proof_is_a_conflict():
+    first, second = CONFLICTING["an unknown stride"]
+    assert may_conflict(first, second, AXES, lambda _: False)
+
+
+def test_accesses_of_one_block_at_other_iterations_are_not_of_the_same_thread():
+    """The proof of ``bind`` is about one iteration of the loops around the threads."""
+    moved = [
+        MemoryAccess(G, True, (K + X + step) * 4, 4, Source(1, "b"), frozenset(loops))
+        for step, loops in ((0, ()), (0, (K,)), (1, ()))
+    ]
+    assert not may_conflict(moved[0], moved[0], {X: 16})
+    assert may_conflict(moved[1], moved[0], {X: 16})
+    assert may_conflict(moved[0], moved[2], {X: 16})

@@ -32,7 +32,7 @@ def checked_kernel() -> PrimFunc:
     k = var("k")
     zero = as_expr(0)
     store = Store(y, (k,), Index(k, f32))
-    b.statement(Let(k, zero, n, Load(at, (zero,)), "checked", store))
+    b.block((), lambda: Let(k, zero, n, Load(at, (zero,)), "checked", store), name="y")
     del x
     return b.finish()
 

@@ -14,7 +14,7 @@ FILLED = """
 n, m = symbols("n m", lower=1)
 
 @prim_func
-def filled(x: Buffer[(n,), i32], y: Out[({size},), i32]):
+def filled({m}x: Buffer[(n,), i32], y: Out[({size},), i32]):
     for i in thread({size}, "blockIdx.x"):
         with block("zero"):
             vi = spatial({size}, i)
@@ -30,7 +30,8 @@ def filled(x: Buffer[(n,), i32], y: Out[({size},), i32]):
 
 def filled(size, at, zero="i < n", copy="j < n"):
     """Return a program that stores zeros, then elements of x at other indices."""
-    return FILLED.format(size=size, at=at, zero=zero, copy=copy)
+    m = "m: Int, " if "m" in size else ""
+    return FILLED.format(size=size, at=at, zero=zero, copy=copy, m=m)
 
 
 def test_golden(golden):
@@ -84,4 +85,27 @@ def test_a_single_thread_block():
         "    for i in", '    for b in thread(1, "blockIdx.x"):\n      for i in'
     )
     first, second = both(NAME, text, GPU)
+    assert second is first
+
+
+OVERLAPPING = """
+@prim_func
+def f(x: Buffer[(16,), i32], y: Out[(16,), i32], z: Out[(4,), i32]):
+    for b in thread(4, "blockIdx.x"):
+        for t in thread(4, "threadIdx.x"):
+            with block("fill"):
+                vb, vt = spatial(b), spatial(t)
+                y[{write}] = x[vb * 4 + vt]
+        with block("read"):
+            vb = spatial(b)
+            z[vb] = y[{read}]
+"""
+
+
+def test_regions_of_thread_blocks_that_overlap():
+    """Block b writes b, b + 4, ...; element b + 1 is in this interval, but of block b + 1."""
+    message = "another thread block"
+    interleaved = OVERLAPPING.format(write="vb + vt * 4", read="vb + 1")
+    rejected(NAME, interleaved, GPU, MemoryScopeError, message)
+    first, second = both(NAME, OVERLAPPING.format(write="vb * 4 + vt", read="vb * 4 + 1"), GPU)
     assert second is first

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.errors import KernelStatementError
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.script import parse
 
 from tests.codegen.lower.passes.running import (
     GPU,
@@ -15,6 +18,7 @@ from tests.codegen.lower.passes.running import (
     text_of,
     unchanged,
 )
+from tests.codegen.simt.launching import Launcher
 
 NAME = "combine_cross_thread_reductions"
 
@@ -103,3 +107,46 @@ def triangle(x: Buffer[(4, 4), i32], y: Out[(4,), i32]):
                 y[vi] += x[vi, vk]
 """
     rejected(NAME, text, GPU, KernelStatementError, "block 'sum'", "depend on its reduction loops")
+
+
+PRODUCT = """
+n = symbols("n", lower=1)
+
+@prim_func
+def product(b: Buffer[(5,), i32], y: InOut[(n + 4,), i32], n: Int):
+    for i in range(n):
+        for r in thread(5, "threadIdx.x"):
+            with block("product"):
+                vo, vk = spatial(n + 4, i + r), reduce(r)
+                y[vo] += b[vk]
+"""
+"""Each thread updates another element; several iterations of i update one element."""
+ROWS = """
+@prim_func
+def rows(x: Buffer[(64,), i32], y: Out[(8,), i32]):
+    for f in thread(64, "threadIdx.x"):
+        with block("sum"):
+            vi, vk = spatial(8, f // 8), reduce(8, f % 8)
+            with init(): y[vi] = 0
+            y[vi] += x[vi * 8 + vk]
+"""
+
+
+@pytest.mark.parametrize("init", [False, True], ids=["in place", "init"])
+def test_threads_that_update_different_elements_are_not_combined(init):
+    """The results of the iterations of i are ordered by barriers."""
+    text = PRODUCT
+    if init:
+        text = text.replace("y[vo] +=", "with init(): y[vo] = 0\n                y[vo] +=")
+    assert unchanged(NAME, text, GPU)
+    launcher = Launcher(parse(text).prims[0])
+    b, y = np.arange(1, 6, dtype=np.int32), np.arange(8, dtype=np.int32)
+    expected = y.copy()
+    run_prim(launcher.source, [b, expected], {"n": 4})
+    report = launcher.run([b, y], {"n": 4})
+    np.testing.assert_array_equal(y, expected)
+    assert report.findings == ()
+
+
+def test_threads_that_share_elements_of_a_reduction_with_an_init_are_rejected():
+    rejected(NAME, ROWS, GPU, KernelStatementError, "loop 'f'", "update the same element")

@@ -106,7 +106,7 @@ def test_registers_that_another_thread_reads(scope):
 @pytest.mark.parametrize("scope", ["shared", "global"])
 def test_memory_that_another_thread_block_reads(scope):
     text = reverse(scope, "n - 1 - wi, wb")
-    message = "'s' is written in one thread block and read in another (loops bound to blockIdx.x)"
+    message = "another thread block wrote (loops bound to blockIdx.x)"
     rejected(NAME, text, GPU, MemoryScopeError, message)
 
 

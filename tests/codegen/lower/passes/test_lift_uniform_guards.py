@@ -74,6 +74,7 @@ def copy(x: Buffer[(n,), i32], y: Out[(n,), i32]):
 def whole_tiles(guard):
     """Return a program whose tiles are full, with another guard."""
     text = sums(guard=guard).replace("(m, n)", "(m * 8, n)").replace("(m,)", "(m * 8,)")
+    text = text.replace("def sums(", "def sums(m: Int, ")
     return text.replace("ceildiv(m, 8)", "m").replace("spatial(m,", "spatial(m * 8,")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.lower.annotations import disjoint_blocks
+from tilewright.codegen.lower.annotations import DISJOINT, IN_PLACE, marked_blocks
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 
@@ -43,7 +43,7 @@ def one(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
 def marked(body, axis='thread(n, "blockIdx.x")'):
     """Return the names of the blocks that the pass records."""
     _, func = both(NAME, ONE.format(body=body, axis=axis), GPU)
-    uids = disjoint_blocks(func)
+    uids = marked_blocks(func, DISJOINT)
     return [s.name for s in walk(func.body) if isinstance(s, Block) and s.uid in uids]
 
 
@@ -85,3 +85,16 @@ def test_a_serial_loop_around_the_threads_counts():
 def test_a_block_with_two_stores_is_not_recorded():
     body = "y[vi, vk * 16 + va] = 1\n                    y[vi, vk * 16 + va] = 2"
     assert marked(body) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "own"),
+    [
+        ("y[vi, vk * 16 + va] + 1", True),
+        ("y[vi, 63 - vk * 16 - va] + 1", False),
+        ("vk", False),
+    ],
+)
+def test_a_block_that_only_reads_the_elements_that_it_writes(value, own):
+    _, func = both(NAME, ONE.format(body=f"y[vi, vk * 16 + va] = {value}", axis="range(n)"), GPU)
+    assert bool(marked_blocks(func, IN_PLACE)) == own

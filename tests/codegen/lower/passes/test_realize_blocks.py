@@ -13,7 +13,6 @@ from tests.codegen.lower.passes.running import (
     comparison,
     same_results,
     text_of,
-    unchanged,
 )
 
 NAME = "realize_blocks"
@@ -71,13 +70,3 @@ def test_init_runs_where_each_part_of_the_reduction_index_is_zero():
     first, second = both(NAME, PAIRS, CPU)
     assert "if k0 == 0 and k1 == 0:" in text_of(second)
     same_results(first, second)
-
-
-def test_statements_outside_of_blocks_are_not_changed():
-    text = """
-@prim_func
-def zero(y: Out[(4,), i32]):
-    for i in range(4):
-        y[i] = 0
-"""
-    assert unchanged(NAME, text, CPU)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tilewright.codegen.errors import DivergentBarrierError
+from tilewright.codegen.lower.thread_passes import insert_barriers
 from tilewright.codegen.lower.thread_passes.insert_barriers import InsertBarriers
-from tilewright.ir.symbolic import as_expr, eq, var
+from tilewright.ir.symbolic import as_expr, eq, is_proved, var
 from tilewright.ir.thread.nodes import Address, Barrier, Const, If, Load, Loop, Predicate, Store
 from tilewright.ir.thread.text import to_text
 from tilewright.ir.thread.visit import walk
@@ -93,3 +94,41 @@ def test_a_barrier_that_some_threads_would_not_reach(body):
     with pytest.raises(DivergentBarrierError, match=message) as caught:
         InsertBarriers().run(kernel(body), SIMT)
     assert caught.value.details == {"buffer": "s"}
+
+
+def test_hundreds_of_unrolled_stores_need_few_proofs(monkeypatch):
+    """Only the first pairs of each difference between addresses reach a prover."""
+    asked = []
+
+    def counted(claim, facts):
+        asked.append(claim)
+        return is_proved(claim, facts)
+
+    monkeypatch.setattr(insert_barriers, "is_proved", counted)
+    stride = var("stride", lower=1)
+    stores = [
+        Store(Address(S, (I * 16384 + k * 64 + X) * 4, 4), Load(WORD, Address(Y, X * 4, 4)))
+        for k in range(256)
+    ]
+    assert barriers(rounds(body=stores)) == 0
+    assert len(asked) <= 2
+    stores = [
+        Store(Address(S, (I * stride * 64 + k * 64 + X) * 4, 4), Load(WORD, Address(Y, X * 4, 4)))
+        for k in range(256)
+    ]
+    assert barriers(rounds(body=stores)) == 0
+    assert len(asked) <= 2
+
+
+def test_the_number_of_proofs_is_limited(monkeypatch):
+    """A pair that is not decided gets a barrier, which is always correct."""
+    asked = []
+    monkeypatch.setattr(insert_barriers, "is_proved", lambda claim, _: asked.append(claim) or True)
+    monkeypatch.setattr(insert_barriers, "MAX_PROOFS", 3)
+    strides = [var(f"stride_{k}", lower=1) for k in range(8)]
+    stores = [Store(Address(S, (X * s) * 4, 4), Const(1, WORD)) for s in strides]
+    assert barriers(*stores[:3]) == 0
+    assert len(asked) == 3
+    asked.clear()
+    assert barriers(*stores) == 5
+    assert len(asked) == 3

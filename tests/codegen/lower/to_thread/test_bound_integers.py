@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.ir.script import parse
-from tilewright.ir.thread.runtime_table import CODE_RANGE
+from tilewright.ir.thread.runtime_table import CODE_RANGE, CODE_RANGE_UNSIGNED
 
 from tests.codegen.kernels import Runtime, build
 
@@ -68,6 +68,38 @@ def test_integers_that_differ_per_lane(count: int) -> None:
     y = np.empty(count, np.float32)
     assert build(function(PER_LANE))(x, at, y) == 0
     np.testing.assert_array_equal(y, x[at])
+
+
+UNSIGNED = """
+def shifted(x: Buffer[(n,), f32], at: Buffer[(m,), u64], y: Out[(m,), f32]):
+    for i in {loop}(m):
+        with block("take"):
+            vi = spatial(i)
+            with {mode}(at[vi], -2, 6) as row:
+                y[vi] = x[row + 2]
+"""
+
+
+@pytest.mark.parametrize("loop", ["range", "vectorized"])
+@pytest.mark.parametrize("value", [2**64 - 1, 2**64 - 2, 2**63, 2**63 - 1, 6])
+def test_an_unsigned_integer_is_not_read_as_a_negative_one(loop: str, value: int) -> None:
+    x, y, runtime = np.arange(8, dtype=np.float32), np.empty(17, "f4"), Runtime()
+    at = np.full(17, 5, np.uint64)
+    kernel = build(function(UNSIGNED.format(loop=loop, mode="checked")))
+    assert kernel(x, at, y, runtime=runtime) == 0
+    assert (y == 7).all()
+    at[16] = value
+    code = CODE_RANGE if value < 2**63 else CODE_RANGE_UNSIGNED
+    assert kernel(x, at, y, runtime=runtime) == code
+    assert [e[2] % 2**64 for e in runtime.errors] == [value]
+
+
+@pytest.mark.parametrize("loop", ["range", "vectorized"])
+def test_a_large_unsigned_integer_is_clamped_to_the_upper_bound(loop: str) -> None:
+    x, y = np.arange(8, dtype=np.float32), np.empty(4, "f4")
+    at = np.array([2**64 - 1, 2**63, 3, 0], np.uint64)
+    assert build(function(UNSIGNED.format(loop=loop, mode="clamped")))(x, at, y) == 0
+    assert y.tolist() == [7, 7, 5, 2]
 
 
 ACROSS_THREADS = """

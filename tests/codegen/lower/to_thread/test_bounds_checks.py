@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.ir.script import parse
 from tilewright.ir.thread.runtime_table import CODE_BOUNDS
 
 from tests.codegen.kernels import LEVELS, Runtime, build
+from tests.ir.script.texts import unverified
 
 HEAD = "n, m = symbols('n m', lower=1)\n\n"
 
 
 def function(body: str):
-    module = parse(HEAD + "@prim_func\n" + body)
+    module = unverified(HEAD + "@prim_func\n" + body)
     return next(iter(module.functions.values()))
 
 

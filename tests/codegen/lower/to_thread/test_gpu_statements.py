@@ -1,4 +1,4 @@
-"""Statements that a GPU kernel does not support."""
+"""Statements of a GPU thread, and statements that a GPU kernel does not support."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pytest
 from tilewright.codegen.errors import KernelStatementError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.script import parse
+from tilewright.ir.thread.nodes import AtomicUpdate
+from tilewright.ir.thread.visit import walk
 from tilewright.target.target import Target
 
 COPY = """
@@ -25,3 +27,20 @@ def copy(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
 def test_a_parallel_loop():
     with pytest.raises(KernelStatementError, match="loop 'i' is a parallel loop"):
         lower_kernel(parse(COPY).prims[0], Target("simt"))
+
+
+def test_a_vectorized_loop_of_atomic_updates_is_unrolled():
+    """An atomic update changes one element, and the block is inside of the loop."""
+    text = """
+@prim_func
+def columns(x: Buffer[(64, 4), f32], y: InOut[(4,), f32]):
+    for i in thread(64, "blockIdx.x"):
+        for j in vectorized(4):
+            with block("sum"):
+                vi, vj = reduce(i), spatial(j)
+                y[vj] += x[vi, vj]
+"""
+    body = lower_kernel(parse(text).prims[0], Target("simt")).function.body
+    updates = [s for s in walk(body) if isinstance(s, AtomicUpdate)]
+    assert [s.value.type.lanes for s in updates] == [1, 1, 1, 1]
+    assert [str(s.address.offset) for s in updates] == ["0", "4", "8", "12"]

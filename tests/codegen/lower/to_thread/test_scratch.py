@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
 
 from tests.codegen.kernels import LEVELS, Runtime, build
 
@@ -52,3 +53,24 @@ def test_small_parallel_loops_stay_on_one_thread() -> None:
     assert build(function(ROWS))(x, y, runtime=runtime) == 0
     assert runtime.regions == 0
     np.testing.assert_array_equal(y, np.full((3, 4), 3, np.float32))
+
+
+def test_a_local_copy_that_two_parallel_regions_use_is_shared() -> None:
+    module = parse("""
+@prim_func
+def f(x: Buffer[(800, 600), f32], y: Out[(800, 600), f32]):
+    for i in range(800):
+        for j in range(600):
+            with block("double"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj] * 2.0
+""")
+    schedule = Schedule(module)
+    schedule.cache_read("double", "x", "local")
+    schedule.parallel("ax0")
+    schedule.parallel("i")
+    x = np.random.default_rng(0).random((800, 600), np.float32)
+    y, runtime = np.empty_like(x), Runtime(threads=2)
+    assert build(schedule.module.prim("f"))(x, y, runtime=runtime) == 0
+    np.testing.assert_array_equal(y, x * 2)
+    assert runtime.regions == 2

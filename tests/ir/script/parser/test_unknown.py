@@ -26,7 +26,7 @@ def test_the_equivalents_exist() -> None:
     assert set(DTYPE_NAMES.values()) <= DTYPES.keys()
     assert set(FUNCTION_NAMES.values()) <= {*FUNCTIONS, "where"}
     for loop in set(LOOP_NAMES.values()):
-        assert parse(PROGRAM.format(dtype="f32", loop=loop, value="x[i]")).prims
+        assert parse(PROGRAM.format(dtype="f32", loop=loop, value="x[i]"), check=False).prims
 
 
 def test_names_of_other_systems() -> None:

@@ -1,5 +1,9 @@
 """Tests of cache_read and cache_write."""
 
+import numpy as np
+
+from tilewright.codegen import compile as build
+from tilewright.ir.verify import violations
 from tilewright.schedules.coerce import index_map
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
 from tilewright.schedules.primitives.caching.cache_write import CacheWrite
@@ -32,6 +36,92 @@ def even(x: Buffer[(8,), i32], y: InOut[(16,), i32]):
             vi = spatial(i)
             y[vi * 2] = x[vi]
 """
+
+SCATTER = """
+@prim_func
+def f(pos: Buffer[(4,), i32], new: Buffer[(4, 8), f32], cache: InOut[(16, 8), f32]):
+    for i in range(4):
+        for j in range(8):
+            with block("w"):
+                vi, vj = spatial(i), spatial(j)
+                with checked(pos[vi], 0, 16) as p:
+                    cache[p, vj] = new[vi, vj]
+"""
+
+GATHER = """
+@prim_func
+def f(pos: Buffer[(4,), i32], x: Buffer[(8,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        with block("w"):
+            vi = spatial(i)
+            with checked(pos[vi], -2, 2) as p:
+                y[vi] = x[p + 2]
+"""
+
+ROWS = """
+@prim_func
+def f(off: Buffer[(5,), i32], x: Buffer[(16, 4), f32], y: Out[(4, 4), f32]):
+    for i in range(4):
+        with checked(off[i], 0, 17) as lo:
+            with checked(off[i + 1], lo, 17) as hi:
+                for d in range(4):
+                    for j in range(hi - lo):
+                        with block("s"):
+                            vi, vl = spatial(i), spatial(17, lo)
+                            vd, vj = spatial(d), reduce(16, j)
+                            with init(): y[vi, vd] = 0.0
+                            y[vi, vd] += x[vl + vj, vd]
+"""
+WRITES_ROWS = """
+@prim_func
+def f(off: Buffer[(4,), i32], x: Buffer[(4, 4), f32], y: Out[(16,), f32]):
+    for i in range(4):
+        with checked(off[i], 0, 13) as lo:
+            for j in range(4):
+                with block("s"):
+                    vi, vl, vj = spatial(i), spatial(13, lo), spatial(j)
+                    y[vl + vj] = x[vi, vj]
+"""
+ROW_SUMS = [[12, 15, 18, 21], [0, 0, 0, 0], [72, 76, 80, 84], [60, 62, 64, 66]]
+
+
+def test_cache_write_does_not_overwrite_elements_that_a_scatter_keeps():
+    sch = schedule(SCATTER)
+    rejected(
+        sch,
+        CacheWrite(sch.get_block("w"), sch.get_buffer("cache"), "local"),
+        CacheWrite.Requires.WRITES_WHOLE_BOX,
+    )
+    expected = np.full((16, 8), 7.0, np.float32)
+    positions = np.array([3, 5, 7, 9], np.int32)
+    result = build(sch)(positions, np.ones((4, 8), np.float32), expected.copy())
+    expected[positions] = 1
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_cache_read_keeps_the_lower_bound_of_a_loaded_index():
+    sch = schedule(GATHER)
+    sch.cache_read("w", "x", "local")
+    result = build(sch)(np.array([-2, -1, 0, 1], np.int32), np.arange(8, dtype=np.float32))
+    np.testing.assert_array_equal(result, [0, 1, 2, 3])
+
+
+def test_cache_read_copies_inside_the_binders_of_the_integers_that_the_copy_uses():
+    sch = schedule(ROWS)
+    sch.cache_read("s", "x", "local")
+    assert violations(sch.module) == ()
+    off = np.array([0, 3, 3, 7, 9], np.int32)
+    result = build(sch)(off, np.arange(64, dtype=np.float32).reshape(16, 4))
+    np.testing.assert_array_equal(result, ROW_SUMS)
+
+
+def test_cache_write_copies_inside_the_binders_of_the_integers_that_the_copy_uses():
+    sch = schedule(WRITES_ROWS)
+    sch.cache_write("s", "y", "local")
+    assert violations(sch.module) == ()
+    first = np.array([0, 8, 4, 12], np.int32)
+    result = build(sch)(first, np.arange(16, dtype=np.float32).reshape(4, 4))
+    np.testing.assert_array_equal(result, np.arange(16).reshape(4, 4)[[0, 2, 1, 3]].ravel())
 
 
 def test_cache_read_copies_before_the_block(golden):

@@ -1,7 +1,10 @@
 """Tests of transform_layout and set_scope."""
 
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile as build
+from tilewright.ir.verify import violations
 from tilewright.schedules.apply import prepared
 from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
@@ -113,3 +116,34 @@ def test_buffers_of_tensorized_blocks_keep_their_layout():
         TransformLayout.Requires.NOT_TENSORIZED,
         "accesses 'B_global' in block 'mm_o'",
     )
+
+
+LOADED_INDICES = """
+@prim_func
+def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: Out[(8,), i32], z: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = at[vi]
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            with checked(t[vj], 0, 8) as p:
+                y[vj] = x[p]
+    for k in range(8):
+        with checked(t[7 - k], 0, 8) as q:
+            with block("third"):
+                vk, vq = spatial(k), spatial(8, q)
+                z[vk] = x[vq]
+"""
+
+
+def test_the_layout_of_a_buffer_of_indices_changes_everywhere():
+    sch = schedule(LOADED_INDICES)
+    sch.transform_layout("t", "lambda i: (i % 4, i // 4)")
+    assert violations(sch.module) == ()
+    at, x = np.array([3, 1, 4, 1, 5, 7, 2, 6], np.int32), np.arange(8, dtype=np.int32) * 10
+    y, z = build(sch)(at, x)
+    np.testing.assert_array_equal(y, x[at])
+    np.testing.assert_array_equal(z, x[at[::-1]])

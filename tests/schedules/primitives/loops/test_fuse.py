@@ -1,3 +1,6 @@
+import pytest
+
+from tilewright.ir.script import parse
 from tilewright.schedules.primitives.loops.fuse import Fuse
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -10,6 +13,17 @@ def triangle(x: Buffer[(8,), i32], y: Out[(8, 8), i32]):
             with block("lower"):
                 vi, vj = spatial(i), spatial(8, j)
                 y[vi, vj] = x[vi]
+"""
+
+COPY = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(SIZE,), i32], y: Out[(SIZE,), i32]):
+    for i in range(SIZE):
+        with block("copy"):
+            v = spatial(SIZE, i)
+            y[v] = x[v]
 """
 
 
@@ -56,3 +70,26 @@ def test_suggested_with_the_loop_inside():
     sch = schedule(MATMUL)
     i, j, _ = sch.get_loops(sch.get_block("mm"))
     assert Fuse((i, j)) in [c.step for c in sch.suggest(i)]
+
+
+@pytest.mark.parametrize("size", ["128", "127", "n"])
+def test_rounds_of_split_and_fuse_keep_the_text_short(size):
+    sch = schedule(COPY.replace("SIZE", size))
+    lengths: list[int] = []
+    for _ in range(50):
+        sch.split(sch.get_loops("copy")[0], factors=(None, 2))
+        sch.fuse(sch.get_loops("copy"))
+        lengths.append(len(str(sch.module)))
+    assert max(lengths) < len(COPY) + 200
+    assert str(parse(str(sch.module))) == str(sch.module)
+    assert sch.verify(runs=2).required().compared[0].exact
+
+
+def test_long_names_stay_unique():
+    sch = schedule(MATMUL)
+    loops = sch.get_loops(sch.get_block("mm"))
+    for _ in range(12):
+        loops = sch.split(sch.fuse(loops), factors=(None, 2, 2))
+    names = [loop.name for loop in sch.get_loops(sch.get_block("mm"))]
+    assert len(set(names)) == len(names)
+    assert max(map(len, names)) <= 44

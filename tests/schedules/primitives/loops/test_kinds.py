@@ -203,3 +203,50 @@ def test_suggested_for_serial_loops(verb):
     sch = schedule(CHAIN)
     (loop,) = sch.get_loops(sch.get_block("first"))
     assert verb in [c.step.verb() for c in sch.suggest(loop)]
+
+
+NESTED = """
+@prim_func
+def nested(x: Buffer[(16, 16, 16, 16), i32], y: Out[(16, 16, 16, 16), i32]):
+    for a in range(16):
+        for b in range(16):
+            for c in range(16):
+                for d in range(16):
+                    with block("copy"):
+                        va, vb, vc, vd = spatial(a), spatial(b), spatial(c), spatial(d)
+                        y[va, vb, vc, vd] = x[va, vb, vc, vd]
+"""
+
+
+@pytest.mark.parametrize("order", ["abcd", "dcba", "bdac"])
+def test_unrolled_loops_have_a_limit_of_copies(order):
+    sch = schedule(NESTED)
+    for name in order[:3]:
+        sch.unroll(name)
+    step = Unroll(sch.get_loop(order[3]))
+    found = rejected(sch, step, Unroll.Requires.COPIES, "16 * 16 * 16 * 16 = 65,536 copies")
+    assert [ref.name for ref in found.where] == ["a", "b", "c", "d"]
+
+
+SCATTER = """
+@prim_func
+def scatter(at: Buffer[(64,), i32], x: Buffer[(64, 3), f32], y: InOut[(8, 3), f32]):
+    for i in range(64):
+        for j in range(3):
+            with block("s"):
+                vi, vj = reduce(i), spatial(j)
+                with checked(at[vi], 0, 8) as p:
+                    y[p, vj] += x[vi, vj]
+"""
+
+
+def test_a_scatter_is_not_parallel_on_a_cpu_except_over_its_spatial_loops():
+    sch = schedule(SCATTER)
+    i, j = sch.get_loops("s")
+    problem = rejected(
+        sch, Parallel(i), Parallel.Requires.ITERATION_KINDS, "only the threads of a GPU update"
+    )
+    assert [f.title() for f in problem.fixes] == ["parallel(loop=j)"]
+    rejected(sch, Vectorize(i), Vectorize.Requires.ITERATION_KINDS, "'s'")
+    sch.parallel(j)
+    assert sch.verify().ok

@@ -1,7 +1,11 @@
 """Tests of compute_inline and reverse_compute_inline."""
 
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile as build
+from tilewright.ir.verify import violations
+from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
 from tilewright.schedules.primitives.placement.reverse_compute_inline import ReverseComputeInline
 
@@ -181,7 +185,7 @@ def test_requirements_of_reverse_compute_inline():
 
 COPIES = """
 @prim_func
-def copies(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+def copies(x: Buffer[(8,), i32], y: InOut[(8,), i32]):
     t = alloc((8,), i32)
     for i in range(8):
         with block("first"):
@@ -206,7 +210,7 @@ def test_producers_that_cannot_be_inlined():
     sch, step = inlined("t[vi] = x[vi]", "t[vi] += x[vi]")
     rejected(sch, step, ComputeInline.Requires.IGNORES_OLD_CONTENTS, "updates 't' in place")
     sch, step = inlined("t[vi] =", "guard(i < 5)\n            t[vi] =")
-    rejected(sch, step, ComputeInline.Requires.PLAIN_PREDICATE, "has the predicate")
+    rejected(sch, step, ComputeInline.Requires.WRITES_ALL_READ, "'second' may read other elements")
 
 
 def test_consumers_that_cannot_be_inlined():
@@ -220,8 +224,8 @@ def test_consumers_that_cannot_be_inlined():
     rejected(sch, step, ReverseComputeInline.Requires.ONLY_WRITER, "other writers: first")
     sch, step = inlined("y[vj] = t[vj]", "y[vj] += t[vj]")
     rejected(sch, step, ReverseComputeInline.Requires.IGNORES_OLD_CONTENTS, "updates 'y' in place")
-    sch, step = inlined("y[vj] =", "guard(j < 5)\n            y[vj] =")
-    rejected(sch, step, ReverseComputeInline.Requires.PLAIN_PREDICATE, "has the predicate")
+    sch, step = inlined("t[vi] =", "guard(i < 5)\n            t[vi] =")
+    rejected(sch, step, ReverseComputeInline.Requires.SAME_ITERATIONS, "may run other iterations")
 
 
 @pytest.mark.parametrize("store", ["t[vi] += x[vi]", "t[vi] = x[vi]\n            t[vi] = 1"])
@@ -233,3 +237,62 @@ def test_a_producer_with_two_stores_or_an_update_is_not_plain(store):
         ReverseComputeInline.Requires.PLAIN_PRODUCER,
         "does not store exactly one element of 't'",
     )
+
+
+LOADED_INDEX = """
+@prim_func
+def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i64)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = i64(at[vi]){change}
+    for j in range(8):
+        with block("second"):
+            vj = spatial(j)
+            with checked(t[vj], 0, 8) as p:
+                y[vj] = x[p]
+"""
+OUTER_INDEX = """
+@prim_func
+def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    for i in range(8):
+        with block("first"):
+            vi = spatial(i)
+            t[vi] = at[vi]
+    for j in range(8):
+        with checked(t[j], 0, 8) as p:
+            with block("second"):
+                vj, vp = spatial(j), spatial(8, p)
+                y[vj] = x[vp] + t[vj]
+"""
+AT, VALUES = np.array([3, 1, 4, 1, 5, 7, 2, 6], np.int32), np.arange(8, dtype=np.int32) * 10
+
+
+def test_an_index_is_loaded_from_the_input_of_the_inlined_block():
+    sch = schedule(LOADED_INDEX.format(change=""))
+    sch.compute_inline("first")
+    assert "checked(at[vj], 0, 8)" in str(sch)
+    assert violations(sch.module) == ()
+    np.testing.assert_array_equal(build(sch)(AT, VALUES), VALUES[AT])
+
+
+def test_an_index_that_the_producer_computes_is_not_inlined():
+    for text, message in (
+        (LOADED_INDEX.format(change=" + 0"), "'first' computes its elements"),
+        (OUTER_INDEX, "the integer 'p' is loaded outside of blocks"),
+    ):
+        sch = schedule(text)
+        rejected(
+            sch,
+            ComputeInline(sch.get_block("first")),
+            ComputeInline.Requires.INDEX_IS_LOAD,
+            message,
+        )
+
+
+def test_a_block_does_not_move_past_an_integer_that_is_loaded_from_its_output():
+    sch = schedule(OUTER_INDEX)
+    step = ComputeAt(sch.get_block("first"), sch.get_loop("j"))
+    rejected(sch, step, ComputeAt.Requires.KEEPS_DEPENDENCES, "from which the integer 'p'")

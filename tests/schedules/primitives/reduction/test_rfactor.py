@@ -119,8 +119,8 @@ def test_requirements():
     rejected(
         twice,
         Rfactor(block, twice.get_loops(block)[2]),
-        Rfactor.Requires.WRITES_WHOLE_BOX,
-        "not injective in the loops again",
+        Rfactor.Requires.RUNS_ONCE,
+        "the iterations of loop 'again' repeat the instances",
     )
     corner = schedule(CORNER)
     block = corner.get_block("sum")

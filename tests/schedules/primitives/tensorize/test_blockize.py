@@ -1,5 +1,9 @@
 """Tests of blockize, and of other steps on the new block."""
 
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile as build
 from tilewright.ir.analysis import flops, tree_of
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import to_text as term_text
@@ -196,8 +200,20 @@ def test_two_blocks_are_rejected():
     rejected(sch, Blockize(i), Blockize.Requires.PERFECT_NEST, "blocks inside: mm_init, mm")
 
 
+@pytest.mark.parametrize("lower", [0, 2, -3])
+def test_a_loaded_integer_becomes_an_iteration_variable(lower):
+    at = f"p - ({lower})"
+    text = GATHER.replace("checked(at[i], 0, n)", f"checked(at[i], {lower}, n + {lower})")
+    sch = schedule(text.replace("spatial(n, p)", f"spatial(n, {at})"))
+    sch.blockize(sch.get_loops("take")[-1])
+    assert violations(sch.module) == ()
+    x = np.arange(20, dtype=np.int32).reshape(5, 4)
+    index = np.array([4, 0, 0, 2, 1], np.int32)
+    np.testing.assert_array_equal(build(sch)(x, index + np.int32(lower)), x[index])
+
+
 def test_requirements_of_blockize():
-    sch = schedule(GATHER)
+    sch = schedule(GATHER.replace("checked(at[i], 0, n)", "checked(at[i], 0, i + 1)"))
     j = sch.get_loops("take")[-1]
     rejected(
         sch, Blockize(j), Blockize.Requires.ONE_KIND_PER_VARIABLE, "'p', which is read from memory"

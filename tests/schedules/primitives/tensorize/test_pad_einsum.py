@@ -1,12 +1,15 @@
 """Tests of pad_einsum."""
 
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile as build
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import to_text as term_text
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
+from tilewright.target.target import Target
 
 from tests.codegen.tensorized import MATMUL_F32
 from tests.schedules.helpers import MATMUL, SCAN, rejected, schedule
@@ -155,3 +158,35 @@ def test_suggested_for_an_einsum():
     sch = Schedule(parse(MATMUL_F32))
     found = [c.step.title() for c in sch.suggest(sch.get_block("mm")) if c.applicable]
     assert "pad_einsum(block=mm, padding=(16, 16, 16))" in found
+
+
+@pytest.mark.parametrize("features", [(), ("avx2",), ("avx512",)])
+def test_the_vectorized_padding_of_a_row_compiles(features):
+    sch = schedule("""
+@prim_func
+def f(e: Buffer[(6, 20), f32], s: Out[(6,), f32]):
+    for c in range(6):
+        for d in range(20):
+            with block("sum"):
+                vc, vd = spatial(c), reduce(d)
+                with init(): s[vc] = 0.0
+                s[vc] += e[vc, vd]
+""")
+    sch.pad_einsum("sum", (16, 16))
+    sch.vectorize("ax1")
+    target = Target("cpu", features=features)
+    found = build(sch.module, target)["f"](np.ones((6, 20), np.float32))
+    np.testing.assert_array_equal(found, np.full(6, 20, np.float32))
+
+
+def test_an_update_in_place_is_not_an_einsum():
+    sch = schedule("""
+@prim_func
+def f(x: Buffer[(5,), f32], y: InOut[(5,), f32]):
+    for i in range(5):
+        with block("a"):
+            vi = spatial(i)
+            y[vi] = min(y[vi], x[vi])
+""")
+    step = PadEinsum(sch.get_block("a"), (4,))
+    rejected(sch, step, PadEinsum.Requires.EINSUM, "reads its output 'y'")

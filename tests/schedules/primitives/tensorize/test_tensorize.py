@@ -3,8 +3,10 @@
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile as build
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import violations
 from tilewright.schedules import (
@@ -539,13 +541,48 @@ def gather(x: Buffer[(n, 32), f32], at: Buffer[(n,), i32], y: Out[(n, 32), f32])
 
 
 def test_requires_one_kind_per_variable():
-    sch = Schedule(parse(GATHER), FMA_AVX512.target)
+    text = GATHER.replace("checked(at[i], 0, n)", "checked(at[i], 0, i + 1)")
+    sch = Schedule(parse(text), FMA_AVX512.target)
     rejected(
         sch,
         Tensorize(sch.get_loop("j"), FMA),
         Tensorize.Requires.ONE_KIND_PER_VARIABLE,
         "depends on 'p', which is read from memory",
     )
+
+
+PAGES = """
+n = symbols("n", lower=1)
+
+@prim_func
+def scores(
+    table: Buffer[(n,), i32], Q: Buffer[(16, 6), f32], K: Buffer[(4, 16, 16), f32],
+    C: InOut[(n, 6, 16), f32]
+):
+    for g in range(n):
+        with checked(table[g], 0, 4) as p:
+            for k in range(16):
+                for i in range(6):
+                    for j in range(16):
+                        with block("mm"):
+                            vg, vp, vk = spatial(g), spatial(4, p), reduce(k)
+                            vi, vj = spatial(i), spatial(j)
+                            C[vg, vi, vj] += Q[vk, vi] * K[vp, vk, vj]
+"""
+
+
+def test_a_block_of_a_page_table_is_tensorized():
+    sch = Schedule(parse(PAGES), FMA_AVX2.target)
+    sch.tensorize(sch.get_loop("i"), "avx2.fma.f32.6x16")
+    assert violations(sch.module) == ()
+    rng = np.random.default_rng(0)
+    q, keys = rng.integers(-4, 5, (16, 6)), rng.integers(-4, 5, (4, 16, 16))
+    table = np.array([3, 0, 3], np.int32)
+    start = np.zeros((3, 6, 16), np.float32)
+    result = build(sch, target=FMA_AVX2.target)(
+        table, q.astype(np.float32), keys.astype(np.float32), start
+    )
+    np.testing.assert_array_equal(result, np.einsum("ki,gkj->gij", q, keys[table]))
 
 
 TWO_STORES = """

@@ -1,0 +1,100 @@
+"""Updates that several threads may apply to one element at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ir.analysis import Tree, bound_kinds, reduction_update, tree_of, writes_disjoint
+from ....ir.analysis.scatter import scatter_updates
+from ....ir.loop.decompose import around
+from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
+from ....ir.loop.visit import transform
+from ....ir.symbolic import const_value
+from ....target.gpus import BLOCK_AXES, THREAD_AXES
+from ....target.target import Target
+from ..annotations import ATOMIC
+from ..lowering_pass import GPU, Pass
+from .combine_cross_thread_reductions import repeated_part, spatial_loops
+
+
+class MarkAtomicUpdates(Pass):
+    """Record the buffers that a block updates atomically.
+
+    Before::
+        for i in thread(64, "threadIdx.x"):
+            block s: y[p] = y[p] + x[i]
+    After::
+        for i in thread(64, "threadIdx.x"):
+            block s, atomic y: y[p] = y[p] + x[i]
+
+    An update in place is atomic if iterations of a loop that is bound to thread blocks or threads
+    may update the same element. A reduction over threads of one thread block is not: the pass
+    ``combine_cross_thread_reductions`` combines its partial results. It cannot do so if several
+    iterations of other loops inside the reduction update one element, as in ``spatial(i + k)``.
+    """
+
+    targets = GPU
+
+    def run(self, func: PrimFunc, target: Target) -> PrimFunc:
+        """Return the function with annotated blocks."""
+        del target
+        tree = tree_of(func)
+
+        def change(statement: Stmt) -> Stmt:
+            if not isinstance(statement, Block) or statement not in tree.order:
+                return statement
+            names = tuple(b.name for b in _atomic_buffers(tree, statement))
+            if not names:
+                return statement
+            return replace(statement, annotations=(*statement.annotations, (ATOMIC, names)))
+
+        return replace(func, body=transform(func.body, change))
+
+
+def _atomic_buffers(tree: Tree, block: Block) -> list[Buffer]:
+    loops = [
+        x
+        for x in tree.ancestors(block)
+        if isinstance(x, For)
+        and x.thread in (*BLOCK_AXES, *THREAD_AXES)
+        and const_value(x.extent) != 1
+    ]
+    return [
+        buffer
+        for buffer in scatter_updates(replace(block, init=None))
+        if buffer.scope in ("global", "shared") and _shared(tree, block, buffer, loops)
+    ]
+
+
+def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
+    """Return whether iterations of thread-bound loops may update the same element."""
+    overlapping = [
+        x for x in loops if not writes_disjoint(tree, x, _outermost_inside(tree, x, block), buffer)
+    ]
+    reduced = reduction_update(block) is not None and all(
+        x.thread in THREAD_AXES and bound_kinds(x, block) == frozenset({"reduce"})
+        for x in overlapping
+    )
+    if not overlapping:
+        return False
+    if reduced:
+        return not _is_combined_once(tree, block, buffer)
+    return block.init is None
+
+
+def _is_combined_once(tree: Tree, block: Block, buffer: Buffer) -> bool:
+    """Return whether one iteration at most of the loops inside a reduction updates an element."""
+    path = around(tree.function.body, block)
+    inner = spatial_loops(block, repeated_part(block, path))
+    return all(writes_disjoint(tree, x, block, buffer) for x in inner)
+
+
+def _outermost_inside(tree: Tree, loop: For, block: Block) -> Block:
+    """Return the outermost block between a loop and a block; its indices depend on the loop."""
+    found = block
+    for above in tree.ancestors(block):
+        if above is loop:
+            break
+        if isinstance(above, Block):
+            found = above
+    return found

@@ -1,0 +1,38 @@
+"""The limit of sizes in bytes, and sizes that are known at compile time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Final
+
+from .dtype import DType
+from .symbolic import Expr, const_value
+
+SIZE_LIMIT: Final = 1 << 60
+"""The number of bytes that no tensor reaches; larger sizes overflow 64-bit addresses."""
+
+
+def size_problem(shape: Iterable[Expr], dtype: DType) -> str:
+    """Return the problem with the size of a tensor; empty if it is legal or unknown.
+
+    Examples
+    --------
+    >>> from .dtype import f32
+    >>> from .symbolic import as_expr
+    >>> size_problem((as_expr(2**31), as_expr(2**31)), f32)
+    'its size of 2**64 bytes reaches the limit of 2**60 bytes'
+    >>> size_problem((as_expr(-5),), f32)
+    'dimension -5 is negative'
+    """
+    dims = [const_value(dim) for dim in shape]
+    known = [dim for dim in dims if dim is not None]
+    negative = next((dim for dim in known if dim < 0), None)
+    if negative is not None:
+        return f"dimension {negative} is negative"
+    size = prod(known) * dtype.bytes
+    if len(known) < len(dims) or size < SIZE_LIMIT:
+        return ""
+    exponent = size.bit_length() - 1 if size & (size - 1) == 0 else size.bit_length()
+    power = f"2**{exponent}" if size == 1 << exponent else f"about 2**{exponent}"
+    return f"its size of {power} bytes reaches the limit of 2**60 bytes"

@@ -1,0 +1,216 @@
+"""Requirement checks on the iterations that a block runs, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.analysis import (
+    Coverage,
+    Domain,
+    Instances,
+    Tree,
+    determined,
+    enclosing,
+    executed_domain,
+    instances,
+    is_reduction,
+    results_domain,
+    statements_around,
+    tree_of,
+)
+from ..ir.loop.decompose import (
+    reduction_position,
+    reduction_variables,
+    starts_before_reduction,
+)
+from ..ir.loop.nodes import Block, For, Seq, Stmt
+from ..ir.symbolic import Bool
+from .apply import Primitive
+from .handles import BlockRef, refs_of
+from .problem import Problem
+from .requirement import Requirement
+from .state import State
+
+
+def repeat_problems(
+    state: State,
+    ref: BlockRef,
+    requirement: Requirement,
+    within: Stmt | None = None,
+    fixes: tuple[Primitive, ...] = (),
+) -> Iterator[Problem]:
+    """Yield a problem if a statement may run an instance of a block more than once.
+
+    Parameters
+    ----------
+    state : State
+        The current state.
+    ref : BlockRef
+        The block.
+    requirement : Requirement
+        The requirement to report.
+    within : Stmt or None
+        The statement, by default the outermost one around the block.
+    fixes : tuple of Primitive
+        The steps that remove the problem.
+    """
+    found = instances(state.tree(ref.function), state.block(ref), within)
+    if not found.once:
+        yield _repeated(ref, requirement, found, fixes)
+
+
+def _repeated(
+    ref: BlockRef, requirement: Requirement, found: Instances, fixes: tuple[Primitive, ...]
+) -> Problem:
+    names = ", ".join(x.var.name for x in found.loops)
+    where = (ref, *refs_of(ref.function, *found.loops))
+    return Problem(requirement, found.reason, where, {"loops": names}, fixes=fixes)
+
+
+def described_problems(
+    state: State, ref: BlockRef, requirement: Requirement, within: Stmt | None = None
+) -> Iterator[Problem]:
+    """Yield a problem if no condition describes which iterations of a block run."""
+    found = executed_domain(state.tree(ref.function), state.block(ref), within)
+    if found.condition is None:
+        yield _limited(state, ref, requirement, found)
+
+
+def whole_domain_problems(
+    state: State, ref: BlockRef, requirement: Requirement, within: Stmt | None = None
+) -> Iterator[Problem]:
+    """Yield a problem if a block may not run every iteration of its domain."""
+    found = executed_domain(state.tree(ref.function), state.block(ref), within)
+    if found.coverage is not Coverage.EXACT:
+        yield _limited(state, ref, requirement, found)
+
+
+def _limited(state: State, ref: BlockRef, requirement: Requirement, found: Domain) -> Problem:
+    name = state.block(ref).name
+    message = found.reason
+    if found.condition is None:
+        message = f"the iterations that block {name!r} runs cannot be described: {found.reason}"
+    numbers = {} if found.condition is None else {"condition": str(found.condition)}
+    return Problem(requirement, message, (ref,), numbers)
+
+
+def condition_of(tree: Tree, block: Block, within: Stmt | None = None) -> Bool:
+    """Return the condition on the iteration variables under which a block runs.
+
+    Raises
+    ------
+    TypeError
+        If there is none; `described_problems` reports it.
+    """
+    found = executed_domain(tree, block, within)
+    if found.condition is None:
+        raise TypeError(f"the iterations of block {block.name!r} cannot be described")
+    return found.condition
+
+
+def condition_of_results(tree: Tree, block: Block, within: Stmt | None = None) -> Bool:
+    """Return the condition on the spatial iteration variables under which a block has results.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    found = results_domain(tree, block, within)
+    if found.condition is None:
+        raise TypeError(f"the results of block {block.name!r} cannot be described")
+    return found.condition
+
+
+def init_problems(state: State, ref: BlockRef, requirement: Requirement) -> Iterator[Problem]:
+    """Yield a problem if the init of a reduction block cannot be separated from its loops."""
+    tree, block = state.tree(ref.function), state.block(ref)
+    if block.init is None or not is_reduction(block):
+        return
+    if not starts_before_reduction(tree.function.body, block):
+        yield Problem(
+            requirement,
+            f"the init of block {block.name!r} cannot be separated from its reduction loops: the "
+            "extent of a spatial loop, or a spatial iteration variable, depends on one of them",
+            (ref,),
+        )
+
+
+def whole_reduction_problems(
+    state: State, ref: BlockRef, requirement: Requirement, within: Stmt
+) -> Iterator[Problem]:
+    """Yield the reasons why a statement does not compute whole reductions of a block, each once.
+
+    A statement inside a reduction loop computes a part of the reduction; a loop in the reduction
+    that repeats instances adds terms more than once; an init that cannot be separated from the
+    reduction loops runs only if the first iteration does.
+    """
+    tree, block = state.tree(ref.function), state.block(ref)
+    if not is_reduction(block):
+        return
+    path = (*statements_around(tree, block), block)
+    first = path[reduction_position(path[:-1], block)]
+    if not tree.contains(within, first):
+        variable = first.var.name if isinstance(first, For) else block.name
+        yield Problem(
+            requirement,
+            f"the reduction of block {block.name!r} is iterated by loop {variable!r}, which is "
+            "around both the block and the destination",
+            (ref, *(refs_of(ref.function, first) if isinstance(first, For) else ())),
+        )
+        return
+    yield from init_problems(state, ref, requirement)
+    yield from repeat_problems(state, ref, requirement, first)
+
+
+def reduction_loops(tree: Tree, block: Block) -> tuple[For, ...]:
+    """Return the loops around a block that run after its init, outermost first."""
+    path = statements_around(tree, block)
+    inner = path[reduction_position(path, block) :]
+    return tuple(s for s in inner if isinstance(s, For))
+
+
+def iterates_reduction(tree: Tree, block: Block, loop: For) -> bool:
+    """Return whether a loop around a block iterates its reduction."""
+    return loop.var in reduction_variables(statements_around(tree, block), block)
+
+
+def loops_not_spatial(
+    tree: Tree, block: Block, loops: tuple[For, ...], within: Stmt | None = None
+) -> tuple[For, ...]:
+    """Return the loops that the spatial iteration variables of a block do not determine.
+
+    The init of a reduction cannot move across such a loop: it runs once for all its iterations on
+    one side, and once per iteration on the other.
+    """
+    found = enclosing(tree, block, within)
+    spatial = tuple(v for v in found.iters if v.kind != "reduce")
+    known = determined(found, spatial, tree.facts(block.body))
+    return tuple(x for x in loops if x.var not in known)
+
+
+def branch_around(tree: Tree, block: Block, other: Stmt) -> Stmt:
+    """Return the outermost statement around a block that does not contain another statement."""
+    shared = tree.common((block, other))
+    site: Stmt = block
+    for above in tree.ancestors(block):
+        if above is shared:
+            break
+        site = above
+    return site
+
+
+def executed_after(state: State, step: Primitive, ref: BlockRef, loop: For) -> Domain:
+    """Return which iterations a block runs after a step that moves it into a loop.
+
+    The domain is that of one execution of the outermost statement around the loop, but not around
+    the block.
+    """
+    tree, block = state.tree(ref.function), state.block(ref)
+    shared = tree.common((block, loop))
+    depth = sum(not isinstance(s, Seq) for s in (shared, *tree.ancestors(shared)))
+    new = tree_of(step.rewrite(state).module.prim(ref.function))
+    moved = new.blocks[ref.uid]
+    path = [moved, *new.ancestors(moved)][::-1]
+    nested = [s for s in path if not isinstance(s, Seq)]
+    return executed_domain(new, moved, nested[depth])

@@ -1,0 +1,268 @@
+"""Updates that several threads may apply to one element at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile as build
+from tilewright.codegen.errors import KernelError
+from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.simt.findings import TrapError
+from tilewright.ir.dtype import dtype as dtype_of
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.script import parse
+from tilewright.ir.thread.text import to_text
+from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.loops.bind import Bind
+from tilewright.target.target import Target
+
+from tests.codegen.lower.passes.running import GPU, comparison, unchanged
+from tests.codegen.simt.launching import Launcher
+from tests.schedules.helpers import rejected
+
+NAME = "mark_atomic_updates"
+
+SCATTER = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(at: Buffer[(n,), i32], x: Buffer[(n,), {dtype}], y: InOut[(8,), {dtype}]):
+    for i in range(n):
+        with block("s"):
+            vi = reduce(i)
+            with checked(at[vi], 0, 8) as p:
+                y[p] = {value}
+"""
+ADD = SCATTER.format(dtype="f32", value="y[p] + x[vi]")
+
+BINS = """
+@prim_func
+def f(idx: Buffer[(64,), i32], x: Buffer[(64,), f32], y: InOut[(8,), f32]):
+    for i in range(64):
+        with block("s"):
+            vi = reduce(i)
+            with checked(idx[vi], 0, 8) as p:
+                y[p] += x[vi]
+"""
+ROWS = """
+@prim_func
+def f(x: Buffer[(64, 6), f32], y: InOut[(6,), f32]):
+    for i in {axis}:
+        for j in range(6):
+            with block("s"):
+                vi, vj = reduce(i), spatial(j)
+                y[vj] += x[vi, vj]
+"""
+
+
+def bound(text: str, threads: int = 16) -> Schedule:
+    """Return a schedule whose loop i is split over thread blocks and threads."""
+    schedule = Schedule(parse(text))
+    outer, inner = schedule.split("i", factors=(None, threads))
+    schedule.bind(outer, "blockIdx.x")
+    schedule.bind(inner, "threadIdx.x")
+    return schedule
+
+
+def expected(text: str, *arrays: np.ndarray) -> np.ndarray:
+    """Return the result of the interpreter."""
+    copies = [a.copy() for a in arrays]
+    run_prim(parse(text).prims[0], copies)
+    return copies[-1]
+
+
+def test_golden(golden):
+    text = BINS.replace("range(64)", 'thread(64, "threadIdx.x")')
+    golden(f"{NAME}.txt", comparison(NAME, text, GPU))
+
+
+def test_a_scatter_add_binds_to_threads():
+    schedule = Schedule(parse(BINS))
+    schedule.bind("i", "threadIdx.x")
+    rng = np.random.default_rng(0)
+    at, x = rng.integers(0, 8, 64, np.int32), rng.integers(-9, 9, 64).astype(np.float32)
+    y = np.ones(8, np.float32)
+    found = build(schedule, target="simt")(at, x, y.copy())
+    np.testing.assert_array_equal(found, expected(BINS, at, x, y))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 37, 64])
+def test_any_number_of_threads_may_update_one_element(n):
+    schedule = bound(ADD)
+    at, x = np.full(n, 3, np.int32), np.arange(n, dtype=np.float32)
+    found = build(schedule, target="simt")(at, x, np.zeros(8, np.float32))
+    np.testing.assert_array_equal(found, [0, 0, 0, n * (n - 1) / 2, 0, 0, 0, 0])
+
+
+UPDATES = [
+    (dtype, value)
+    for dtype in ("f16", "bf16", "f32", "f64", "i8", "u8", "i16", "i32", "i64", "u32", "u64")
+    for value in ("y[p] + x[vi]", "y[p] * x[vi]", "min(y[p], x[vi])", "max(y[p], x[vi])")
+] + [(dtype, f"y[p] {op} x[vi]") for dtype in ("i8", "u32", "i64") for op in "&|^"]
+
+
+@pytest.mark.parametrize(("dtype", "value"), UPDATES)
+def test_every_update_is_atomic_on_every_dtype(dtype, value):
+    text = SCATTER.format(dtype=dtype, value=value)
+    rng = np.random.default_rng(1)
+    of = dtype_of(dtype).numpy
+    at = rng.integers(0, 8, 40, np.int32)
+    x, y = (rng.integers(1, 4, size).astype(of) for size in (40, 8))
+    found = build(bound(text), target="simt")(at, x, y.copy())
+    np.testing.assert_array_equal(found, expected(text, at, x, y))
+
+
+def test_an_index_out_of_range_stops_the_kernel():
+    at = np.zeros(64, np.int32)
+    at[5] = 8
+    x, y = np.ones(64, np.float32), np.zeros(8, np.float32)
+    schedule = Schedule(parse(BINS))
+    with pytest.raises(KernelError, match=r"value 8, exclusive upper bound 8") as caught:
+        build(schedule)(at, x, y)
+    assert "in block 's', in checked(idx[i], 0, 8)" in str(caught.value)
+    schedule.bind("i", "threadIdx.x")
+    with pytest.raises(TrapError, match=r"value 8, exclusive upper bound 8") as trapped:
+        build(schedule, target="simt")(at, x, y)
+    assert "of 's' of kernel 'f'" in str(trapped.value)
+
+
+def test_rows_are_added_to_one_row_by_several_thread_blocks():
+    axis = 'thread(64, "blockIdx.x")'
+    x = np.arange(384, dtype=np.float32).reshape(64, 6)
+    found = build(parse(ROWS.format(axis=axis)), target="simt")(x, np.zeros(6, np.float32))
+    np.testing.assert_array_equal(found, x.sum(0))
+
+
+def test_a_reduction_over_the_threads_of_a_block_is_combined_without_atomics():
+    assert unchanged(NAME, ROWS.format(axis='thread(64, "threadIdx.x")'), GPU)
+
+
+def test_an_update_of_different_elements_is_not_atomic():
+    text = """
+@prim_func
+def f(x: Buffer[(64,), f32], y: InOut[(64,), f32]):
+    for i in thread(64, "threadIdx.x"):
+        with block("s"):
+            vi = spatial(i)
+            y[vi] += x[vi]
+"""
+    assert unchanged(NAME, text, GPU)
+
+
+MIXED = """
+@prim_func
+def f(at: Buffer[(64,), i32], x: Buffer[(64,), f32], y: InOut[(8,), f32]{more}):
+    for i in range(64):
+        with block("s"):
+            vi = reduce(i)
+            with checked(at[vi], 0, 8) as p:
+                y[p] += x[vi]
+{second}
+"""
+READS = """        with block("r"):
+            wi = spatial(i)
+            z[wi] = y[wi % 8]"""
+OTHER = """        with block("r"):
+            wi = reduce(i)
+            with checked(at[wi], 0, 8) as q:
+                y[q] = max(y[q], x[wi])"""
+SAME = """        with block("r"):
+            wi = reduce(i)
+            with checked(at[wi], 0, 8) as q:
+                y[q] += x[wi] * 2.0"""
+
+
+@pytest.mark.parametrize(("more", "second"), [(", z: Out[(64,), f32]", READS), ("", OTHER)])
+@pytest.mark.parametrize("axis", ["threadIdx.x", "blockIdx.x"])
+def test_threads_do_not_observe_partial_updates(more, second, axis):
+    schedule = Schedule(parse(MIXED.format(more=more, second=second)))
+    rejected(
+        schedule, Bind(schedule.get_loop("i"), axis), Bind.Requires.INDEPENDENT_ITERATIONS, "'y'"
+    )
+
+
+def test_two_blocks_with_the_same_update_are_atomic():
+    text = MIXED.format(more="", second=SAME)
+    schedule = Schedule(parse(text))
+    schedule.bind("i", "threadIdx.x")
+    at, x = np.arange(64, dtype=np.int32) % 5, np.ones(64, np.float32)
+    found = build(schedule, target="simt")(at, x, np.zeros(8, np.float32))
+    np.testing.assert_array_equal(found, expected(text, at, x, np.zeros(8, np.float32)))
+
+
+def test_a_virtual_thread_does_not_update_atomically():
+    schedule = Schedule(parse(BINS))
+    rejected(
+        schedule, Bind(schedule.get_loop("i"), "vthread"), Bind.Requires.ITERATION_KINDS, "'s'"
+    )
+
+
+def test_a_histogram_in_shared_memory_is_separated_from_its_copy_by_a_barrier():
+    text = """
+@prim_func
+def f(at: Buffer[(64,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32, scope="shared")
+    for k in thread(64, "threadIdx.x"):
+        with block("zero"):
+            vk = spatial(k)
+            guard(k < 8)
+            t[vk] = 0
+    for i in thread(64, "threadIdx.x"):
+        with block("count"):
+            vi = reduce(i)
+            with checked(at[vi], 0, 8) as p:
+                t[p] += 1
+    for j in thread(64, "threadIdx.x"):
+        with block("copy"):
+            vj = spatial(j)
+            guard(j < 8)
+            y[vj] = t[vj]
+"""
+    text = text.replace("spatial(k)", "spatial(8, k)").replace("spatial(j)", "spatial(8, j)")
+    module = parse(text)
+    shown = to_text(lower_kernel(module.prim("f"), Target("simt")).function)
+    assert shown.count("barrier") == 2
+    assert shown.count("atomic_add(t") == 1
+    at = np.arange(64, dtype=np.int32) % 7
+    np.testing.assert_array_equal(build(module, target="simt")(at), np.bincount(at, minlength=8))
+
+
+def test_an_update_inside_of_a_block_of_a_bound_loop_is_not_atomic():
+    schedule = Schedule(parse(ROWS.format(axis="range(64)")))
+    i, j = schedule.get_loops(schedule.get_block("s"))
+    schedule.reorder((j, i))
+    schedule.bind(j, "threadIdx.x")
+    schedule.blockize(i)
+    assert "atomic" not in to_text(lower_kernel(schedule.module.prims[0], GPU).function)
+    x, y = np.arange(384, dtype=np.float32).reshape(64, 6) % 7, np.ones(6, np.float32)
+    found = build(schedule, target="simt")(x, y)
+    np.testing.assert_array_equal(found, 1 + x.sum(axis=0))
+
+
+@pytest.mark.parametrize("init", [False, True], ids=["in place", "init"])
+def test_a_reduction_over_threads_is_atomic_if_other_loops_update_an_element_twice(init):
+    """A combination after the loops would add the partial results of an element repeatedly."""
+    text = """
+@prim_func
+def f(x: Buffer[(96,), i32], y: InOut[(6,), i32]):
+    for r in range(3):
+        for i in range(4):
+            for k in range(32):
+                with block("s"):
+                    vo, vr = spatial(6, i + r), reduce(96, r * 32 + k)
+                    y[vo] += x[vr]
+"""
+    if init:
+        text = text.replace("y[vo] +=", "with init(): y[vo] = 0\n                    y[vo] +=")
+    schedule = Schedule(parse(text))
+    original = schedule.module.prims[0]
+    schedule.bind("k", "threadIdx.x")
+    launcher = Launcher(schedule.module.prims[0])
+    assert "atomic_add(y" in to_text(launcher.function)
+    x, y = np.arange(96, dtype=np.int32), np.arange(6, dtype=np.int32)
+    expected = y.copy()
+    run_prim(original, [x, expected])
+    report = launcher.run([x, y], {})
+    np.testing.assert_array_equal(y, expected)
+    assert report.findings == ()

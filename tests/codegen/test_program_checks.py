@@ -1,0 +1,391 @@
+"""Programs whose claims, sizes, and indices are proved, checked at entry, or refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile
+from tilewright.codegen.errors import FactError, SizeError
+from tilewright.errors import TilewrightError
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.script import ScriptSyntaxError, parse
+from tilewright.ir.verify import IllFormedProgramError, UnprovedAccessError
+
+X = np.arange(8, dtype=np.float32)
+COPY = """
+n = symbols("n", lower=0)
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = {}
+"""
+LIKELY = """
+n = symbols("n", lower=1)
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    fact(n <= 8, "likely", by="{}")
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = where(condition(n <= 8), 1.0, 2.0)
+"""
+
+
+def interpreted(text: str, *arrays: np.ndarray, **scalars: int) -> np.ndarray:
+    """Return the last array after running the function ``f`` of a text in the interpreter."""
+    run_prim(parse(text).prim("f"), arrays, scalars)
+    return arrays[-1]
+
+
+def test_a_hint_is_not_a_fact_in_any_decision() -> None:
+    text = LIKELY.format("assumed_hint")
+    x, y = np.ones(12, np.float32), np.zeros(12, np.float32)
+    assert (interpreted(text, x, y) == 2.0).all()
+    assert (compile(parse(text))(x) == 2.0).all()
+
+
+def test_a_claimed_proof_that_does_not_hold_is_an_error() -> None:
+    with pytest.raises(ScriptSyntaxError, match=r"claimed proof of 'n <= 8' does not hold"):
+        parse(LIKELY.format("proof"))
+
+
+def test_a_claimed_proof_of_divisibility_writes_no_extra_elements() -> None:
+    text = COPY.format("x[i]").replace(
+        "    for", '    fact(n % 64 == 0, "c", by="proof")\n    for', 1
+    )
+    with pytest.raises(ScriptSyntaxError, match="it is false for n = "):
+        parse(text)
+    exe = compile(parse(text.replace('"proof"', '"entry_check"')))
+    with pytest.raises(FactError, match="n % 64 == 0"):
+        exe(np.ones(9, np.float32))
+
+
+def test_a_claimed_proof_that_follows_from_the_other_facts_is_accepted() -> None:
+    facts = '    fact(n % 64 == 0)\n    fact(n % 32 == 0, "c", by="proof")\n    for'
+    module = parse(COPY.format("x[i]").replace("    for", facts, 1))
+    assert [f.discharge.name for f in module.prim("f").facts] == ["ENTRY_CHECK", "PROOF"]
+
+
+def test_an_index_from_an_integer_argument_is_checked_at_entry() -> None:
+    text = """
+@prim_func
+def f(a: Int, x: Buffer[(8,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        y[i] = x[i + a]
+"""
+    exe = compile(parse(text))
+    for a in (0, 1, 4):
+        assert np.array_equal(exe(a, X), X[a : a + 4])
+    for a in (-1, 5, 2**40, -(2**63)):
+        with pytest.raises(FactError, match=f"false for a = {a}"):
+            exe(a, X)
+        with pytest.raises(TilewrightError, match=f"a = {a}"):
+            interpreted(text, X, np.zeros(4, np.float32), a=a)
+
+
+def test_a_write_to_an_index_from_an_integer_argument_is_checked_at_entry() -> None:
+    text = """
+@prim_func
+def f(a: Int, x: Buffer[(4,), f32], y: InOut[(8,), f32]):
+    for i in range(4):
+        y[i + a] = x[i]
+"""
+    with pytest.raises(FactError, match="false for a = 5"):
+        compile(parse(text))(5, X[:4], X.copy())
+
+
+@pytest.mark.parametrize("index", ["-1", "i + 1000000000", "n", "n + i"])
+def test_an_index_outside_for_all_arguments_is_refused_by_the_parser(index: str) -> None:
+    with pytest.raises(IllFormedProgramError, match=r"is not in \[0, n\) for all arguments"):
+        parse(COPY.format(f"x[{index}]"))
+
+
+def test_an_index_without_a_proof_is_refused_and_its_fixes_compile() -> None:
+    with pytest.raises(UnprovedAccessError, match=r"index vi \* vi of axis 0") as caught:
+        compile(parse(COPY.format("x[i * i]")))
+    assert "clamped(...)" in caught.value.hint
+    guarded = COPY.format("where(condition(i * i < n), x[i * i], 0.0)")
+    assert np.array_equal(compile(parse(guarded))(X), np.float32([0, 1, 4, 0, 0, 0, 0, 0]))
+
+
+@pytest.mark.parametrize("operation", ["//", "%"])
+def test_a_division_by_an_integer_argument_has_one_meaning(operation: str) -> None:
+    text = f"""
+@prim_func
+def f(a: Int, b: Int, y: Out[(2,), i64]):
+    for i in range(2):
+        y[i] = index(a {operation} b, i64)
+"""
+    exe = compile(parse(text))
+    for a, b in ((7, 2), (-7, 2), (7, -2), (-7, -1), (2**59, -1)):
+        expected = a // b if operation == "//" else a % b
+        assert exe(a, b)[0] == expected
+        assert interpreted(text, np.zeros(2, np.int64), a=a, b=b)[0] == expected
+    with pytest.raises(FactError, match="b = 0"):
+        exe(1, 0)
+    with pytest.raises(TilewrightError, match="b = 0"):
+        interpreted(text, np.zeros(2, np.int64), a=1, b=0)
+
+
+def test_the_smallest_integer_divided_by_minus_one_does_not_end_the_process() -> None:
+    program = """
+import tilewright as tw
+exe = tw.compile(tw.parse('''
+@prim_func
+def f(a: Int, b: Int, y: Out[(8,), i64]):
+    for i in range(8):
+        y[i] = index(a // b + a % b, i64)
+'''))
+try:
+    exe(-2**63, -1)
+except tw.TilewrightError as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "SizeError"), done.stderr
+
+
+@pytest.mark.parametrize("term", ["i // 0", "i % 0", "i // (n - n)"])
+def test_a_literal_divisor_of_zero_is_refused_by_the_parser(term: str) -> None:
+    with pytest.raises(ScriptSyntaxError, match="division by zero"):
+        parse(COPY.format(f"x[{term}]"))
+
+
+@pytest.mark.parametrize(("shape", "m"), [("(m,)", -5), ("(m, m, m, m)", 65536), ("(m,)", 2**62)])
+def test_sizes_of_temporaries_are_checked_at_entry(shape: str, m: int) -> None:
+    text = f"""
+n = symbols("n", lower=0)
+@prim_func
+def f(m: Int, x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    t = alloc({shape}, f32)
+    for i in range(n):
+        if i < m:
+            t[{", ".join("i" * shape.count("m"))}] = x[i]
+            y[i] = t[{", ".join("i" * shape.count("m"))}]
+"""
+    exe = compile(parse(text))
+    assert np.array_equal(exe(8, X), X)
+    with pytest.raises(SizeError, match=r"overflows|negative"):
+        exe(m, X)
+    with pytest.raises(TilewrightError, match=r"limit of 2|negative"):
+        interpreted(text, X, X.copy(), m=m)
+
+
+def test_a_clamped_index_needs_a_range_that_is_not_empty() -> None:
+    text = """
+n = symbols("n", lower=0)
+@prim_func
+def f(p: Buffer[(4,), i32], x: Buffer[(n,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        with clamped(p[i], 0, n) as q:
+            y[i] = x[q]
+"""
+    p = np.array([-3, 0, 2, 99], np.int32)
+    exe = compile(parse(text))
+    assert np.array_equal(exe(p, X), np.float32([0, 0, 2, 7]))
+    with pytest.raises(FactError, match="n = 0"):
+        exe(p, X[:0])
+
+
+def test_a_clamped_index_in_a_loop_over_its_range_needs_no_check() -> None:
+    text = """
+n = symbols("n", lower=0)
+@prim_func
+def f(p: Buffer[(n,), i32], x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with clamped(p[i], 0, n) as q:
+            y[i] = x[q]
+"""
+    assert len(parse(text).prim("f").facts) == 0
+    assert compile(parse(text))(np.zeros(0, np.int32), X[:0]).shape == (0,)
+
+
+def test_loops_with_a_negative_extent_have_no_iterations() -> None:
+    text = """
+n, m = symbols("n m", lower=1)
+@prim_func
+def f(x: Buffer[(n, m), f32], y: InOut[(n, m), f32]):
+    for i in range(n - 3):
+        for j in range(m - 3):
+            with block("y"):
+                vi, vj = spatial(n, i), spatial(m, j)
+                y[vi, vj] = x[vi, vj]
+"""
+    exe = compile(parse(text))
+    for n, m in ((1, 1), (2, 5), (5, 2), (4, 4)):
+        expected = np.zeros((n, m), np.float32)
+        expected[: max(n - 3, 0), : max(m - 3, 0)] = 1
+        y = np.zeros((n, m), np.float32)
+        assert np.array_equal(exe(np.ones((n, m), np.float32), y), expected)
+
+
+def test_an_init_with_the_reduction_variable_is_refused() -> None:
+    text = """
+@prim_func
+def f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        for k in range(8):
+            with block("s"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = x[vi, vk]
+                y[vi] += x[vi, vk]
+"""
+    with pytest.raises(IllFormedProgramError, match="the init contains reduction variable 'vk'"):
+        parse(text)
+
+
+def test_an_output_that_is_never_written_is_refused() -> None:
+    with pytest.raises(IllFormedProgramError, match="output 'y' is never written"):
+        parse("@prim_func\ndef f(y: Out[(8,), f32]):\n    pass")
+
+
+def test_a_block_that_uses_an_outer_loop_variable_is_refused() -> None:
+    text = COPY.replace(
+        "y[i] = {}", 'with block("y"):\n            vi = spatial(i)\n            y[i] = x[vi]'
+    )
+    with pytest.raises(IllFormedProgramError, match="L5 block isolation"):
+        compile(parse(text, check=False))
+
+
+MODEL = """<ir_version: 8, opset_import: ["" : 17]> g (float[n] x, float[m] y)
+    => (float[n] z, float[n] w, float[a] q) {
+  a = Softmax(y)
+  a2 = Softmax(a)
+  q = ReduceSum(a2)
+  b = Softmax(x)
+  b2 = Softmax(b)
+  w = Softmax(b2)
+  z = Add(x, y)
+}"""
+
+
+def test_a_check_precedes_all_kernels_whose_memory_relies_on_it() -> None:
+    program = f"""
+from onnx import parser
+import numpy as np, tilewright as tw
+exe = tw.compile(tw.from_onnx(parser.parse_model('''{MODEL}''')))
+try:
+    exe(np.ones(10**7, "f4"), np.ones(1, "f4"))
+except tw.TilewrightError as error:
+    print(type(error).__name__, error.details["values"])
+print(exe(np.ones(10, "f4"), np.ones(10, "f4"))[0].shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "CheckError {'n': 10000000, 'm': 1}\n(10,)\n"
+
+
+def test_facts_of_a_kernel_are_checked_at_its_call() -> None:
+    text = """
+n = symbols("n", lower=0)
+@prim_func
+def half(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    fact(n % 2 == 0, "pairs", by="{by}")
+    for i in range(n):
+        y[i] = x[i] * 0.5
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y: Tensor[(n,), f32] = call_tir(half, x)
+    return y
+"""
+    for by in ("entry_check", "caller"):
+        exe = compile(parse(text.format(by=by)))
+        assert exe(X).shape == (8,)
+        with pytest.raises(FactError, match="n % 2 == 0"):
+            exe(X[:7])
+
+
+@pytest.mark.parametrize(
+    ("term", "a", "b"), [("(i + a * b) % 7", 2**62, 4), ("min(max(a * 8 - i + b, 0), 7)", 2**60, 0)]
+)
+def test_index_arithmetic_does_not_wrap(term: str, a: int, b: int) -> None:
+    text = f"""
+@prim_func
+def f(a: Int, b: Int, x: Buffer[(8,), f32], y: Out[(8,), f32]):
+    for i in range(8):
+        y[i] = x[{term}]
+"""
+    exe = compile(parse(text))
+    assert np.array_equal(exe(1000, 3, X), interpreted(text, X, X.copy(), a=1000, b=3))
+    with pytest.raises(SizeError, match="overflows"):
+        exe(a, b, X)
+    with pytest.raises(TilewrightError, match="limit of 2"):
+        interpreted(text, X, X.copy(), a=a, b=b)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "loop"),
+    [
+        ("lower=0", "range(n, bounds=(0, 7))"),
+        ("lower=0, upper=8", "range(n)"),
+        ("lower=0, multiple_of=2", "range(n, bounds=(0, 7))"),
+    ],
+)
+def test_declared_bounds_are_checked_at_entry(symbol: str, loop: str) -> None:
+    text = f"""
+n = symbols("n", {symbol})
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in {loop}:
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+"""
+    exe, x = compile(parse(text)), np.ones(9, np.float32)
+    assert np.array_equal(exe(x[:8]), interpreted(text, x[:8], np.zeros(8, np.float32)))
+    with pytest.raises(FactError, match="n = 9"):
+        exe(x)
+    with pytest.raises(TilewrightError, match="n = 9"):
+        interpreted(text, x, x.copy())
+
+
+def test_a_declared_multiple_of_a_symbol_is_checked_at_entry() -> None:
+    text = """
+n = symbols("n", lower=0, multiple_of=4)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = x[vi]
+"""
+    exe, x = compile(parse(text)), np.ones(6, np.float32)
+    with pytest.raises(FactError, match="n = 6"):
+        exe(x)
+    with pytest.raises(TilewrightError, match="n % 4 == 0 is false for n = 6"):
+        interpreted(text, x, x.copy())
+
+
+def test_a_declared_range_over_entry_symbols_of_a_loaded_integer_is_checked_at_entry() -> None:
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(p: Buffer[(n,), i64], x: Buffer[(4,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            with checked(p[vi], 0, n, bounds=(0, 3)) as v:
+                y[vi] = x[v]
+"""
+    exe, x = compile(parse(text)), np.arange(4, dtype=np.float32)
+    assert exe(np.array([2, 0, 1]), x).tolist() == [2, 0, 1]
+    with pytest.raises(FactError, match="n <= 4, which is false for n = 5"):
+        exe(np.zeros(5, np.int64), x)
+    with pytest.raises(TilewrightError, match="n = 5"):
+        interpreted(text, np.zeros(5, np.int64), x, np.zeros(5, np.float32))

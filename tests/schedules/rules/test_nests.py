@@ -1,0 +1,132 @@
+"""The default rule of kernels whose nests run a part of their domain, or have no pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.ir.interpreter import run_prim
+from tilewright.schedules.patterns import Other, Rows, classify
+from tilewright.schedules.rules import with_default_schedule
+
+HEAD = 'n = symbols("n", lower=0)\n\n@prim_func'
+SUM = """
+def f(x: Buffer[(n, n + 5), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        for j in {loop}:
+            with block("sum"):
+                vi, vj = spatial(n, i), reduce(n + 5, {column})
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi, vj]
+"""
+COLUMNS = {
+    "lower triangle": ("range(i + 1)", "j"),
+    "upper triangle": ("range(n - i)", "j + i"),
+    "band": ("range(5)", "j + i"),
+    "part of the domain": ("range(3)", "j"),
+    "may be empty": ("range(n - 4)", "j"),
+}
+PROGRAMS = {
+    name: HEAD + SUM.format(loop=loop, column=column) for name, (loop, column) in COLUMNS.items()
+}
+PROGRAMS["triangular product"] = (
+    HEAD
+    + """
+def f(x: Buffer[(n, n + 5), f32], y: Out[(n, n), f32]):
+    for i in range(n):
+        for j in range(n):
+            for k in range(i + 1):
+                with block("product"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(n, k)
+                    with init(): y[vi, vj] = 0.0
+                    y[vi, vj] += x[vi, vk] * x[vk, vj]
+"""
+)
+PROGRAMS["causal softmax"] = (
+    HEAD
+    + """
+def f(x: Buffer[(n, n + 5), f32], y: InOut[(n, n), f32]):
+    top = alloc((n,), f32)
+    total = alloc((n,), f32)
+    for i in range(n):
+        for j in range(i + 1):
+            with block("top"):
+                vi, vj = spatial(i), reduce(n, j)
+                with init(): top[vi] = -inf
+                top[vi] = max(top[vi], x[vi, vj])
+    for i2 in range(n):
+        for j2 in range(i2 + 1):
+            with block("total"):
+                vi, vj = spatial(i2), reduce(n, j2)
+                with init(): total[vi] = 0.0
+                total[vi] += exp(x[vi, vj] - top[vi])
+    for i3 in range(n):
+        for j3 in range(i3 + 1):
+            with block("out"):
+                vi, vj = spatial(i3), spatial(n, j3)
+                y[vi, vj] = exp(x[vi, vj] - top[vi]) / total[vi]
+"""
+)
+PROGRAMS["branch"] = (
+    HEAD
+    + """
+def f(x: Buffer[(n, n + 5), f32], y: InOut[(n, 8), f32]):
+    for i in range(n):
+        for j in range(8):
+            if j < 3:
+                with block("copy"):
+                    vi, vj = spatial(i), spatial(j)
+                    y[vi, vj] = x[vi, min(vj, n + 4)] * 2.0
+"""
+)
+
+
+def results(function, n: int) -> np.ndarray:
+    """Return the output of a function for integers of which sums are exact."""
+    x = np.random.default_rng(n).integers(-8, 9, (n, n + 5)).astype(np.float32)
+    shape = [n if d.free else int(str(d)) for d in function.buffer_params[1].shape]
+    y = np.full(shape, 3, np.float32)
+    run_prim(function, [x, y], {"n": n})
+    return y
+
+
+@pytest.mark.parametrize("target", ["cpu", "simt"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_default_schedule_keeps_the_results(name: str, target: str) -> None:
+    module = tw.parse(PROGRAMS[name])
+    chosen = tw.Target("cpu", features=("avx2",)) if target == "cpu" else tw.Target("simt")
+    done = with_default_schedule(module, chosen)
+    for n in (0, 1, 2, 7, 37):
+        np.testing.assert_allclose(
+            results(done.prim("f"), n), results(module.prim("f"), n), rtol=1e-5, atol=0
+        )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_results(name: str) -> None:
+    module = tw.parse(PROGRAMS[name])
+    call, y_of = tw.compile(module), module.prim("f").params[1]
+    for n in (0, 1, 19, 53):
+        x = np.random.default_rng(n).integers(-8, 9, (n, n + 5)).astype(np.float32)
+        expected = results(module.prim("f"), n)
+        arguments = (x, np.full(expected.shape, 3, np.float32)) if y_of.access == "inout" else (x,)
+        found = call(*arguments)
+        found = arguments[-1] if y_of.access == "inout" else found
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=0)
+
+
+def test_triangular_rows_are_vectorized_and_parallel() -> None:
+    module = tw.parse(PROGRAMS["causal softmax"])
+    pattern = classify(module.prim("f"))
+    assert isinstance(pattern, Rows)
+    assert not pattern.complete
+    done = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    done.schedule_kernel("f")
+    kinds = [[done.state.loop(x).kind for x in done.get_loops(b)] for b in done.get_blocks("f")]
+    assert all(found[-1] == "vectorized" for found in kinds if len(found) > 1)
+    assert kinds[-1][0] == "parallel"
+
+
+def test_kernels_with_a_branch_have_no_pattern() -> None:
+    assert classify(tw.parse(PROGRAMS["branch"]).prim("f")) == Other()
