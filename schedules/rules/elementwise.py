@@ -7,6 +7,7 @@ from ..handles import BlockRef, FunctionRef
 from ..inline_checks import stays_small
 from ..library.vectorize_inner import lanes_of
 from ..patterns import Elementwise, classify
+from ..primitives.placement.compute_inline import ComputeInline
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
 
@@ -38,8 +39,8 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    ``compute_inline`` for temporaries and ``vectorize_nest`` for results, in vectors of the
-    target's registers.
+    ``compute_inline`` for temporaries where it is legal, and ``vectorize_nest`` for the other
+    blocks, in vectors of the target's registers.
 
     Examples
     --------
@@ -65,8 +66,10 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
     temporaries = sch.module.prim(name).buffers
     kept: list[BlockRef] = []
     for ref, block in zip(sch.get_blocks(name), pattern.blocks, strict=True):
-        if block.writes[0].buffer in temporaries and stays_small(sch.state, ref):
-            sch.compute_inline(ref)
+        step = ComputeInline(ref)
+        inlined = block.writes[0].buffer in temporaries and stays_small(sch.state, ref)
+        if inlined and not sch.check(step):
+            sch.apply(step)
         else:
             kept.append(ref)
     for ref in kept:

@@ -11,10 +11,11 @@ import tilewright as tw
 from tilewright.ir.dtype import f32
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import CallTIR, TensorInfo
-from tilewright.ir.interpreter import run_graph
-from tilewright.ir.loop.nodes import For
+from tilewright.ir.interpreter import run_graph, run_prim
+from tilewright.ir.loop.nodes import Block, For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Constant, Module
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, const_value, var
 from tilewright.schedules import STEPS, Schedule, Trace
 from tilewright.schedules.machine import Tile, machine_of
@@ -308,3 +309,24 @@ def test_a_mixture_of_lowered_and_unlowered_parts_compiles(name: str) -> None:
 @pytest.mark.parametrize("name", ["other", "prepare"])
 def test_each_function_has_its_own_weights(name: str) -> None:
     check_mixed(mixed_module(name), name)
+
+
+def test_a_temporary_that_cannot_be_inlined_is_kept():
+    """The consumer reads every second element, and the others are not written."""
+    module = parse("""
+n = symbols("n", lower=0, upper=1000)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    t = alloc((2000,), f32)
+    for i in range(n):
+        t[i * 2] = x[i]
+    for k in range(n):
+        y[k] = t[k * 2]
+""")
+    ready = with_default_schedule(module, Target("cpu", features=("avx2",)))
+    blocks = [s for s in walk(ready.prim("f").body) if isinstance(s, Block)]
+    assert len(blocks) == 2
+    x, y = np.arange(9, dtype=np.float32), np.zeros(9, np.float32)
+    run_prim(ready.prim("f"), [x, y])
+    np.testing.assert_array_equal(y, x)
