@@ -30,9 +30,11 @@ from ....ir.symbolic import (
     TRUE,
     Bool,
     Expr,
+    Facts,
     Var,
     all_of,
     as_expr,
+    bounds,
     ceildiv,
     conjuncts,
     const_value,
@@ -72,12 +74,15 @@ class _Sum:
         The number of terms per element and iteration; None if it is not constant.
     guard : Bool
         The condition of the stores outside of the loops that the indices depend on.
+    block : Block or None
+        The block around the stores, which the added statements belong to.
     """
 
     stores: tuple[Store, ...]
     tiles: tuple[For, ...]
     terms: int | None
     guard: Bool
+    block: Block | None
 
     @property
     def target(self) -> Buffer:
@@ -135,7 +140,7 @@ class SumInBlocks(Pass):
             return func
         names = {b.name for b in (*func.buffers, *func.buffer_params)}
         uid = largest_uid(func.body, (*func.buffers, *func.buffer_params)) + 1
-        rewriter = _Rewriter(local, names, uid, target)
+        rewriter = _Rewriter(local, names, uid, target, func.facts)
         body = rewriter.rewrite(func.body)
         return replace(func, body=body, buffers=(*func.buffers, *rewriter.buffers))
 
@@ -144,9 +149,15 @@ class _Rewriter:
     """A rewriter of the body of a function; :attr:`buffers` are the accumulators it adds."""
 
     def __init__(
-        self, local: frozenset[Buffer], names: set[str], next_uid: Uid, target: Target
+        self,
+        local: frozenset[Buffer],
+        names: set[str],
+        next_uid: Uid,
+        target: Target,
+        facts: Facts,
     ) -> None:
         self.buffers: list[Buffer] = []
+        self._facts = facts
         self._target = target
         self._local = local
         self._names = names
@@ -173,7 +184,7 @@ class _Rewriter:
             counts = [1]
         block = limit // max(counts)
         length = const_value(loop.extent)
-        bound = loop.extent.upper if length is None else length
+        bound = bounds(loop.extent, self._facts).upper if length is None else length
         if (bound is not None and bound <= block) or _has_guard(loop):
             return loop
         levels = 1
@@ -264,6 +275,8 @@ class _Rewriter:
         return replace(store, value=Binary("add", own, Load(part, one.index)))
 
     def _around(self, one: _Sum, body: Stmt) -> Stmt:
+        if one.block is not None:
+            body = replace(one.block, body=body, annotations=())
         for tile in reversed(one.tiles):
             body = replace(tile, uid=self._mint(), body=body)
         return body
@@ -397,7 +410,8 @@ def _sum(store: Store, path: tuple[Stmt, ...], loop: For) -> _Sum | None:
     partial = len(kept) < len(parts) or any(b.otherwise is not None for b in branches)
     if partial and not _is_covered(store, tiles):
         return None
-    return _Sum((store,), tiles, terms, all_of(*kept))
+    block = next((s for s in reversed(path) if isinstance(s, Block)), None)
+    return _Sum((store,), tiles, terms, all_of(*kept), block)
 
 
 def _is_small(store: Store, tiles: tuple[For, ...]) -> bool:

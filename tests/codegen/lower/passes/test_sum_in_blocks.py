@@ -133,6 +133,15 @@ UNCHANGED = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("text", "limit"), [(SUM, 32), (PRODUCT, 1024)])
+def test_a_length_that_a_fact_bounds(text, limit):
+    """The functions of a model state the ranges of their sizes."""
+    short = text.replace("    ", f"    fact(n <= {limit})\n    ", 1)
+    long = text.replace("    ", f"    fact(n <= {limit + 1})\n    ", 1)
+    assert unchanged(NAME, short, CPU)
+    assert not unchanged(NAME, long, CPU)
+
+
 @pytest.mark.parametrize("text", UNCHANGED.values(), ids=UNCHANGED)
 def test_other_loops_are_not_changed(text):
     assert unchanged(NAME, text, CPU)
