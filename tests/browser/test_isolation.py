@@ -23,6 +23,10 @@ PROGRAM = '''
 import os
 os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")
 import tilewright as tw
+from tilewright.codegen import program_checks
+from tilewright.ir import verify
+verify.check_program = lambda *_, **__: None  # because no checked program crashes
+program_checks.check_proved = lambda _: None
 mod = tw.parse("""
 n = symbols("n", lower=1)
 
@@ -48,7 +52,7 @@ def endless(x: Buffer[(n,), f32], y: Out[(n,), f32]):
 def greedy(x: Buffer[(n,), f32], y: Out[(n * 3000000000000,), f32]):
     for i in range(n):
         y[i] = x[i]
-""")
+""", check=False)
 wb = tw.Workbench(mod)
 wb
 '''
