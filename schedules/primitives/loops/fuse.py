@@ -150,6 +150,15 @@ class Fuse(Primitive):
                     f"{outer[0].var.name!r}, which is not fused",
                 )
                 continue
+            repeating = _repeating(block, loops)
+            if repeating is not None and not outer:
+                yield self._init_problem(
+                    state,
+                    block,
+                    f"loop {repeating.var.name!r} repeats the reduction of block {block.name!r}, "
+                    "whose only fused loops have one iteration; the init would be repeated, too",
+                )
+                continue
             before = tuple(x for x in loops if x not in reducing)
             moved = loops_not_spatial(tree, block, before, loops[0]) if before else ()
             for loop in moved:
@@ -230,6 +239,19 @@ def _extents(loops: list[For], facts: Facts) -> tuple[Expr, ...]:
     negative = [x for x in loops if not is_proved(x.extent >= 0, facts)]
     negative = negative if len(negative) > 1 else []
     return tuple(maximum(x.extent, 0) if x in negative else x.extent for x in loops)
+
+
+def _repeating(block: Block, loops: tuple[For, ...]) -> For | None:
+    """Return a loop that binds nothing, if the reduction loops of a block have one iteration.
+
+    The binding of such a reduction loop is 0 after the fusion, so the fused loop is not a loop of
+    the reduction.
+    """
+    reduced = [x for x in loops if "reduce" in bound_kinds(x, block)]
+    if any(const_value(x.extent) != 1 for x in reduced):
+        return None
+    idle = (x for x in loops if not bound_kinds(x, block) and const_value(x.extent) != 1)
+    return next(idle, None)
 
 
 def _old_indices(variable: Var, loops: list[For], extents: tuple[Expr, ...]) -> dict[Var, Expr]:

@@ -1,6 +1,7 @@
 import pytest
 
 from tilewright.ir.script import parse
+from tilewright.schedules import Schedule, StepError
 from tilewright.schedules.primitives.loops.fuse import Fuse
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -93,3 +94,23 @@ def test_long_names_stay_unique():
     names = [loop.name for loop in sch.get_loops(sch.get_block("mm"))]
     assert len(set(names)) == len(names)
     assert max(map(len, names)) <= 44
+
+
+def test_a_unit_reduction_with_a_loop_that_repeats_it_is_rejected():
+    """The binding of the reduction is 0 afterwards, so its init would run in every iteration."""
+    made = Schedule(
+        parse("""
+@prim_func
+def f(x: Buffer[(4, 1), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        for j in range(1):
+            for r in range(3):
+                with block("y"):
+                    vi, vj = spatial(i), reduce(j)
+                    with init(): y[vi] = 0.0
+                    y[vi] += x[vi, vj]
+""")
+    )
+    with pytest.raises(StepError) as caught:
+        made.fuse(("j", "r"))
+    assert caught.value.problems[0].requirement is Fuse.Requires.INIT_BEFORE_LOOPS
