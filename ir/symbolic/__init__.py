@@ -36,7 +36,14 @@ from .prove import bounds, congruence, is_proved, is_simple, prove, simplify
 from .ranges import Bounds
 from .terms import Add, Const, FloorDiv, Max, Min, Mod, Mul, Select
 from .text import to_text
-from .traverse import evaluate, free_vars, postorder, substitute
+from .traverse import (
+    divides_by_zero,
+    evaluate,
+    free_vars,
+    postorder,
+    substitute,
+    without_zero_divisors,
+)
 
 __all__ = [
     "FALSE",
@@ -92,6 +99,7 @@ __all__ = [
     "congruence",
     "conjuncts",
     "const_value",
+    "divides_by_zero",
     "eq",
     "evaluate",
     "free_vars",
@@ -115,4 +123,5 @@ __all__ = [
     "to_text",
     "total",
     "var",
+    "without_zero_divisors",
 ]

@@ -134,6 +134,12 @@ class Facts:
             self._check(fact)
         return Facts((*self._facts, *added), self.hints) if added else self
 
+    @property
+    def consistent(self) -> bool:
+        """Whether the facts are not proved to be contradictory; checked for all at once."""
+        false = any(fact.predicate is FALSE for fact in (*self._facts, *self.hints))
+        return not false and not contradictory(self.predicates)
+
     def with_loop(self, symbol: Var, extent: SymInt) -> Facts:
         """Add ``0 <= symbol < extent``; it holds in the loop body even if the extent is 0."""
         in_range = (as_expr(symbol) >= 0, as_expr(symbol) < extent)

@@ -143,6 +143,51 @@ def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool:
     return by.integer(e) if isinstance(e, Expr) else by.condition(e)
 
 
+def divides_by_zero(e: Term) -> bool:
+    """Return whether a term contains a division by the constant 0.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n, i = var("n"), var("i")
+    >>> divides_by_zero(i // n), divides_by_zero(substitute(i // n, {n: 0}))
+    (False, True)
+    """
+    return any(_has_zero_divisor(part) for part in postorder(e))
+
+
+def _has_zero_divisor(term: Term) -> bool:
+    return isinstance(term, FloorDiv | Mod) and term.divisor == Const(0)
+
+
+@overload
+def without_zero_divisors(e: Expr) -> Expr: ...
+@overload
+def without_zero_divisors(e: Bool) -> Bool: ...
+def without_zero_divisors(e: Expr | Bool) -> Expr | Bool:
+    """Return a term of code that never runs with the divisors that are 0 replaced by 1.
+
+    The result has a value for all values of its symbols, so it can be printed and parsed again.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> n, i = var("n"), var("i")
+    >>> without_zero_divisors(substitute(i // n + n, {n: 0}))
+    i
+    """
+    if not divides_by_zero(e):
+        return e
+    built: dict[Term, Term] = {}
+    by = Replacement(built)
+    for term in postorder(e):
+        new = rebuild(term, by)
+        if isinstance(new, FloorDiv | Mod) and new.divisor == Const(0):
+            new = new.numerator if isinstance(new, FloorDiv) else Const(0)
+        built[term] = new
+    return by.integer(e) if isinstance(e, Expr) else by.condition(e)
+
+
 @overload
 def evaluate(e: Expr, values: Mapping[Var, int]) -> int: ...
 @overload

@@ -46,6 +46,8 @@ def _order_of_quotient(e: Expr, knowledge: Knowledge) -> Expr | None:
     if abs(sign) != 1 or not knowledge.non_negative(quotient.divisor):
         return None
     rest = e - sign * quotient
+    if any(quotient in factors_of(term) for term, _ in linear_terms(rest)[0]):
+        return None  # a product with the quotient would remain, and its factor be canceled again
     if sign < 0:
         return rest * quotient.divisor - quotient.numerator
     return quotient.numerator + (rest - 1) * quotient.divisor + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.ir.symbolic import (
+    FALSE,
     TRUE,
     ContradictoryFactsError,
     Discharge,
@@ -164,3 +165,11 @@ def test_simplify_returns_irreducible_terms_unchanged() -> None:
     assert simplify(e, LOOPS) is e
     assert simplify(7) == 7
     assert simplify(t, NONE.assume(eq(b * s, t))) is t
+
+
+def test_facts_are_compared_at_once() -> None:
+    made = [Fact(p, Origin("given"), Discharge.ENTRY_CHECK) for p in (n > 8, m > 0, n < 9)]
+    assert Facts(made[:2]).consistent
+    assert not Facts(made).consistent
+    assert not Facts((Fact(FALSE, Origin("given"), Discharge.ENTRY_CHECK),)).consistent
+    assert not Facts((Fact(FALSE, Origin("given"), Discharge.ASSUMED_HINT),)).consistent

@@ -8,7 +8,18 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tilewright.ir.symbolic import Bool, Const, Expr, eq, maximum, minimum, negate, select
+from tilewright.ir.symbolic import (
+    Bool,
+    Const,
+    Expr,
+    eq,
+    evaluate,
+    maximum,
+    minimum,
+    negate,
+    select,
+    var,
+)
 from tilewright.ir.symbolic.rule import PLAIN, Rule
 from tilewright.ir.symbolic.rules.choices import MAXIMUM, MINIMUM, SELECTION
 from tilewright.ir.symbolic.rules.comparison import EQUALITY, ORDER
@@ -229,3 +240,15 @@ def test_rules_for_logic(name: str, rules) -> None:
                 uses[rule.name] += 1
                 agree(rule, found, expected, s.defined, s)
     check_uses(rules, uses)
+
+
+@pytest.mark.parametrize("bound", [1, 255, 256])
+def test_the_order_of_a_quotient_and_its_product_is_normal(bound: int) -> None:
+    """The rule of quotients would keep the product, whose factor another rule cancels again."""
+    k = var("k", lower=1)
+    quotient = (k + 254) // (k - 1)
+    condition = quotient * (k - 1) >= bound
+    for value in range(2, 300):
+        assert evaluate(condition, {k: value}) == (
+            (value + 254) // (value - 1) * (value - 1) >= bound
+        )

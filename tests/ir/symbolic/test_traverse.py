@@ -11,6 +11,7 @@ from tilewright.ir.symbolic import (
     ZeroDivisorError,
     all_of,
     any_of,
+    divides_by_zero,
     eq,
     evaluate,
     free_vars,
@@ -20,6 +21,7 @@ from tilewright.ir.symbolic import (
     substitute,
     total,
     var,
+    without_zero_divisors,
 )
 
 from tests.ir.symbolic.oracle import Sampler, value_of
@@ -121,3 +123,18 @@ def test_linear_forms_of_constants_and_other_symbols() -> None:
     other = linear_form(n // 2, {x})
     assert other is not None
     assert other.rest is n // 2
+
+
+def test_divisors_that_are_zero_are_replaced_by_one():
+    i, n = var("i", lower=0), var("n", lower=0)
+    for term, expected in (
+        (i // n, i),
+        ((i + 1) % n, 0 * i),
+        (((i + 1) // n + 3) % 5, (i + 4) % 5),
+        (eq(i // n, 4), eq(i, 4)),
+    ):
+        zero = substitute(term, {n: 0})
+        assert divides_by_zero(zero)
+        assert without_zero_divisors(zero) is expected
+    assert not divides_by_zero(i // n)
+    assert without_zero_divisors(i // n) is i // n
