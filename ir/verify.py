@@ -147,7 +147,7 @@ def verify(program: Program) -> None:
 
 
 class UnprovedAccessError(MalformedProgramError):
-    """An access, divisor, or clamped range that is neither proved legal nor checked at run time.
+    """A divisor, clamped range, or declared range that is neither proved nor checked at entry.
 
     Parameters
     ----------
@@ -172,8 +172,7 @@ class UnprovedAccessError(MalformedProgramError):
             where=f"function {function.name!r}",
             hint="omit the bounds of the variable, or state the missing condition: fact(...)"
             if first.kind == "declared range"
-            else "read the index from a buffer with checked(...) or clamped(...), guard the "
-            "access: if i * i < n:, or state the missing condition: fact(...)",
+            else "guard the statement: if i * i < n:, or state the missing condition: fact(...)",
             details={"function": function.name, "unproved": [o.text for o in obligations]},
         )
 
@@ -184,13 +183,15 @@ class UnprovedAccessError(MalformedProgramError):
 
 
 def check_proved(module: Module) -> None:
-    """Check that every access is proved to be in bounds, or is checked at run time.
+    """Check that every divisor and range is proved, or is checked at entry.
+
+    Accesses without a proof are checked in the kernel.
 
     Raises
     ------
     UnprovedAccessError
-        If an index, a divisor, or a clamped range depends on values in a way that neither a proof
-        nor a condition at entry covers.
+        If a divisor, a clamped range, or a declared range depends on values in a way that neither
+        a proof nor a condition at entry covers.
     """
     for func in module.prims:
         found = tuple(o for o in obligations(func) if o.status == "unknown")

@@ -13,7 +13,7 @@ from .accesses import (
     values_of,
     writes,
 )
-from .cost import all_in_blocks, flops, footprint, live_ranges, peak_bytes, size_in_bytes
+from .cost import flops, footprint, live_ranges, peak_bytes, size_in_bytes
 from .dataflow import consumers, producers, read_buffers, written_buffers
 from .dependences import (
     OWN,
@@ -29,7 +29,6 @@ from .dependences import (
     is_private,
     is_reduction,
     loops_inside,
-    reduction_update,
     region_at,
     writes_always,
     writes_disjoint,
@@ -37,13 +36,14 @@ from .dependences import (
 )
 from .domains import Coverage, Domain, executed_domain, loop_values, results_domain
 from .enclosing import enclosing, statements_around
-from .facts_at import assuming, within_loop, within_loops
+from .facts_at import assuming, outside_loops, within_loop, within_loops
 from .instances import Instances, Multiplicity, determined, instances
 from .intervals import Interval, covers, interval_of, union, within_dimension
 from .iter_map import injective_in
 from .pattern import PatternKind, pattern_kind
 from .regions import with_regions
 from .tree import Tree, block_stores, tree_of
+from .updates import reduction_update, update_of
 from .written_before_read import written_before_read
 
 __all__ = [
@@ -59,7 +59,6 @@ __all__ = [
     "Tree",
     "access_intervals",
     "accesses",
-    "all_in_blocks",
     "assuming",
     "binders_inside",
     "bindings_of",
@@ -87,6 +86,7 @@ __all__ = [
     "live_ranges",
     "loop_values",
     "loops_inside",
+    "outside_loops",
     "pattern_kind",
     "peak_bytes",
     "producers",
@@ -100,6 +100,7 @@ __all__ = [
     "statements_around",
     "tree_of",
     "union",
+    "update_of",
     "values_of",
     "with_regions",
     "within_dimension",

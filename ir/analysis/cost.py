@@ -29,20 +29,6 @@ from .tree import Tree, tree_of
 _ZERO = as_expr(0)
 
 
-def all_in_blocks(function: PrimFunc) -> bool:
-    r"""Return whether blocks contain all stores; other stores are not part of the costs.
-
-    Examples
-    --------
-    >>> from ..script import parse
-    >>> text = "@prim_func\ndef zero(y: Out[(), f32]):\n    y[()] = 0.0"
-    >>> all_in_blocks(parse(text, check=False).prim("zero"))
-    False
-    """
-    tree = tree_of(function)
-    return all(tree.block_around(s) is not None for s in tree.order if isinstance(s, Store))
-
-
 def flops(function: PrimFunc) -> Expr:
     """Return the number of executed arithmetic operations on elements.
 

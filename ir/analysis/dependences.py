@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from ..loop.decompose import decomposed_in, reduction_position
-from ..loop.nodes import Binary, Block, Buffer, For, If, Let, Load, Scope, Stmt, Store
-from ..loop.visit import children, stores, walk, walk_element
+from ..loop.nodes import Block, Buffer, For, If, Let, Scope, Stmt
+from ..loop.visit import children, stores, walk
 from ..symbolic import (
     Expr,
     Facts,
@@ -76,26 +76,6 @@ def is_reduction(block: Block) -> bool:
     return any(v.kind == "reduce" for v in block.iters)
 
 
-_COMMUTATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
-
-
-def reduction_update(block: Block) -> tuple[Store, Binary] | None:
-    """Return the update ``C[idx] = C[idx] op value`` of a reduction block and its value.
-
-    Return None for any other body, such as an update with a non-commutative operator.
-    """
-    body = block.body
-    if not isinstance(body, Store) or not isinstance(body.value, Binary):
-        return None
-    value = body.value
-    own = Load(body.buffer, body.indices)
-    if value.op not in _COMMUTATIVE or value.left != own:
-        return None
-    if any(isinstance(e, Load) and e.buffer is body.buffer for e in walk_element(value.right)):
-        return None
-    return body, value
-
-
 def implied_by_domain(block: Block, facts: Facts) -> bool:
     """Return whether the predicate of a block follows from the domain of its variables."""
     inside = {v.binding < v.extent for v in block.iters} | {v.binding >= 0 for v in block.iters}
@@ -143,15 +123,22 @@ def region_at(
     tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
 ) -> tuple[Interval, ...] | None:
     """Return the region of accesses to one buffer in an iteration of a loop; None if unbounded."""
-    each = [access_intervals(a, binders_inside(tree, loop, a.block), facts) for a in found]
     joined: list[Interval] = []
-    for dimension in zip(*each, strict=True):
-        known = [s for s in dimension if s is not None]
-        interval = union(known, facts) if len(known) == len(dimension) else None
+    for interval in _dimensions_at(tree, loop, found, facts):
         if interval is None:
             return None
         joined.append(interval)
     return tuple(joined)
+
+
+def _dimensions_at(
+    tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
+) -> Iterator[Interval | None]:
+    """Yield the interval of each dimension that accesses to one buffer use in an iteration."""
+    each = [access_intervals(a, binders_inside(tree, loop, a.block), facts) for a in found]
+    for dimension in zip(*each, strict=True):
+        known = [s for s in dimension if s is not None]
+        yield union(known, facts) if len(known) == len(dimension) else None
 
 
 def with_separate_inits(tree: Tree, statement: Stmt) -> Stmt:
@@ -281,19 +268,21 @@ def _same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: 
 def _in_own_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
     """Return whether each iteration of a loop accesses only its own part of one dimension.
 
-    The part starts at a multiple of the iteration, and is not larger than this multiple.
+    The part starts at a multiple of the iteration, and is not larger than this multiple. A part
+    that is not larger than 0 has no elements.
     """
     if any(let.load.buffer is buffer for let in _lets(loop.body)):
         return False
     found = tuple(a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer)
     facts = tree.facts(loop.body)
-    region = region_at(tree, loop, found, facts)
-    for interval in region or ():
+    for interval in _dimensions_at(tree, loop, found, facts):
+        if interval is None or loop.var in free_vars(interval.extent):
+            continue
         form = linear_form(interval.start, (loop.var,))
-        if form is None or loop.var in free_vars(interval.extent):
+        if form is None:
             continue
         step = form.coefficients.get(loop.var)
-        if step is not None and is_proved((step >= 1) & (interval.extent <= step), facts):
+        if step is not None and is_proved(interval.extent <= step, facts):
             return True
     return False
 
@@ -307,13 +296,42 @@ def _foreign_reads(
     for block, buffer in dict.fromkeys(read):
         if buffer not in written or buffer in covered_buffers(tree, loop):
             continue
-        if not _in_own_part(tree, loop, buffer):
+        if not _in_own_part(tree, loop, buffer) and not _reads_other_part(tree, loop, buffer):
             yield Conflict(
                 f"block {block.name!r} reads elements of {buffer.name!r} that other iterations "
                 f"of loop {loop.var.name!r} may write",
                 block,
                 buffer,
             )
+
+
+def _reads_other_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether a loop reads and writes different parts of one dimension of a buffer.
+
+    An index of the dimension has one value in all iterations, such as ``t % 2`` for reads and
+    ``(t + 1) % 2`` for writes inside a loop over ``t``.
+    """
+    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+        return False
+    found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
+    each = [(a.writes, _constant_indices(tree, loop, a)) for a in found]
+    written, read = ([i for writes, i in each if writes is kind] for kind in (True, False))
+    facts = tree.facts(loop)
+    return all(
+        any(
+            a is not None and b is not None and is_proved(ne(a, b), facts)
+            for a, b in zip(ours, theirs, strict=True)
+        )
+        for ours in dict.fromkeys(written)
+        for theirs in dict.fromkeys(read)
+    )
+
+
+def _constant_indices(tree: Tree, loop: For, access: Access) -> tuple[Expr | None, ...]:
+    """Return the indices of an access; None for those that a loop or a statement inside changes."""
+    inside = {loop.var, *(x.var for x in binders_inside(tree, loop, access.block))}
+    inside |= access.bound_inner().keys()
+    return tuple(i if inside.isdisjoint(free_vars(i)) else None for i in access.bound())
 
 
 def _lets(body: Stmt) -> list[Let]:

@@ -8,10 +8,14 @@ of it, such as a triangle or the first columns. A step that moves a block must r
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Set as AbstractSet
+from dataclasses import dataclass, replace
 
-from ..loop.decompose import reduction_position
+from ..loop.decompose import (
+    reduction_position,
+    starts_before_reduction,
+    without_variables,
+)
 from ..loop.nodes import Block, For, IterVar, Let, Stmt
 from ..symbolic import (
     TRUE,
@@ -176,15 +180,27 @@ def _without_reduction(tree: Tree, block: Block, found: Enclosing) -> Enclosing:
         tuple(x for x in found.loops if x.var not in lost),
         {v: extent for v, extent in found.extents.items() if v not in lost},
         {v: loaded for v, loaded in found.lets.items() if v not in lost},
-        tuple(g for g in found.guards if free_vars(g.condition).isdisjoint(lost)),
+        tuple(_spatial_guards(found.guards, lost)),
         iters,
     )
 
 
+def _spatial_guards(guards: Iterable[Guard], lost: Collection[Var]) -> Iterator[Guard]:
+    """Yield the guards that the init of a reduction has, without the variables it does not use."""
+    for guard in guards:
+        condition = without_variables(guard.condition, lost)
+        if condition is not None and condition.free.isdisjoint(lost):
+            yield replace(guard, condition=condition)
+
+
 def _domain(tree: Tree, block: Block, within: Stmt | None, *, results: bool = False) -> Domain:
     found = enclosing(tree, block, within)
-    found = _without_reduction(tree, block, found) if results else found
     count = instances(tree, block, within)
+    if results:
+        if not starts_before_reduction(statements_around(tree, block), block):
+            reason = f"the iterations of the init of block {block.name!r} depend on its reduction"
+            return Domain(Coverage.UNKNOWN, None, count, reason)
+        found = _without_reduction(tree, block, found)
     if _is_plain(found):
         return Domain(Coverage.EXACT, TRUE, count)
     around = statements_around(tree, block, within)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
@@ -87,6 +87,8 @@ _REASONS: Final[dict[Kind, str]] = {
 def obligations(func: PrimFunc) -> tuple[Obligation, ...]:
     r"""Return the obligations of a function that are not proved, without repetitions.
 
+    Accesses that are checked in the kernel are omitted.
+
     Examples
     --------
     >>> from ..script import parse
@@ -104,7 +106,7 @@ def obligations(func: PrimFunc) -> tuple[Obligation, ...]:
     found = [
         Obligation("access", f"{a.text}: {a.range_text}", a.status, a.check, a.uid)
         for a in bounded_accesses(func)
-        if a.status != "proved"
+        if a.location == "entry" or a.status == "outside"
     ]
     seen: set[tuple[Scope, Expr]] = set()
     for site in sites(func):
@@ -216,6 +218,12 @@ def terms_of(node: Stmt | Element) -> tuple[Expr | Bool, ...]:
             return ()
 
 
+def _adds(check: Bool, known: AbstractSet[Bool], facts: Facts) -> bool:
+    """Return whether a check is neither a fact nor a weaker form of another check."""
+    weaker = isinstance(check, Or) and any(part in known for part in check.args)
+    return check not in facts.predicates and not weaker
+
+
 def with_entry_checks(func: PrimFunc) -> PrimFunc:
     r"""Add the conditions that a function needs at entry to its facts.
 
@@ -235,7 +243,8 @@ def with_entry_checks(func: PrimFunc) -> PrimFunc:
         for part in conjuncts(o.check)
     ]
     first = {fact.predicate: fact for fact in reversed(added)}
-    new = [fact for fact in reversed(first.values()) if fact.predicate not in func.facts.predicates]
+    known = func.facts.predicates | first.keys()
+    new = [fact for fact in reversed(first.values()) if _adds(fact.predicate, known, func.facts)]
     if not new:
         return func
     return replace(func, facts=Facts((*func.facts, *new), func.facts.hints))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set as AbstractSet
 
 from ..loop.nodes import For, Let
 from ..symbolic import (
@@ -57,3 +57,26 @@ def assuming(facts: Facts, *claims: Bool) -> Facts:
     """
     parts = (p for claim in claims for p in conjuncts(claim))
     return Facts((*facts, *(Fact(p, _HERE, Discharge.PROOF) for p in parts)))
+
+
+def outside_loops(facts: Facts, variables: AbstractSet[Var]) -> Facts:
+    """Return the facts that hold where some loops, branches, and lets are omitted.
+
+    These are the facts without the loop ranges and conditions that mention the variables.
+
+    Examples
+    --------
+    >>> from ..symbolic import is_proved, var
+    >>> k, n = var("k", lower=0), var("n")
+    >>> inside = within_loop(Facts(), k, n)
+    >>> is_proved(n >= 1, inside), is_proved(n >= 1, outside_loops(inside, {k}))
+    (True, False)
+    """
+    if not variables:
+        return facts
+    kept = [
+        f
+        for f in facts
+        if f.discharge is not Discharge.PROOF or f.predicate.free.isdisjoint(variables)
+    ]
+    return facts if len(kept) == len(facts) else Facts(kept, facts.hints)

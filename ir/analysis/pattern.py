@@ -8,8 +8,9 @@ from ..loop.nodes import Binary, Block, Element, Let, Load, PrimFunc
 from ..loop.visit import walk, walk_element
 from ..symbolic import Const, Expr, Var, free_vars
 from .accesses import Access, accesses
-from .dependences import is_reduction, reduction_update
+from .dependences import is_reduction
 from .tree import tree_of
+from .updates import reduction_update
 
 
 class PatternKind(IntEnum):

@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..loop.builder import Combiner
-from ..loop.nodes import Binary, Block, Buffer, For, Let, Load, Store
+from ..loop.nodes import Block, Buffer, For, Let, Store
 from ..loop.visit import loads, stores, walk
 from ..symbolic import free_vars
 from .accesses import accesses
 from .dependences import bound_kinds
 from .tree import Tree
-
-
-def combiner_of(store: Store) -> Combiner | None:
-    """Return the operator of an update ``C[idx] = C[idx] op value``, or None for another store."""
-    value = store.value
-    if not isinstance(value, Binary) or value.left != Load(store.buffer, store.indices):
-        return None
-    match value.op:
-        case "add" | "mul" | "min" | "max" | "and" | "or" | "xor":
-            return value.op
-        case _:
-            return None
+from .updates import update_of
 
 
 def scatter_updates(block: Block) -> Mapping[Buffer, Combiner]:
@@ -52,13 +41,18 @@ def scatter_updates(block: Block) -> Mapping[Buffer, Combiner]:
     found: dict[Buffer, Combiner | None] = {}
     count: dict[Buffer, int] = {}
     for store in stores(block.body):
-        op = combiner_of(store)
+        op = _combiner(store)
         found[store.buffer] = op if found.get(store.buffer, op) == op else None
         count[store.buffer] = count.get(store.buffer, 0) + 1
     for load in loads(block.body):
         if load.buffer in count:
             count[load.buffer] -= 1
     return {b: op for b, op in found.items() if op is not None and count[b] == 0}
+
+
+def _combiner(store: Store) -> Combiner | None:
+    found = update_of(store)
+    return None if found is None or found[1] is not store.value else found[0]
 
 
 def commutes(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..identity import Uid
+from ..loop.decompose import reduction_position, separate_init
 from ..loop.nodes import (
     Binary,
     Block,
@@ -18,11 +19,13 @@ from ..loop.nodes import (
     IterVar,
     Let,
     PrimFunc,
+    Seq,
     Stmt,
     Store,
     Unary,
     Where,
 )
+from ..loop.ranges import is_empty
 from ..loop.visit import children, operands
 from ..symbolic import (
     TRUE,
@@ -37,7 +40,9 @@ from ..symbolic import (
     negate,
     substitute,
 )
+from .domains import executed_domain
 from .facts_at import assuming
+from .tree import tree_of
 
 _ZERO: Final = as_expr(0)
 
@@ -81,14 +86,21 @@ class Scope:
         conditions: tuple[Bool, ...] = (),
         *,
         block: Block | None = None,
-        facts: Facts | None = None,
+        function: PrimFunc | None = None,
+        certain: bool = True,
     ) -> None:
-        """Add binders and conditions to ``outer``; ``facts`` are those of the function."""
+        """Add binders and conditions to ``outer``; the outermost scope is that of a function.
+
+        ``certain`` states that the scope runs whenever ``outer`` runs and the conditions hold; it
+        is false if the values of elements decide, too.
+        """
         self.outer = outer
         self.binders = binders
         self.conditions = conditions
         self.block = block
-        self.base: Facts = facts or (outer.base if outer else Facts())
+        self.function: PrimFunc | None = outer.function if outer else function
+        self.base: Facts = outer.base if outer else Facts() if function is None else function.facts
+        self.certain: bool = certain and (outer is None or outer.certain)
 
     @cached_property
     def values(self) -> Mapping[Var, Expr]:
@@ -162,6 +174,25 @@ class Scope:
         outer = () if self.block is not None else self.outer.near_binders()
         return (*outer, *self.binders)
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every iteration of the domains of all blocks around is proved to run."""
+        if self.outer is None:
+            return True
+        if self.block is None:
+            return self.outer.complete
+        if self.function is None or not self.outer.complete:
+            return False
+        tree = tree_of(self.function)
+        known = tree.blocks.get(self.block.uid) is self.block
+        return known and executed_domain(tree, self.block).exact
+
+    def near_conditions(self) -> tuple[Bool, ...]:
+        """Return the conditions inside of the innermost block."""
+        if self.outer is None or self.block is not None:
+            return ()
+        return (*self.outer.near_conditions(), *self.conditions)
+
     def all_conditions(self) -> tuple[Bool, ...]:
         """Return the conditions in scope over the variables of loops."""
         if self.outer is None:
@@ -198,7 +229,7 @@ def sites(func: PrimFunc) -> Iterator[Site]:
     r"""Yield the statements and elements of a function with their scopes, in program order.
 
     Only the selected side of a ``Where`` is evaluated, so its condition is in the scope of the
-    sides if it is symbolic.
+    sides if it is symbolic. The body of a loop without iterations has no sites.
 
     Examples
     --------
@@ -207,33 +238,85 @@ def sites(func: PrimFunc) -> Iterator[Site]:
     >>> [type(site.node).__name__ for site in sites(parse(text).prim("f"))]
     ['For', 'Block', 'Store', 'Number']
     """
-    yield from _statements(func.body, Scope(None, facts=func.facts), None, None)
+    yield from _statements(func.body, Scope(None, function=func), None, None, ())
 
 
-def _statements(node: Stmt, scope: Scope, block: Block | None, loop: For | None) -> Iterator[Site]:
+_Path: TypeAlias = "tuple[tuple[Stmt, Scope], ...]"
+"""The statements between the nearest enclosing block and a statement, with their scopes."""
+
+
+def _statements(
+    node: Stmt, scope: Scope, block: Block | None, loop: For | None, path: _Path
+) -> Iterator[Site]:
     yield Site(node, scope, block, loop)
+    below = (*path, (node, scope))
     match node:
         case Store(value=value):
             yield from _elements((value,), scope, block, loop)
+        case For() if is_empty(node):
+            return
         case For(var=var, extent=extent):
             inner = Scope(scope, (_iterated(var, extent),))
-            yield from _statements(node.body, inner, block, node)
+            yield from _statements(node.body, inner, block, node, below)
         case Let(load=load, var=var):
             yield from _elements((load,), scope, block, loop)
             bound = Binder(var, node.lower, node.upper - 1, repeats=False)
-            yield from _statements(node.body, Scope(scope, (bound,)), block, loop)
+            yield from _statements(node.body, Scope(scope, (bound,)), block, loop, below)
         case If(condition=condition, then=then, otherwise=otherwise):
-            yield from _statements(then, Scope(scope, (), (condition,)), block, loop)
+            yield from _statements(then, Scope(scope, (), (condition,)), block, loop, below)
             if otherwise is not None:
                 other = Scope(scope, (), (negate(condition),))
-                yield from _statements(otherwise, other, block, loop)
-        case Block(iters=iters):
-            inner = Scope(scope, tuple(_iterated(v.var, v.extent) for v in iters), block=node)
-            for child in children(node):
-                yield from _statements(child, inner, node, None)
+                yield from _statements(otherwise, other, block, loop, below)
+        case Block(init=init, body=body):
+            if init is not None:
+                yield from _init(node, init, path, scope)
+            yield from _statements(body, _inside(scope, node), node, None, ())
         case _:
             for child in children(node):
-                yield from _statements(child, scope, block, loop)
+                yield from _statements(child, scope, block, loop, below)
+
+
+def _is_plain(path: tuple[Stmt, ...], block: Block) -> bool:
+    """Return whether the loops around an init limit its iterations like those of its block."""
+    reduced = frozenset[Var]().union(*(v.binding.free for v in block.iters if v.kind == "reduce"))
+    spatial = frozenset[Var]().union(*(v.binding.free for v in block.iters if v.kind != "reduce"))
+    loops = [s for s in path if isinstance(s, For)]
+    omitted = {x.var for x in loops} - spatial
+    return (
+        len(loops) + sum(isinstance(s, Seq) for s in path) == len(path)
+        and block.predicate is TRUE
+        and reduced.isdisjoint(spatial)
+        and all(_repeats(v.extent) for v in block.iters if v.kind == "reduce")
+        and all(_repeats(x.extent) for x in loops if x.var in omitted)
+        and all(x.extent.free.isdisjoint(omitted) for x in loops if x.var in spatial)
+    )
+
+
+def _repeats(extent: Expr) -> bool:
+    return extent.lower is not None and extent.lower > 0
+
+
+def _inside(scope: Scope, block: Block) -> Scope:
+    return Scope(scope, tuple(_iterated(v.var, v.extent) for v in block.iters), block=block)
+
+
+def _init(block: Block, init: Stmt, path: _Path, scope: Scope) -> Iterator[Site]:
+    """Yield the sites of an init, in the scope of the separate nest in which it runs.
+
+    Conditions and loops of the reduction do not limit its iterations.
+    """
+    around = tuple(statement for statement, _ in path)
+    if _is_plain(around, block):
+        yield from _statements(init, _inside(scope, block), block, None, ())
+        return
+    separate = separate_init(around, block)
+    if separate is None:
+        return  # a violation of its own
+    first = reduction_position(around, block)
+    outer = path[first][1] if first < len(path) else scope
+    for site in _statements(separate.nest, outer, None, None, ()):
+        if site.block is not None:
+            yield Site(site.node, site.scope, block, None)
 
 
 def _elements(
@@ -245,12 +328,24 @@ def _elements(
         yield Site(node, where, block, loop)
         parts = [(part, where) for part in operands(node)]
         if isinstance(node, Where):
-            claims = (TRUE, implied(node.condition), implied(node.condition, holds=False))
-            parts = [
-                (part, where if claim is TRUE else Scope(where, (), (claim,)))
-                for (part, _), claim in zip(parts, claims, strict=True)
-            ]
+            certain = _is_symbolic(node.condition)
+            claims = (implied(node.condition), implied(node.condition, holds=False))
+            sides = (Scope(where, (), (claim,), certain=certain) for claim in claims)
+            parts = [parts[0], *zip(operands(node)[1:], sides, strict=True)]
         stack.extend(reversed(parts))
+
+
+def _is_symbolic(element: Element) -> bool:
+    """Return whether a truth value depends on conditions over integers alone."""
+    match element:
+        case Condition():
+            return True
+        case Unary(op="not", operand=operand):
+            return _is_symbolic(operand)
+        case Binary(op="and" | "or", left=left, right=right):
+            return _is_symbolic(left) and _is_symbolic(right)
+        case _:
+            return False
 
 
 def implied(element: Element, *, holds: bool = True) -> Bool:

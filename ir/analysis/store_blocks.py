@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from ...errors import MalformedProgramError
 from ..identity import fresh_name
-from ..loop.builder import Combiner
 from ..loop.nodes import (
-    Binary,
     Block,
     Condition,
     Element,
@@ -34,6 +31,7 @@ from .accesses import ranges_of
 from .facts_at import within_loops
 from .intervals import Interval, interval_of
 from .iter_map import injective_in
+from .updates import update_of
 
 
 class UnwrappableStoreError(MalformedProgramError):
@@ -120,12 +118,8 @@ class _Site:
     @property
     def is_update(self) -> bool:
         """Whether the store is ``C[idx] = C[idx] op value`` with a commutative operator."""
-        value = self.store.value
-        if not isinstance(value, Binary) or value.op not in get_args(Combiner):
-            return False
-        return value.left == Load(self.store.buffer, self.store.indices) and (
-            len(self.own_loads) == 1
-        )
+        found = update_of(self.store)
+        return found is not None and found[1] is self.store.value and len(self.own_loads) == 1
 
 
 class _Wrapper:

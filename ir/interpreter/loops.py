@@ -16,9 +16,10 @@ from typing import Any, Final, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import TilewrightError
+from ...errors import Excerpt, TilewrightError
 from ..analysis.widths import magnitude, wide_terms
 from ..dtype import DType, bf16, f64
+from ..identity import Uid
 from ..loop.decompose import decomposed
 from ..loop.element_functions import element_function
 from ..loop.nodes import (
@@ -43,6 +44,7 @@ from ..loop.nodes import (
     Unary,
     Where,
 )
+from ..script.excerpt import access_line
 from ..sizes import SIZE_LIMIT, size_problem
 from ..symbolic import (
     TRUE,
@@ -79,7 +81,10 @@ _LOOPS_PER_FUNCTION: Final = 16
 class _Translator:
     """A translator of one function to Python; the text contains only generated names."""
 
-    def __init__(self, *, precise: bool, rounded: bool = False) -> None:
+    def __init__(self, func: PrimFunc, *, precise: bool, rounded: bool = False) -> None:
+        # A program in the cache of translations must not keep its function alive.
+        self.func = weakref.ref(func)
+        self.uid: Uid | None = None
         self.precise = precise
         self.rounded = rounded
         self.lines: list[str] = []
@@ -114,7 +119,8 @@ class _Translator:
 
     def address(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         name = self.buffer(buffer)
-        label = self.constant(buffer.name)
+        site = _Site(self.func, self.uid, f"buffer {buffer.name!r}", f"{buffer.name}[")
+        label = self.constant(site)
         inner = ", ".join(
             f"at({self.term(i)}, {name}.shape[{k}], {label}, {k})" for k, i in enumerate(indices)
         )
@@ -210,9 +216,11 @@ class _Translator:
 
     def _loop(self, loop: For, depth: int) -> None:
         self.emit(depth, f"for {self.name(loop.var)} in range({self.term(loop.extent)}):")
+        outer, self.uid = self.uid, loop.uid
         self.loops_around += 1
         self.statement(loop.body, depth + 1)
         self.loops_around -= 1
+        self.uid = outer
 
     def let(self, let: Let, depth: int) -> None:
         value = f"int({self.element(let.load)})"
@@ -221,15 +229,22 @@ class _Translator:
         if let.mode == "clamped":
             self.emit(depth, f"{name} = min(max({value}, {low}), {high} - 1)")
         else:
-            label = self.constant(let.var.name)
+            access = f"{let.mode}({let.load.buffer.name}["
+            site = _Site(self.func, self.uid, f"variable {let.var.name!r}", access)
+            label = self.constant(site)
             self.emit(depth, f"{name} = checked({value}, {low}, {high}, {label})")
         self.statement(let.body, depth)
 
     def block(self, block: Block, depth: int) -> None:
+        outer, self.uid = self.uid, block.uid
+        self._block(block, depth)
+        self.uid = outer
+
+    def _block(self, block: Block, depth: int) -> None:
         if block.predicate is not TRUE:
             self.emit(depth, f"if {self.term(block.predicate)}:")
             depth += 1
-        label = self.constant(block.name)
+        label = self.constant(_Site(self.func, block.uid, f"block {block.name!r}", "block("))
         for v in block.iters:
             value = f"within({self.term(v.binding)}, {self.term(v.extent)}, {label})"
             self.emit(depth, f"{self.name(v.var)} = {value}")
@@ -248,26 +263,39 @@ def _select(condition: bool, then: int, otherwise: int) -> int:  # noqa: FBT001 
     return then if condition else otherwise
 
 
-def _at(index: int, extent: int, buffer: str, axis: int) -> int:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Site:
+    """The location of an access: the loop or block around it, a name, and how its text begins."""
+
+    func: weakref.ref[PrimFunc]
+    uid: Uid | None
+    name: str
+    access: str
+
+    def error(self, message: str) -> OutOfBoundsError:
+        """Return an error with the line of the access."""
+        func = self.func()
+        line = access_line(func, self.uid, self.access) if func else None
+        excerpts = (Excerpt(func.name, (line,), ()),) if func and line else ()
+        return OutOfBoundsError(message, where=self.name, excerpts=excerpts)
+
+
+def _at(index: int, extent: int, site: _Site, axis: int) -> int:
     if 0 <= index < extent:
         return index
-    raise OutOfBoundsError(
-        f"index {index} of axis {axis} is not in [0, {extent})", where=f"buffer {buffer!r}"
-    )
+    raise site.error(f"index {index} of axis {axis} is not in [0, {extent})")
 
 
-def _within(value: int, extent: int, block: str) -> int:
+def _within(value: int, extent: int, site: _Site) -> int:
     if 0 <= value < extent:
         return value
-    raise OutOfBoundsError(
-        f"value {value} of an iteration variable is not in [0, {extent})", where=f"block {block!r}"
-    )
+    raise site.error(f"value {value} of an iteration variable is not in [0, {extent})")
 
 
-def _checked(value: int, low: int, high: int, name: str) -> int:
+def _checked(value: int, low: int, high: int, site: _Site) -> int:
     if low <= value < high:
         return value
-    raise OutOfBoundsError(f"value {value} is not in [{low}, {high})", where=f"variable {name!r}")
+    raise site.error(f"value {value} is not in [{low}, {high})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +311,7 @@ _programs: weakref.WeakKeyDictionary[PrimFunc, dict[tuple[bool, bool], _Executab
 
 
 def _translate(func: PrimFunc, *, precise: bool, rounded: bool) -> _ExecutableLoops:
-    translator = _Translator(precise=precise, rounded=rounded)
+    translator = _Translator(func, precise=precise, rounded=rounded)
     buffers = (*func.buffer_params, *func.buffers)
     symbols = tuple(_symbols(func))
     names = [*map(translator.buffer, buffers), *map(translator.name, symbols)]

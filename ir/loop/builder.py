@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from ...errors import TilewrightError
 from ..dtype import DType, bool_
@@ -47,6 +47,8 @@ from .visit import seq
 _ELEMENTS: Final = (Number, Index, Condition, Load, Unary, Binary, Compare, Cast, Where)
 
 Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
+COMBINERS: Final[tuple[Combiner, ...]] = get_args(Combiner)
+"""The operators that are commutative and associative, and have an identity element."""
 
 
 class BuilderError(TilewrightError):

@@ -74,11 +74,26 @@ def _outside(block: Block, access: _ElementAccess) -> Iterator[str]:
         return
     if access.facts is None or access.region in regions:
         return
-    answers = [prove(_inside(access, r), access.facts) for r in regions]
-    refuted = [a for a in answers if isinstance(a, Refuted)]
-    if len(refuted) == len(answers):
+    refuted = _refuted(access, regions, access.facts)
+    if refuted is None:
+        return
+    known = _given(access.facts, _in_bounds(access.region))  # others stop with an error
+    refuted = None if known is None else _refuted(access, regions, known)
+    if refuted is not None:
         box = ", ".join(_range_text(r) for r in access.region.ranges)
-        yield f"the block {verb} {name}[{box}] outside of its declared regions for {refuted[-1]}"
+        yield f"the block {verb} {name}[{box}] outside of its declared regions for {refuted}"
+
+
+def _refuted(access: _ElementAccess, regions: list[Region], facts: Facts) -> Refuted | None:
+    """Return an example of an access outside of all regions if there is one for each region."""
+    answers = [prove(_inside(access, r), facts) for r in regions]
+    found = [a for a in answers if isinstance(a, Refuted)]
+    return found[-1] if len(found) == len(answers) else None
+
+
+def _in_bounds(region: Region) -> Bool:
+    sides = zip(region.ranges, region.buffer.shape, strict=False)
+    return all_of(*(c for r, size in sides for c in (r.start >= 0, r.start < size)))
 
 
 def _range_text(part: Range) -> str:

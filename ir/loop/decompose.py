@@ -7,28 +7,44 @@ is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Final
 
+from ...errors import MalformedProgramError
 from ..identity import Uid, UidSource, fresh_name
 from ..symbolic import (
     Add,
     Bool,
+    Cmp,
     Expr,
+    FloorDiv,
     Mul,
     Var,
     all_of,
+    as_expr,
     conjuncts,
     const_value,
     free_vars,
+    linear_form,
     negate,
     substitute,
     var,
 )
+from ..symbolic.monotone import upper_limit
+from ..symbolic.terms import linear_terms
 from .nodes import Block, For, If, IterVar, Let, PrimFunc, Stmt
 from .regions import access_regions
 from .visit import path_to, replace_statement, seq, substitute_in, walk
+
+_ZERO: Final = as_expr(0)
+
+
+class InseparableInitError(MalformedProgramError):
+    """A reduction whose init cannot run before the loops of the reduction."""
+
+    title = "Inseparable init"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +77,9 @@ class Start:
     block: Block
 
 
-def split_off(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start | None:
+def split_off(
+    block: Block, path: tuple[Stmt, ...], names: Namer, *, widen: bool = False
+) -> Start | None:
     """Create the init nest of a reduction block.
 
     Parameters
@@ -75,40 +93,101 @@ def split_off(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start | Non
         conditions on the omitted loops do not keep it from running.
     names : Namer
         The names of the new nodes.
+    widen : bool
+        Whether a copied loop whose extent depends on an omitted loop gets the largest such extent,
+        and an integer that is read from memory inside the path becomes a loop over its range.
 
     Returns
     -------
     Start or None
         None if the extent of a copied loop depends on the variable of an omitted loop, or a spatial
-        iteration variable on an integer that is read from memory inside the path.
+        iteration variable on an integer that is read from memory inside the path; with ``widen``,
+        if the largest extent of such a loop is unknown.
     """
-    spatial = _bound_by(block, reduce=False)
-    loops = [s for s in path if isinstance(s, For)]
-    dropped = {x.var for x in loops if x.var not in spatial}
-    dropped |= {s.var for s in path if isinstance(s, Let)}
-    dropped |= _bound_by(block, reduce=True) - spatial
-    if not dropped.isdisjoint(spatial):
-        return None
-    renamed: dict[Var, Var] = {}
-    shells: list[For] = []
+    copies = _Copies(block, names, widen=widen)
     parts: list[Bool] = [*conjuncts(block.predicate)]
     for outer, inner in pairwise((*path, block)):
         match outer:
-            case For(var=variable, extent=extent) if variable in spatial:
-                if not free_vars(extent).isdisjoint(dropped):
+            case For() | Let():
+                if not copies.add(outer):
                     return None
-                size = substitute(extent, renamed)
-                renamed[variable] = names.variable(f"{variable.name}_init", size)
-                shells.append(replace(outer, uid=names.mint(), var=renamed[variable], extent=size))
             case If(condition=condition, then=then):
                 parts += conjuncts(condition if inner is then else negate(condition))
             case _:
                 pass
-    start = _init_block(block, renamed, _kept(block, parts, dropped), names)
+    start = _init_block(block, copies.renamed, _kept(block, parts, copies), names)
     nest: Stmt = start
-    for shell in reversed(shells):
+    for shell in reversed(copies.shells):
         nest = replace(shell, body=nest)
     return Start(nest, start)
+
+
+class _Copies:
+    """The loops around an init, without those that iterate the reduction only.
+
+    A loop that is copied over more iterations than the program runs is in ``widened``; its block
+    needs conditions that the iteration variables are in their domains.
+    """
+
+    def __init__(self, block: Block, names: Namer, *, widen: bool) -> None:
+        reduced = _bound_by(block, reduce=True)
+        self._block = block
+        self._spatial = _bound_by(block, reduce=False)
+        self._names = names
+        self._widen = widen
+        self._ranges: list[tuple[Var, Expr, Expr]] = []
+        self.dropped: set[Var] = {*(reduced - self._spatial)}
+        self.renamed: dict[Var, Expr] = {}
+        self.shells: list[For] = []
+        self.widened: set[Var] = set()
+
+    def add(self, binder: For | Let) -> bool:
+        """Copy or omit a loop or an integer read from memory; return whether that is possible."""
+        variable = binder.var
+        first, stop = _limits(binder)
+        if variable not in self._spatial:
+            self.dropped.add(variable)
+            self._ranges.append((variable, first, stop - 1))
+            return True
+        extent = stop - first
+        if isinstance(binder, Let) or not free_vars(extent).isdisjoint(self.dropped):
+            found = self._widest(variable, first, stop) if self._widen else None
+            if found is None:
+                return False
+            first, extent = found
+            self.widened.add(variable)
+        self._copy(binder, substitute(first, self.renamed), substitute(extent, self.renamed))
+        return True
+
+    def _widest(self, variable: Var, first: Expr, stop: Expr) -> tuple[Expr, Expr] | None:
+        """Return start and extent of a range that contains the values in all omitted iterations."""
+        low = upper_limit(0 - first, self._ranges)
+        high = upper_limit(stop, self._ranges)
+        if low is not None and high is not None:
+            known = free_vars(low) | free_vars(high)
+            if known.isdisjoint(self.dropped):
+                return 0 - low, high + low
+        domains = (v.extent for v in self._block.iters if v.binding is variable)
+        for extent in domains:
+            if free_vars(extent).isdisjoint(self.dropped):
+                return _ZERO, extent
+        return None
+
+    def _copy(self, binder: For | Let, first: Expr, extent: Expr) -> None:
+        counter = self._names.variable(f"{binder.var.name}_init", extent)
+        self.renamed[binder.var] = first + counter
+        uid = self._names.mint()
+        if isinstance(binder, For):
+            self.shells.append(replace(binder, uid=uid, var=counter, extent=extent))
+        else:
+            self.shells.append(For(uid, counter, extent, binder.body))
+
+
+def _limits(binder: For | Let) -> tuple[Expr, Expr]:
+    """Return the first value of a loop or an integer read from memory, and the end of its range."""
+    if isinstance(binder, Let):
+        return binder.lower, binder.upper
+    return _ZERO, binder.extent
 
 
 def _bound_by(block: Block, *, reduce: bool) -> frozenset[Var]:
@@ -117,7 +196,7 @@ def _bound_by(block: Block, *, reduce: bool) -> frozenset[Var]:
     return frozenset[Var]().union(*(free_vars(v.binding) for v in chosen))
 
 
-def _init_block(block: Block, renamed: Mapping[Var, Var], predicate: Bool, names: Namer) -> Block:
+def _init_block(block: Block, renamed: Mapping[Var, Expr], predicate: Bool, names: Namer) -> Block:
     fresh: dict[Var, Expr] = {}
     iters: list[IterVar] = []
     for item in block.iters:
@@ -141,25 +220,58 @@ def _init_block(block: Block, renamed: Mapping[Var, Var], predicate: Bool, names
     )
 
 
-def _kept(block: Block, parts: list[Bool], dropped: set[Var]) -> Bool:
+def _kept(block: Block, parts: list[Bool], copies: _Copies) -> Bool:
     """Return the conditions on spatial iterations alone, with range checks where needed.
 
     A condition on the reduction does not keep the init from running.
     """
+    dropped = copies.dropped
+    parts = [p if (q := without_variables(p, dropped)) is None else q for p in parts]
     kept = [p for p in parts if free_vars(p).isdisjoint(dropped)]
     mixed = [p for p in parts if not free_vars(p) <= dropped and p not in kept]
-    if any(not free_vars(p).isdisjoint(free_vars(v.binding)) for p in mixed for v in block.iters):
+    unbounded = copies.widened.union(*map(free_vars, mixed))
+    if any(not unbounded.isdisjoint(free_vars(v.binding)) for v in block.iters):
         for item in block.iters:
             if item.kind != "reduce":
                 kept += [item.binding >= 0, item.binding < item.extent]
     return all_of(*kept)
 
 
+def without_variables(condition: Bool, variables: Collection[Var]) -> Bool | None:
+    """Return an equivalent condition without some variables; None if none is known.
+
+    A linear comparison that is the same at both ends of the range of a variable does not depend on
+    it, such as ``2 * i + k < 2 * n`` for ``k`` in ``[0, 1]``.
+
+    Examples
+    --------
+    >>> i, n, k = var("i"), var("n"), var("k", lower=0, upper=1)
+    >>> str(without_variables(i * 2 + k < n * 2, {k}))
+    'i < n'
+    >>> without_variables(i + k < n, {k}) is None
+    True
+    """
+    for variable in sorted(condition.free & frozenset(variables), key=lambda v: v.serial):
+        if not isinstance(condition, Cmp) or linear_form(condition.delta, (variable,)) is None:
+            return None
+        if variable.lower is None or variable.upper is None:
+            return None
+        first = substitute(condition, {variable: variable.lower})
+        if substitute(condition, {variable: variable.upper}) is not first:
+            return None
+        condition = first
+    return condition
+
+
 def decomposed(function: PrimFunc) -> PrimFunc:
     """Replace the init of every reduction block by a separate init nest.
 
-    The reduction block keeps its update only. A block keeps its init if the loops of the init nest
-    cannot be separated from its reduction loops.
+    The reduction block keeps its update only.
+
+    Raises
+    ------
+    InseparableInitError
+        If the iterations of an init cannot be separated from the reduction.
 
     Examples
     --------
@@ -177,7 +289,7 @@ def decomposed(function: PrimFunc) -> PrimFunc:
     names = namer_of(function)
     body = function.body
     for block in pending:
-        body = _without_init(body, block, names)
+        body = without_init(body, block, names)
     return replace(function, body=body)
 
 
@@ -200,18 +312,29 @@ def decomposed_in(root: Stmt, path: Callable[[Block], tuple[Stmt, ...]]) -> Stmt
         above = path(block)
         first = reduction_position(above, block)
         if root not in above or root in above[: first + 1] or root is block:
-            new = _without_init(new, block, names)
-        elif split_off(block, above[first:], names) is not None:
+            new = without_init(new, block, names)
+        else:
             new = replace_statement(new, block, replace(block, init=None))
     return new
 
 
-def _without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
+def without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
+    """Return the body of a function with the init of a reduction block as a separate nest.
+
+    Raises
+    ------
+    InseparableInitError
+        If the iterations of the init cannot be separated from the reduction.
+    """
     path = around(body, block)
     first = reduction_position(path, block)
-    start = split_off(block, path[first:], names)
+    start = split_off(block, path[first:], names, widen=True)
     if start is None:
-        return body
+        raise InseparableInitError(
+            f"the iterations of the init of block {block.name!r} cannot be separated from its "
+            "reduction",
+            where=f"block {block.name!r}",
+        )
     anchor = path[first] if first < len(path) else block
     update = replace(block, init=None)
     new = replace_statement(anchor, block, update)
@@ -243,18 +366,85 @@ def reduction_variables(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
 
     Loops around an integer that is read from memory and bound to the reduction iterate it, too, and
     so do loops that are summed with a reduction loop in a spatial binding, ``spatial(i + k)``: each
-    result has its terms in several iterations of both. The parameters are those of
-    `reduction_position`.
+    result has its terms in several iterations of both. An integer that is read at an index of
+    spatial loops alone, such as the first element of a row, is constant during a reduction, and so
+    is a loop variable that the spatial iteration variables determine, such as ``s`` of
+    ``spatial(s), reduce(k + s)``. The parameters are those of `reduction_position`.
     """
     spatial, reducing = _bound_by(block, reduce=False), _bound_by(block, reduce=True)
-    for statement in reversed(path):
-        if isinstance(statement, Let) and statement.var in reducing:
-            read = (free_vars(index) for index in statement.load.indices)
-            reducing |= frozenset[Var]().union(*read) - spatial
-    for item in block.iters:
-        if item.kind != "reduce" and not _summands(item.binding).isdisjoint(reducing):
-            reducing |= free_vars(item.binding)
-    return reducing
+    if not spatial.isdisjoint(reducing):
+        reducing -= _determined(path, block)
+    while True:
+        found = reducing - _constant_integers(path, spatial - reducing)
+        for statement in reversed(path):
+            if isinstance(statement, Let) and statement.var in found:
+                read = (free_vars(index) for index in statement.load.indices)
+                found |= frozenset[Var]().union(*read) - spatial
+        found -= _constant_integers(path, spatial - found)
+        for item in _summing(block, found):
+            found |= free_vars(item.binding)
+        if found <= reducing:
+            return found
+        reducing |= found
+
+
+def _determined(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
+    """Return the loop variables whose values the spatial iteration variables determine.
+
+    They are bound in sums ``a * 8 + b`` with ``b < 8``, or in pairs ``a // 8`` and ``a % 8``.
+    """
+    extents = {s.var: s.extent for s in path if isinstance(s, For)}
+    varying = {s.var for s in path if isinstance(s, For | Let)}
+    bindings = [v.binding for v in block.iters if v.kind != "reduce"]
+    found: set[Var] = set()
+    for binding in bindings:
+        match binding:
+            case FloorDiv(numerator=Var() as whole, divisor=divisor):
+                fixed = free_vars(divisor).isdisjoint(varying)
+                if fixed and whole in extents and whole % divisor in bindings:
+                    found.add(whole)
+            case _:
+                found |= _digits(binding, extents, varying)
+    return frozenset(found)
+
+
+def _digits(
+    binding: Expr, extents: Mapping[Var, Expr], varying: AbstractSet[Var]
+) -> frozenset[Var]:
+    """Return the loop variables in a sum, if its value determines all of them."""
+    reach: int | None = 1
+    found: set[Var] = set()
+    for term, scale in sorted(linear_terms(binding)[0], key=lambda pair: abs(pair[1])):
+        if free_vars(term).isdisjoint(varying):
+            continue
+        if reach is None or abs(scale) < reach or not isinstance(term, Var) or term not in extents:
+            return frozenset()
+        extent = const_value(extents[term])
+        reach = None if extent is None else reach + abs(scale) * max(extent - 1, 0)
+        found.add(term)
+    return frozenset(found)
+
+
+def _summing(block: Block, reducing: frozenset[Var]) -> tuple[IterVar, ...]:
+    """Return the spatial iteration variables whose bindings sum a variable of the reduction."""
+    return tuple(
+        item
+        for item in block.iters
+        if item.kind != "reduce" and not _summands(item.binding).isdisjoint(reducing)
+    )
+
+
+def _constant_integers(path: tuple[Stmt, ...], fixed: frozenset[Var]) -> frozenset[Var]:
+    """Return the integers read from memory that are constant for some values of loop variables."""
+    varying: set[Var] = set()
+    found: set[Var] = set()
+    for statement in path:
+        if isinstance(statement, For) and statement.var not in fixed:
+            varying.add(statement.var)
+        if isinstance(statement, Let):
+            read = frozenset[Var]().union(*(free_vars(i) for i in statement.load.indices))
+            (varying if read & varying else found).add(statement.var)
+    return frozenset(found)
 
 
 def _summands(term: Expr) -> frozenset[Var]:
@@ -270,13 +460,34 @@ def _summands(term: Expr) -> frozenset[Var]:
             return frozenset()
 
 
-def starts_before_reduction(body: Stmt, block: Block) -> bool:
-    """Return whether the init of a block runs before its reduction loops.
+def starts_before_reduction(path: tuple[Stmt, ...], block: Block) -> bool:
+    """Return whether the init of a block runs for the same spatial iterations as the block.
 
-    If it cannot be separated, it runs in the first iteration of these loops, and never if there are
-    none.
+    If not, it runs for the largest extents of the loops around it, see `split_off`. The parameters
+    are those of `separate_init`.
     """
-    return _without_init(body, block, Namer(lambda: 0, lambda base: base)) is not body
+    first = reduction_position(path, block)
+    return split_off(block, path[first:], Namer(lambda: 0, lambda base: base)) is not None
+
+
+def separate_init(path: tuple[Stmt, ...], block: Block) -> Start | None:
+    """Return the nest of the init of a block, which runs before its reduction, or None.
+
+    The nodes have the names of the originals, and no uids.
+
+    Parameters
+    ----------
+    path : tuple of Stmt
+        The statements between the nearest enclosing block and the block, outermost first.
+    block : Block
+        A block with an init.
+    """
+    inner = path[reduction_position(path, block) :]
+    return split_off(block, inner, Namer(lambda: 0, _without_suffix), widen=True)
+
+
+def _without_suffix(base: str) -> str:
+    return base.removesuffix("_init")
 
 
 def around(body: Stmt, block: Block) -> tuple[Stmt, ...]:

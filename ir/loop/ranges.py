@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..symbolic import Expr, SymInt, Var, as_expr, var
+from .nodes import For
 
 
 def range_of(extent: Expr) -> tuple[int, int | None]:
@@ -29,3 +30,17 @@ def loop_var(name: str, extent: SymInt) -> Var:
     """
     lower, upper = range_of(as_expr(extent))
     return var(name, lower=lower, upper=upper)
+
+
+def is_empty(loop: For) -> bool:
+    """Return whether a loop has no iterations for any values of the symbols.
+
+    Facts inside of such a loop contradict each other: they prove everything.
+
+    Examples
+    --------
+    >>> from .nodes import Seq
+    >>> [is_empty(For(1, loop_var("i", n), as_expr(n), Seq(()))) for n in (0, 1)]
+    [True, False]
+    """
+    return loop.extent.upper is not None and loop.extent.upper <= 0

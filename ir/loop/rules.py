@@ -149,6 +149,16 @@ INDEPENDENT: Final = Rule(
     "bind one of the variables only, and use it in the indices: y[v, 2 * v]",
 )
 
+INIT: Final = Rule(
+    "L22",
+    "separable init",
+    "the init of a reduction runs before the reduction, once for every iteration of its spatial "
+    "variables: the extent of a spatial loop that depends on a reduction loop, or on an integer "
+    "loaded inside of it, has a largest value that is known before the reduction",
+    "bind the loop directly to an iteration variable, v = spatial(extent, i), whose extent is the "
+    "number of results; or write the init as a separate loop nest before the reduction",
+)
+
 RULES: Final = (
     UIDS,
     NAMES,
@@ -171,4 +181,5 @@ RULES: Final = (
     STORES,
     PROVED,
     INDEPENDENT,
+    INIT,
 )

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import assert_never
+from hashlib import sha256
+from typing import Final, assert_never
 
 from ..analysis.domains import dependent_bindings
+from ..analysis.enclosing import statements_around
 from ..analysis.entry_checks import obligations
 from ..analysis.loaded_integers import unproved_ranges
 from ..analysis.tree import tree_of
+from ..canonical import Canon
 from ..identity import Uid
 from ..naming import is_valid_name
 from ..symbolic import Bool, Expr, Var, const_value
 from ..violations import Collector, Violation
 from . import rules
 from .cover import uncovered
+from .decompose import separate_init
 from .nodes import (
     INTRINSIC,
     Block,
@@ -33,8 +37,15 @@ from .nodes import (
     Stmt,
     Store,
 )
+from .ranges import is_empty
+from .structural_hash import write_prim_func
 from .typing import dtype_problems
 from .visit import loads, stores, walk, walk_element
+
+_MAX_VERIFIED: Final = 4096
+
+_VERIFIED: set[tuple[str, str]] = set()
+"""The keys of functions without violations, which are not checked again."""
 
 
 def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
@@ -52,7 +63,41 @@ def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
     >>> [v.rule.name for v in loop_violations(bad)]
     ['declared buffers', 'rank of accesses', 'stores in blocks']
     """
-    return tuple(_Checker(func).run())
+    key = verification_key(func)
+    if key in _VERIFIED:
+        return ()
+    found = tuple(_Checker(func).run())
+    if not found:
+        if len(_VERIFIED) >= _MAX_VERIFIED:
+            _VERIFIED.clear()
+        _VERIFIED.add(key)
+    return found
+
+
+def verification_key(func: PrimFunc) -> tuple[str, str]:
+    """Return digests of all that the rules depend on: the structure, and the names and uids.
+
+    The key is linear in the size of the function. A function with the key of one without
+    violations has none.
+    """
+    canon = Canon()
+    write_prim_func(canon, func)
+    symbols = (sorted(d.free, key=lambda v: v.serial) for b in func.buffer_params for d in b.shape)
+    names: list[object] = [func.name, *(v.name for found in symbols for v in found)]
+    names += [v.name for v in func.scalar_params]
+    names += [(b.name, b.uid) for b in (*func.buffer_params, *func.buffers)]
+    for node in walk(func.body):
+        match node:
+            case For(uid=uid, var=var):
+                names.append((uid, var.name))
+            case Let(var=var):
+                names.append(var.name)
+            case Block(uid=uid, name=name, iters=iters):
+                names += [uid, name, *(v.var.name for v in iters)]
+            case _:
+                pass
+    identity = repr(names).encode("utf-8", "surrogatepass")
+    return canon.digest(), sha256(identity).hexdigest()
 
 
 class _Checker:
@@ -69,6 +114,7 @@ class _Checker:
         self._scope: dict[Var, str] = dict.fromkeys(self._symbols, "symbol")
         self._hidden: dict[Var, str] = {}
         self._in_block = False
+        self._executed = True
         self._ever_bound: set[Var] = set()
 
     def run(self) -> list[Violation]:
@@ -82,6 +128,8 @@ class _Checker:
         self._statement(self._func.body)
         if not self._out.found:
             self._check_written()
+        if not self._out.found:
+            self._check_separable()
         if not self._out.found:
             self._check_bounds()
             self._check_loaded_integers()
@@ -113,6 +161,19 @@ class _Checker:
     def _check_loaded_integers(self) -> None:
         for let, reason in unproved_ranges(self._func):
             self._out.report(rules.PROVED, f"variable {let.var.name!r}: {reason}")
+
+    def _check_separable(self) -> None:
+        """Report inits that cannot run before the loops of their reductions."""
+        tree = tree_of(self._func)
+        for block in tree.blocks.values():
+            if block.init is None or separate_init(statements_around(tree, block), block):
+                continue
+            self._out.report(
+                rules.INIT,
+                f"the init of block {block.name!r} cannot run before the reduction: how many "
+                "iterations its spatial loops have is known only inside of the reduction loops",
+                block.uid,
+            )
 
     def _check_bindings(self) -> None:
         """Report iteration variables that other iteration variables determine."""
@@ -303,7 +364,9 @@ class _Checker:
                 )
                 self._out.report(rules.LOOPS, message)
             self._bind(loop.var, "loop variable", stack)
+            outer, self._executed = self._executed, self._executed and not is_empty(loop)
             self._statement(loop.body)
+            self._executed = outer
 
     def _let(self, let: Let) -> None:
         with self._out.inside(f"variable {let.var.name!r}"), ExitStack() as stack:
@@ -335,7 +398,8 @@ class _Checker:
                 self._statement(block.body)
             self._check_tensorized(block)
             self._check_reduction(block)
-            self._check_regions(block)
+            if self._executed:
+                self._check_regions(block)
 
     def _isolated(self) -> ExitStack:
         """Hide all variables except symbols until the stack closes."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast, overload
 
 from ...errors import MalformedProgramError
 from ...locks import parse_expression
+from ..analysis.store_blocks import with_store_blocks
 from ..dtype import DType
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import PrimFunc
@@ -39,7 +40,8 @@ def prim_func(
     """Convert a Python function to a loop-level function.
 
     The function is parsed and never executed. Symbols, numbers, dtypes and terms are resolved in
-    the scope of its definition. Options are ``target=`` and attributes.
+    the scope of its definition. Options are ``target=`` and attributes. A store outside of blocks
+    is put in a block, as in a text.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def module(*functions: Function, **attributes: str) -> Module:
 
 
 def _read_prim(function: Written) -> PrimFunc:
-    return read_prim_func(*_definition(function))
+    return with_store_blocks(read_prim_func(*_definition(function)))
 
 
 def _read_graph(function: Written) -> GraphFunc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -23,6 +24,9 @@ MAX_MARKED: Final = 8
 
 MAX_COLUMNS: Final = 160
 """The number of characters of a line that an excerpt contains."""
+
+_REGIONS: Final = re.compile(r"(?:reads|writes)\(")
+"""The beginning of the lines that declare regions of a block."""
 
 
 def excerpt(
@@ -83,6 +87,51 @@ def excerpt(
     if not marks:
         return None
     return _around(function.name, lines, sorted(set(marks)), header.line)
+
+
+def access_line(function: PrimFunc, uid: Uid | None, access: str) -> tuple[int, str] | None:
+    """Return the number and the text of the line of a printed function that contains an access.
+
+    Parameters
+    ----------
+    function : PrimFunc
+        The function.
+    uid : Uid or None
+        The loop or block around the access; None or an unknown node is the whole function.
+    access : str
+        How the access begins: ``x[`` or ``checked(x[``.
+
+    Returns
+    -------
+    tuple of (int, str) or None
+        None if the function cannot be printed, or if no line or several lines contain the access.
+
+    Examples
+    --------
+    >>> from tilewright.ir.script import parse
+    >>> f = parse('''
+    ... @prim_func
+    ... def copy(x: Buffer[(8,), f32], y: Out[(8,), f32]):
+    ...     for i in range(8):
+    ...         y[i] = x[i]
+    ... ''').prim("copy")
+    >>> access_line(f, f.body.uid, "x[")
+    (6, 'y[vi] = x[vi]')
+    """
+    try:
+        rendered, lines = _rendered(function, None)
+    except UnprintableProgramError:
+        return None
+    spans = () if uid is None else rendered.of(function.name, uid)
+    scope = next((s for s in spans if s.role == "defined"), None)
+    first, last = (scope.line, scope.last_line) if scope else (1, len(lines))
+    begins = re.compile(rf"(?<!\w){re.escape(access)}")
+    found = [
+        (number, _clipped(text))
+        for number in range(first, last + 1)
+        if begins.search(text := lines[number - 1].strip()) and not _REGIONS.match(text)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 @lru_cache(maxsize=4)

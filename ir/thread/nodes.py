@@ -363,11 +363,15 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of a statement: a loop-level node and the operations of the source model."""
+    """The origin of a statement: a loop-level node and the operations of the source model.
+
+    ``note`` is the error that an operation that ends the kernel reports in the emulator.
+    """
 
     uid: Uid | None = None
     name: str = ""
     origins: Origins = NO_ORIGIN
+    note: str = ""
 
 
 NO_SOURCE = Source()

@@ -79,7 +79,7 @@ CURRENT: Final = 1
 """The current table version."""
 
 CODE_BOUNDS: Final = 1
-"""Error code: a debug guard detected an access outside of its buffer."""
+"""Error code: an access that is not proved to be in bounds, or any in debug mode, is not."""
 
 CODE_RANGE: Final = 2
 """Error code: an integer loaded from memory is outside of its declared range."""

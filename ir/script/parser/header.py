@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from ...symbolic import (
     Proved,
     Refuted,
     Var,
+    conjuncts,
     prove,
     to_text,
     var,
@@ -94,15 +95,28 @@ def take_facts(scope: Scope, body: list[ast.stmt]) -> tuple[Facts, list[ast.stmt
     A fact that the text declares as proved is an obligation: it is proved from the other facts,
     or it becomes an entry check.
     """
-    facts, claimed = Facts(), list[tuple[ast.expr, Fact]]()
-    for position, statement in enumerate(body):
+    stated = list[tuple[Arguments, Fact]]()
+    first = 0
+    for first, statement in enumerate([*body, None]):  # noqa: B007 - the position after the facts
         if not (isinstance(statement, ast.Expr) and called_name(statement.value) == "fact"):
-            return _discharged(scope, facts, claimed), body[position:]
-        extended = _assumed(facts, scope, statement.value)
-        new = list(extended)[len(facts) :]
-        claimed += [(statement.value, f) for f in new if f.discharge is Discharge.PROOF]
-        facts = extended
-    return _discharged(scope, facts, claimed), []
+            break
+        stated += _stated(scope, statement.value)
+    facts = Facts(fact for _, fact in stated)
+    if not facts.consistent:
+        _check_each(stated)
+    claims = {f: a.node for a, f in reversed(stated) if f.discharge is Discharge.PROOF}
+    claimed: list[tuple[ast.expr, Fact]] = [(claims[f], f) for f in facts if f in claims]
+    return _discharged(scope, facts, claimed), body[first:]
+
+
+def _check_each(stated: Iterable[tuple[Arguments, Fact]]) -> None:
+    """Report the first fact that contradicts those before it."""
+    facts = Facts()
+    for arguments, fact in stated:
+        try:
+            facts = facts.assume(fact.predicate, origin=fact.origin, discharge=fact.discharge)
+        except ContradictoryFactsError as error:
+            raise arguments.error(error.message) from None
 
 
 def _discharged(scope: Scope, facts: Facts, claimed: list[tuple[ast.expr, Fact]]) -> Facts:
@@ -129,7 +143,8 @@ def _discharged(scope: Scope, facts: Facts, claimed: list[tuple[ast.expr, Fact]]
     return Facts((checked.get(f, f) for f in facts), facts.hints)
 
 
-def _assumed(facts: Facts, scope: Scope, node: ast.expr) -> Facts:
+def _stated(scope: Scope, node: ast.expr) -> list[tuple[Arguments, Fact]]:
+    """Parse a ``fact(...)``, whose condition may be a conjunction of several facts."""
     if not isinstance(node, ast.Call):
         raise scope.source.error(
             node, f"expected fact(...), got {describe(node)}", "write fact(n % 8 == 0)"
@@ -144,10 +159,8 @@ def _assumed(facts: Facts, scope: Scope, node: ast.expr) -> Facts:
         None if location is None else scope.string(location),
     )
     discharge = Discharge.ENTRY_CHECK if by is None else _discharge(scope, by)
-    try:
-        return facts.assume(scope.predicate(predicate), origin=origin, discharge=discharge)
-    except ContradictoryFactsError as error:
-        raise arguments.error(error.message) from None
+    parts = conjuncts(scope.predicate(predicate))
+    return [(arguments, Fact(part, origin, discharge)) for part in parts]
 
 
 def _discharge(scope: Scope, node: ast.expr) -> Discharge:

@@ -28,6 +28,11 @@ def statuses(text: str, buffer: str = "x") -> list[str]:
     return [a.status for a in accesses if a.buffer.name == buffer]
 
 
+def labels(text: str, buffer: str = "x") -> list[str]:
+    accesses = bounded_accesses(unverified(text).prim("f"))
+    return [a.label for a in accesses if a.buffer.name == buffer]
+
+
 @pytest.mark.parametrize(
     ("element", "expected"),
     [
@@ -41,10 +46,13 @@ def statuses(text: str, buffer: str = "x") -> list[str]:
         ("where(condition(i >= 1), x[i - 1], 0.0)", "proved"),
         ("where(condition(i < 1) or condition(j < 0), 0.0, x[i - 1])", "proved"),
         ("where(condition(i + a >= 0) and condition(i + a < n), x[i + a], 0.0)", "proved"),
-        ("x[a]", "checked"),
-        ("x[i + a]", "checked"),
-        ("x[i * i]", "unknown"),
-        ("x[i * a]", "unknown"),
+        ("x[a]", "checked at entry"),
+        ("x[i + a]", "checked at entry"),
+        ("x[i * i]", "checked in the kernel"),
+        ("x[i * a]", "checked in the kernel"),
+        ("where(y[i] > 0.0, x[a], 0.0)", "checked in the kernel"),
+        ("where(y[i] > 0.0, 0.0, x[n])", "checked in the kernel"),
+        ("where(not condition(i < a), x[n - 2 - i], 0.0)", "checked in the kernel"),
         ("x[-1]", "outside"),
         ("x[n]", "outside"),
         ("x[i + 1000000000]", "outside"),
@@ -52,7 +60,7 @@ def statuses(text: str, buffer: str = "x") -> list[str]:
     ],
 )
 def test_the_status_of_an_access(element: str, expected: str) -> None:
-    assert statuses(LOOPS.format(element)) == [expected]
+    assert labels(LOOPS.format(element)) == [expected]
 
 
 def test_products_of_dimensions_are_proved() -> None:
@@ -163,7 +171,55 @@ def test_the_least_value_of_a_term() -> None:
 
 def test_counts_per_status() -> None:
     accesses = bounded_accesses(unverified(LOOPS.format("x[a] + x[i]")).prim("f"))
-    assert status_counts(accesses) == {"proved": 2, "checked": 1}
+    assert status_counts(accesses) == {"proved": 2, "checked at entry": 1}
+
+
+def test_a_check_at_entry_needs_an_iteration_that_runs() -> None:
+    text = HEADER + "    for i in range(n):\n        for j in range(i):\n            y[i] = x[{}]\n"
+    assert labels(text.format("a")) == ["checked in the kernel"]  # no iteration if n is 1
+    assert labels(text.format("i + a")) == ["checked in the kernel"]
+    guarded = (
+        HEADER + "    for i in range(n):\n        if i * i < a:\n            y[i] = x[i + 1]\n"
+    )
+    assert labels(guarded) == ["checked in the kernel"]
+
+
+def test_a_loaded_integer_may_miss_the_ends_of_its_range() -> None:
+    text = HEADER + (
+        "    for i in range(n):\n        with checked(p[i], 0, n) as v:\n"
+        "            y[i] = x[v + a]\n"
+    )
+    assert labels(text) == ["checked in the kernel"]
+    assert labels(text.replace("x[v + a]", "x[v + n]")) == ["checked in the kernel"]
+
+
+def test_a_block_that_runs_its_whole_domain_is_checked_at_entry() -> None:
+    text = HEADER + (
+        "    for o in range((n + 3) // 4):\n"
+        "        for k in range(4):\n"
+        '            with block("tile"):\n'
+        "                vi = spatial(n, o * 4 + k)\n"
+        "                guard(o * 4 + k < n{})\n"
+        "                y[vi] = x[vi + a]\n"
+    )
+    assert labels(text.format("")) == ["checked at entry"]
+    assert labels(text.format(" and o * 4 + k < 7")) == ["checked in the kernel"]
+
+
+def test_an_init_is_checked_even_if_its_reduction_is_empty() -> None:
+    text = """
+k = symbols("k", lower=0)
+@prim_func
+def f(a: Int, x: Buffer[(4, k), f32], y: InOut[(8,), f32]):
+    for i in range(4):
+        for j in range(k):
+            with block("s"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): y[vi + a] = 0.0
+                y[vi + a] += x[vi, vj]
+"""
+    first = bounded_accesses(unverified(text).prim("f"))[0]
+    assert (first.label, to_text(first.check)) == ("checked at entry", "a <= 4 and a >= 0")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -54,6 +54,10 @@ def test_a_clamped_range_is_not_empty() -> None:
         "    for i in range(n):\n        with clamped(p[i], 0, a) as v:\n            y[i] = x[i]\n"
     )
     assert found(body) == [("clamped range", "checked", "n <= 0 or a > 0")]
+    ((kind, status, _),) = found(body.replace("0, a", "a, a"))
+    assert (kind, status) == ("clamped range", "outside")
+    ((kind, status, _),) = found(body.replace("0, a", "0, i * i - 7"))
+    assert (kind, status) == ("clamped range", "unknown")
 
 
 def test_checks_are_facts_of_the_text_and_added_once() -> None:

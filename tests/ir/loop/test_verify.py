@@ -10,6 +10,7 @@ from hypothesis import given
 from tilewright.errors import MalformedProgramError
 from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.operators import lower_call
+from tilewright.ir.loop import verify as loop_verify
 from tilewright.ir.loop.nodes import (
     Binary,
     Block,
@@ -326,6 +327,18 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
             "            y[v1, v2] = x[v1]"
         ),
     ),
+    (
+        "L22",
+        "the init of block 'b' cannot run before the reduction",
+        prim(
+            "@prim_func\ndef f(m: Int, n: Int, x: Buffer[(8,), f32], y: InOut[(8,), f32]):\n"
+            "    for k in range(m):\n        for i in range(n % (k + 1) - 1):\n"
+            '            with block("b"):\n'
+            "                vi, vk = spatial(8, i + 1), reduce(8, k)\n"
+            "                with init(): y[vi] = 0.0\n"
+            "                y[vi] += x[vk]"
+        ),
+    ),
 ]
 
 
@@ -462,3 +475,22 @@ def test_the_loops_of_every_operator_are_well_formed(case) -> None:
     program = Program(case)
     function = lower_call(program.call, program.value.info, "f").function
     assert {v.rule.number for v in violations(function)} <= {"L11"}
+
+
+def test_a_function_is_checked_once_for_its_structure_and_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = BLOCK + "            y[vi] = x[vi, 0] * 37.25\n"
+    made: list[PrimFunc] = []
+    checker = loop_verify._Checker
+    monkeypatch.setattr(loop_verify, "_Checker", lambda f: made.append(f) or checker(f))
+    func = prim(text)
+    assert violations(func) == violations(prim(text)) == ()
+    assert made == [func]
+    other = replace(func, name="not a name")
+    assert [v.rule.name for v in violations(other)] == ["valid names"]
+    assert made == [func, other]
+    assert violations(prim(text.replace("37.25", "37.5"))) == ()
+    assert len(made) == 3
+    assert violations(other)  # a function with violations is checked each time
+    assert len(made) == 4

@@ -58,8 +58,20 @@ def test_local_names_terms_options_and_prefixes() -> None:
         "def f(y: Out[(q // 4, q), f32]):\n"
         "    for i in range(q // 4):\n"
         "        for j in range(q):\n"
-        "            y[i, j] = -inf"
+        '            with block("y"):\n'
+        "                vi, vj = spatial(i), spatial(j)\n"
+        "                y[vi, vj] = -inf"
     )
+
+
+def test_a_store_outside_of_blocks_is_put_in_a_block() -> None:
+    @prim_func  # noqa: F405
+    def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):  # noqa: F405
+        for i in range(n):
+            y[i] = x[i]
+
+    assert to_text(f) == to_text(parse(to_text(f)))
+    tw.compile(module(f))
 
 
 def test_graph_functions_and_modules() -> None:
