@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.analysis import bound_kinds
+from ..ir.analysis import Tree
 from ..ir.loop.nodes import Block, For, Let, Stmt
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import children, substitute_in, with_children
 from ..ir.symbolic import Var, var
+from .domain_checks import iterates_reduction
 from .edit import Edit
 
 
@@ -51,9 +52,12 @@ def _copied_block(edit: Edit, block: Block, suffix: str) -> Block:
     return replace(renamed, iters=iters)
 
 
-def without_inits(statement: Stmt, loop: For) -> Stmt:
-    """Return a statement without the inits of the blocks whose reduction a loop iterates."""
-    new = with_children(statement, tuple(without_inits(c, loop) for c in children(statement)))
-    if isinstance(new, Block) and new.init is not None and "reduce" in bound_kinds(loop, new):
-        return replace(new, init=None)
-    return new
+def without_inits(tree: Tree, loop: For) -> Stmt:
+    """Return the body of a loop without the inits of the blocks whose reduction it iterates."""
+    found = {b.uid for b in tree.blocks_in(loop.body) if iterates_reduction(tree, b, loop)}
+
+    def removed(statement: Stmt) -> Stmt:
+        new = with_children(statement, tuple(map(removed, children(statement))))
+        return replace(new, init=None) if isinstance(new, Block) and new.uid in found else new
+
+    return removed(loop.body)

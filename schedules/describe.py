@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import cast
 
 from ..display import Cell, Table
-from ..ir.analysis import Tree, all_in_blocks, flops, footprint, size_in_bytes
-from ..ir.analysis.bounds import bounded_accesses, status_text
+from ..ir.analysis import Tree, flops, footprint, size_in_bytes
+from ..ir.analysis.bounds import displayed_accesses, status_text
 from ..ir.graph.nodes import Binding, GraphFunc, Value
 from ..ir.graph.visit import operands_of
 from ..ir.loop.nodes import Block, Buffer, BufferParam, For, Region
@@ -84,16 +84,16 @@ def _function(state: State, ref: FunctionRef) -> Rows:
         raise StaleHandleError(
             f"no function {ref.function!r}", hint=f"functions are {_listed(state.module.functions)}"
         )
-    tree, known = state.tree(ref.function), all_in_blocks(function)
+    tree = state.tree(ref.function)
     return [
         ("parameters", _listed(str(p) for p in function.params)),
         ("temporaries", _listed(str(b) for b in function.buffers)),
         ("loops", len(tree.loops)),
         ("blocks", _listed(b.name for b in tree.blocks.values())),
         ("facts", _listed(str(f.predicate) for f in function.facts)),
-        ("accesses", status_text(bounded_accesses(function))),
-        ("operations", str(flops(function)) if known else None),
-        ("accessed bytes", str(footprint(function)) if known else None),
+        ("accesses", status_text(displayed_accesses(function))),
+        ("operations", str(flops(function))),
+        ("accessed bytes", str(footprint(function))),
     ]
 
 
@@ -113,7 +113,7 @@ def _block(tree: Tree, block: Block) -> Rows:
     rows: Rows = [("loops around", _loops(tree.loops_above(block)))]
     rows += [(f"{v.kind} {v.var.name}", f"{v.binding}, extent {v.extent}") for v in block.iters]
     inside = [b for b in tree.blocks.values() if tree.block_around(b) is block]
-    own = [a for a in bounded_accesses(tree.function) if a.block is block]
+    own = [a for a in displayed_accesses(tree.function) if a.block is block]
     rows += [
         ("reads", _regions(block.reads)),
         ("writes", _regions(block.writes)),

@@ -24,7 +24,7 @@ from ..ir.loop.decompose import (
     starts_before_reduction,
 )
 from ..ir.loop.nodes import Block, For, Seq, Stmt
-from ..ir.symbolic import Bool
+from ..ir.symbolic import Bool, Var, free_vars, is_proved
 from .apply import Primitive
 from .handles import BlockRef, refs_of
 from .problem import Problem
@@ -127,7 +127,7 @@ def init_problems(state: State, ref: BlockRef, requirement: Requirement) -> Iter
     tree, block = state.tree(ref.function), state.block(ref)
     if block.init is None or not is_reduction(block):
         return
-    if not starts_before_reduction(tree.function.body, block):
+    if not starts_before_reduction(statements_around(tree, block), block):
         yield Problem(
             requirement,
             f"the init of block {block.name!r} cannot be separated from its reduction loops: the "
@@ -181,12 +181,20 @@ def loops_not_spatial(
     """Return the loops that the spatial iteration variables of a block do not determine.
 
     The init of a reduction cannot move across such a loop: it runs once for all its iterations on
-    one side, and once per iteration on the other.
+    one side, and once per iteration on the other. The same holds for a loop that binds no spatial
+    iteration variable and may have no iterations: the init runs on one side only.
     """
     found = enclosing(tree, block, within)
     spatial = tuple(v for v in found.iters if v.kind != "reduce")
     known = determined(found, spatial, tree.facts(block.body))
-    return tuple(x for x in loops if x.var not in known)
+    bound = frozenset[Var]().union(*(free_vars(v.binding) for v in spatial))
+
+    def moves(loop: For) -> bool:
+        return loop.var in known and (
+            loop.var in bound or is_proved(loop.extent >= 1, tree.facts(loop))
+        )
+
+    return tuple(x for x in loops if not moves(x))
 
 
 def branch_around(tree: Tree, block: Block, other: Stmt) -> Stmt:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from ..errors import Json
-from ..ir.analysis import Tree, within_loop
+from ..ir.analysis import Tree, outside_loops, within_loop
 from ..ir.dtype import DType
 from ..ir.identity import fresh_name
+from ..ir.loop.decompose import without_variables
 from ..ir.loop.nodes import (
     Attribute,
     Attributes,
@@ -25,7 +26,7 @@ from ..ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ..ir.loop.visit import replaced_along, seq, substitute_in
+from ..ir.loop.visit import children, replaced_along, seq, substitute_in
 from ..ir.naming import bounded_name
 from ..ir.symbolic import (
     FALSE,
@@ -43,6 +44,7 @@ from ..ir.symbolic import (
     simplify,
     substitute,
     var,
+    without_zero_divisors,
 )
 from .apply import Rewrite
 from .handles import BlockRef, BufferRef, Handle, LoopRef, Removed, block_ref, loop_ref
@@ -151,9 +153,9 @@ def rebind(
 ) -> Stmt:
     """Return a statement with loop variables replaced, and the changed terms simplified.
 
-    The guard becomes part of the predicate of every outermost block. A statement outside of blocks
-    is put under an ``if``. Bodies of blocks are not visited, because they contain no loop
-    variables.
+    A divisor that becomes 0 belongs to code that never runs; it is removed. The guard becomes part
+    of the predicate of every outermost block. A statement outside of blocks is put under an ``if``.
+    Bodies of blocks are not visited, because they contain no loop variables.
 
     Parameters
     ----------
@@ -168,7 +170,8 @@ def rebind(
     """
     match statement:
         case For(extent=extent, body=body):
-            extent = _term(extent, mapping, facts)
+            copied = [b for b in _with_init(body) if _is_spatial(statement.var, b)]
+            extent = _term(extent, mapping, _init_facts(copied, mapping, facts))
             inner = rebind(body, mapping, within_loop(facts, statement.var, extent), guard)
             return replace(statement, extent=extent, body=inner)
         case Seq(body=parts):
@@ -177,7 +180,7 @@ def rebind(
             return _rebind_block(statement, mapping, facts, guard)
         case If(condition=condition, then=then, otherwise=otherwise):
             other = None if otherwise is None else rebind(otherwise, mapping, facts, guard)
-            claim = _claim(condition, mapping, facts)
+            claim = _kept(condition, _with_init(statement), mapping, facts)
             if claim is FALSE:  # the inits of reductions inside may run nevertheless
                 claim = substitute(condition, mapping)
             return If(claim, rebind(then, mapping, facts, guard), other)
@@ -189,7 +192,10 @@ def rebind(
 
 
 def _rebind_block(block: Block, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool) -> Block:
-    iters = tuple(_rebind_iter(v, mapping, facts) for v in block.iters)
+    spatial = _init_facts(_with_init(block), mapping, facts)
+    iters = tuple(
+        _rebind_iter(v, mapping, facts if v.kind == "reduce" else spatial) for v in block.iters
+    )
     parts = (_part(block, p, mapping, facts) for p in conjuncts(block.predicate))
     predicate = all_of(*parts, guard)
     return replace(block, iters=iters, predicate=predicate)
@@ -200,10 +206,61 @@ def _part(block: Block, part: Bool, mapping: Mapping[Var, SymInt], facts: Facts)
 
     Its init runs nevertheless, which a constant predicate could not express.
     """
-    new = _claim(part, mapping, facts)
+    new = _kept(part, _with_init(block), mapping, facts)
     if new is FALSE and block.init is not None:
         return substitute(part, mapping)
     return new
+
+
+def _kept(
+    claim: Bool, blocks: Sequence[Block], mapping: Mapping[Var, SymInt], facts: Facts
+) -> Bool:
+    """Return a simplified condition that excludes the same inits of some blocks.
+
+    An init runs even if its reduction has no iterations. That a loop of the reduction has
+    iterations therefore does not imply a condition on the spatial iterations.
+    """
+    new = _claim(claim, mapping, facts)
+    if not blocks or free_vars(claim).isdisjoint(mapping):
+        return new
+    spatial, reducing = _variables(blocks, mapping)
+    before, after = free_vars(substitute(claim, mapping)), free_vars(new)
+    if before.isdisjoint(spatial):
+        return new
+    if before & reducing and after & reducing and before & spatial <= after:
+        return new  # it does not apply to the inits, and bounds the same iterations
+    return _claim(claim, mapping, _init_facts(blocks, mapping, facts))
+
+
+def _with_init(statement: Stmt) -> list[Block]:
+    """Return the outermost blocks in a statement that have an init."""
+    if isinstance(statement, Block):
+        return [statement] if statement.init is not None else []
+    return [b for part in children(statement) for b in _with_init(part)]
+
+
+def _init_facts(blocks: Sequence[Block], mapping: Mapping[Var, SymInt], facts: Facts) -> Facts:
+    """Return the facts that do not depend on the reductions of blocks."""
+    return outside_loops(facts, _variables(blocks, mapping)[1]) if blocks else facts
+
+
+def _variables(
+    blocks: Sequence[Block], mapping: Mapping[Var, SymInt]
+) -> tuple[frozenset[Var], frozenset[Var]]:
+    """Return the spatial variables of blocks, and the variables of their reductions alone."""
+    spatial, reducing = set[Var](), set[Var]()
+    for block in blocks:
+        own, other = set[Var](), set[Var]()
+        for item in block.iters:
+            found = free_vars(substitute(item.binding, mapping))
+            (other if item.kind == "reduce" else own).update(found)
+        spatial |= own
+        reducing |= other - own
+    return frozenset(spatial), frozenset(reducing)
+
+
+def _is_spatial(variable: Var, block: Block) -> bool:
+    return any(variable in free_vars(v.binding) for v in block.iters if v.kind != "reduce")
 
 
 def _rebind_iter(item: IterVar, mapping: Mapping[Var, SymInt], facts: Facts) -> IterVar:
@@ -215,10 +272,19 @@ def _rebind_iter(item: IterVar, mapping: Mapping[Var, SymInt], facts: Facts) -> 
 def _term(term: Expr, mapping: Mapping[Var, SymInt], facts: Facts) -> Expr:
     if free_vars(term).isdisjoint(mapping):
         return term
-    return simplify(substitute(term, mapping), facts)
+    return without_zero_divisors(simplify(substitute(term, mapping), facts))
 
 
 def _claim(claim: Bool, mapping: Mapping[Var, SymInt], facts: Facts) -> Bool:
+    """Replace variables in a condition.
+
+    A variable that does not matter is removed: with a new loop that has more iterations than the
+    old one, the condition would depend on it, and no longer keep the init of a reduction from
+    running.
+    """
     if free_vars(claim).isdisjoint(mapping):
         return claim
-    return simplify(substitute(claim, mapping), facts)
+    for variable in sorted(free_vars(claim) & mapping.keys(), key=lambda v: v.serial):
+        parts = [(p, without_variables(p, (variable,))) for p in conjuncts(claim)]
+        claim = all_of(*(p if known is None else known for p, known in parts))
+    return without_zero_divisors(simplify(substitute(claim, mapping), facts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.analysis import (
@@ -34,6 +34,7 @@ from ..ir.symbolic import (
     Le,
     Lt,
     Var,
+    all_of,
     as_expr,
     conjuncts,
     const_value,
@@ -86,27 +87,52 @@ def nest(
     iters: list[IterVar] = []
     parts = [p for p in conjuncts(condition) if p is not TRUE]
     own: dict[Var, Expr] = {}
+    before = facts  # inside of the loops that an init runs in
     for item in block.iters:
-        span, parts = _limited(item, spans[item.var], parts, block, own, facts=facts)
+        at = facts if item.kind == "reduce" else before
+        span, parts = _limited(item, spans[item.var], parts, block, own, facts=at)
         binding = span.start
         if const_value(span.extent) != 1:
             variable = edit.loop_var(_loop_name(item), span.extent)
             loops.append((variable, span.extent))
             facts = within_loop(facts, variable, span.extent)
+            if item.kind != "reduce" or block.init is None:
+                before = within_loop(before, variable, span.extent)
             binding = span.start + variable
         own[item.var] = binding
         iters.append(replace(item, binding=binding))
-    predicate = TRUE
-    for item in iters:
-        predicate = predicate & inside(item.binding, item.extent, facts)
-    known = assuming(facts, predicate)
-    for part in parts:
-        claim = substitute(part, own)
-        predicate = predicate if is_proved(claim, known) else predicate & simplify(claim, facts)
+    predicate = _within_extents(iters, parts, own, facts, before)
     body: Stmt = replace(block, iters=tuple(iters), predicate=predicate)
     for variable, extent in reversed(loops):
         body = replace(edit.loop(variable, extent, body), origins=block.origins)
     return body
+
+
+def _within_extents(
+    iters: Sequence[IterVar],
+    parts: Sequence[Bool],
+    own: Mapping[Var, Expr],
+    facts: Facts,
+    before: Facts,
+) -> Bool:
+    """Return the condition that iterations are inside the extents and satisfy other conditions.
+
+    That a reduction loop has iterations does not imply a condition on the spatial iterations,
+    because the init runs nevertheless; ``before`` are the facts outside of the reduction loops.
+    """
+    reduced = {v.var for v in iters if v.kind == "reduce"}
+    spatial = all_of(*(inside(v.binding, v.extent, before) for v in iters if v.kind != "reduce"))
+    predicate = TRUE
+    for item in iters:
+        at = facts if item.kind == "reduce" else before
+        predicate = predicate & inside(item.binding, item.extent, at)
+    within, outside = assuming(facts, predicate), assuming(before, spatial)
+    for part in parts:
+        free = free_vars(part).isdisjoint(reduced)
+        known, simple = (outside, before) if free else (within, facts)
+        claim = substitute(part, own)
+        predicate = predicate if is_proved(claim, known) else predicate & simplify(claim, simple)
+    return predicate
 
 
 def _limited(

@@ -96,7 +96,7 @@ def replay(state: State, trace: Trace) -> Replay:
 
     The steps of a group are applied one by one, and are a group of the new trace as well. A step
     that is a composite step itself, as in a folded trace, is run. If the replay stops inside a
-    group, the applied steps of the group are not recorded as a group.
+    group, the applied steps of the group are a group with the results that they computed.
     """
     if not isinstance(cast("object", state), State):
         raise TraceError(
@@ -116,6 +116,7 @@ def replay(state: State, trace: Trace) -> Replay:
             state = groups.opened(state, number)
             applied = apply(state, _decoded(recorded, number, environment))
         except TilewrightError as error:
+            state = groups.interrupted(state, number)
             return Replay(state, number, trace.steps[number:], error, tuple(changes))
         environment.append(applied.results)
         state = groups.closed(applied.state, number)
@@ -153,6 +154,17 @@ class _Groups:
             group, before, call = self._entered.pop()
             results = tuple(
                 None if ref == DROPPED else self._handle(ref, number + 1) for ref in group.results
+            )
+            state = grouped(before, state, call, results)
+        return state
+
+    def interrupted(self, state: State, number: int) -> State:
+        """Leave all groups before a step that does not apply."""
+        while self._entered:
+            group, before, call = self._entered.pop()
+            results = tuple(
+                None if ref == DROPPED or ref.step >= number else self._handle(ref, number)
+                for ref in group.results
             )
             state = grouped(before, state, call, results)
         return state

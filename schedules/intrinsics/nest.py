@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...ir.analysis import within_loop
+from ...ir.loop.builder import COMBINERS
 from ...ir.loop.nodes import Binary, Block, For, If, IterKind, Load, PrimFunc, Stmt, Store
 from ...ir.loop.visit import Rebuilder
 from ...ir.symbolic import (
@@ -24,7 +25,7 @@ from ...ir.symbolic import (
 )
 
 _NO_KIND = frozenset[IterKind]()
-COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
+COMMUTATIVE = frozenset(COMBINERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

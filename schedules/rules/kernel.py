@@ -10,7 +10,7 @@ from ...ir.loop.visit import walk
 from ..apply import Composite
 from ..composite import composite
 from ..handles import FunctionRef, Handle
-from ..patterns import Elementwise, Matmul, Other, Rows, classify
+from ..patterns import Elementwise, Matmul, Other, Pattern, Rows, classify
 from ..problem import StepError
 from ..schedule import Schedule
 from ..state import State
@@ -67,11 +67,12 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    For a CPU ``schedule_matmul``, ``schedule_rows``, ``schedule_elementwise`` or, if the kernel is
-    of no other kind, ``schedule_nests``. For a GPU the
-    first that applies of ``schedule_gpu_matmul``, ``schedule_gpu_rows``, ``schedule_gpu_loops``,
-    ``schedule_gpu_nests`` and ``schedule_gpu_serial``. If the rule of a CPU fails, a warning is
-    issued and the kernel is left unscheduled.
+    For a CPU ``schedule_matmul``, ``schedule_rows`` or ``schedule_elementwise``, by the kind of the
+    kernel; ``schedule_nests`` if the kernel is of no kind, or if dependences between its blocks
+    forbid the rule of its kind. For a GPU the first that applies of ``schedule_gpu_matmul``,
+    ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
+    ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
+    unscheduled.
 
     Examples
     --------
@@ -100,29 +101,40 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
 
 def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
-    """Apply the rule of a kernel's kind; warn and leave the kernel unscheduled if it fails."""
+    """Apply the first rule that applies; warn and leave the kernel unscheduled if none does."""
     while True:
         before = sch.module.prim(function.function)
         pattern = classify(before)
-        match pattern:
-            case Matmul():
-                rule = schedule_matmul(function)
-            case Elementwise():
-                rule = schedule_elementwise(function)
-            case Other():
-                if _has_kinds(before):
-                    return
-                rule = schedule_nests(function)
-            case Rows():
-                sch.inline_elementwise(function)
-                if sch.module.prim(function.function) is not before:
-                    continue  # inlining may have changed the kind
-                several = len(pattern.blocks) > 1
-                if not pattern.complete and several and _applies(sch, schedule_rows(function)):
-                    return
-                rule = schedule_rows(function) if pattern.complete else schedule_nests(function)
-        _apply_or_warn(sch, function, rule)
+        if isinstance(pattern, Other) and _has_kinds(before):
+            return
+        if isinstance(pattern, Rows):
+            sch.inline_elementwise(function)
+            if sch.module.prim(function.function) is not before:
+                continue  # inlining may have changed the kind
+        *attempts, last = _cpu_rules(function, pattern)
+        if not any(_applies(sch, rule) for rule in attempts):
+            _apply_or_warn(sch, function, last)
         return
+
+
+def _cpu_rules(function: FunctionRef, pattern: Pattern) -> Iterator[Composite]:
+    """Yield the rules for a kernel of a kind; the last one is expected to apply.
+
+    The rule of a kind moves blocks, or needs independent iterations. Dependences between blocks
+    can forbid both, for example an update in place; then the nests are scheduled one by one.
+    """
+    match pattern:
+        case Matmul():
+            yield schedule_matmul(function)
+        case Elementwise():
+            yield schedule_elementwise(function)
+        case Rows() if pattern.complete or len(pattern.blocks) > 1:
+            yield schedule_rows(function)
+        case Rows() | Other():
+            pass
+    alone = isinstance(pattern, Matmul) and not (pattern.prologue or pattern.epilogue)
+    if not (alone or (isinstance(pattern, Rows) and pattern.complete and len(pattern.blocks) == 1)):
+        yield schedule_nests(function)
 
 
 def _has_kinds(function: PrimFunc) -> bool:

@@ -8,7 +8,7 @@ operand that all rows share is packed into panels of the tile's columns, by a bl
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from ...ir.graph.nodes import CallTIR, ConstantRef
 from ...ir.loop.nodes import Buffer
@@ -17,7 +17,6 @@ from ..composite import composite
 from ..handles import FunctionRef
 from ..machine import Machine, Tile, machine_of
 from ..patterns import Matmul, classify
-from ..primitives.graph._functions import choosing_calls_problem
 from ..primitives.graph.hoist_block import HoistBlock
 from ..primitives.specialize.specialize import Specialize
 from ..problem import RuleNotApplicableError
@@ -155,13 +154,14 @@ def is_weight(sch: Schedule, function: str, buffer: Buffer) -> bool:
 def _versions(sch: Schedule, function: FunctionRef, pattern: Matmul) -> list[str]:
     """Create the one-row version if the rows are symbolic and there is no batch; return names.
 
-    There is none if the calls cannot choose it, because the memory of the caller is planned.
+    There is none if it is not legal: the calls cannot choose it, because the memory of the caller
+    is planned, or a fact excludes a single row.
     """
     extent = pattern.row.extent
     if not isinstance(extent, Var) or len(pattern.block.iters) != 3:
         return []
-    choosing = choosing_calls_problem(sch.state, function, Specialize.Requires.CHOOSING_CALLS)
-    if any(True for _ in choosing):
+    version = Specialize(function, extent.name, 1, 1)
+    if sch.check(version):
         return []
-    made = sch.specialize(function, symbol=extent.name, lower=1, upper=1)
-    return [made.function]
+    (made,) = sch.apply(version).results
+    return [cast("FunctionRef", made).function]

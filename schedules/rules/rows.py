@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...ir.symbolic import const_value
 from ..composite import composite
-from ..handles import BlockRef, FunctionRef, LoopRef
+from ..handles import BlockRef, FunctionRef
 from ..library.vectorize_inner import lanes_of
 from ..patterns import Rows, classify
 from ..problem import RuleNotApplicableError
@@ -73,7 +73,8 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
     if pattern.shared:
         refs = _gathered(sch, refs, pattern.shared)
     for ref in refs:
-        _columns(sch, ref, sch.get_loops(ref)[pattern.shared :], lanes_of(sch, ref))
+        if len(sch.get_loops(ref)) > pattern.shared:
+            sch.vectorize_block(ref, lanes_of(sch, ref))
     if not pattern.shared:
         return
     outer = sch.get_loops(refs[-1])[0]
@@ -92,16 +93,3 @@ def _gathered(sch: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[B
         if sch.get_consumers(block):
             sch.compute_at(block, row)
     return refs
-
-
-def _columns(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], lanes: int) -> None:
-    """Vectorize the innermost column loop of a block; reductions keep one sum per lane."""
-    if not loops:
-        return
-    if sch.state.block(block).init is None:
-        sch.vectorize_inner(loops[-1], lanes)
-        return
-    outer, inner = sch.split(loops[-1], factors=(None, lanes))
-    first = loops[0] if len(loops) > 1 else outer
-    sch.decompose_reduction(block, first)
-    sch.vectorize(inner)

@@ -231,8 +231,10 @@ def random_step(rng: random.Random, state: State, cls: type[Primitive]) -> Primi
         return maker(rng, state)
     if rng.random() < 0.5 and (step := _any_handles(rng, state, cls)) is not None:
         return step
-    found = [s for ref in selections(state) for s in cls.suggest(state, ref)]
-    return rng.choice(found) if found else None
+    handles = selections(state)
+    rng.shuffle(handles)
+    found = (list(cls.suggest(state, ref)) for ref in handles)
+    return next((rng.choice(steps) for steps in found if steps), None)
 
 
 def _any_handles(rng: random.Random, state: State, cls: type[Primitive]) -> Primitive | None:

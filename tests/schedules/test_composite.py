@@ -431,6 +431,26 @@ def test_nested_groups_and_an_unknown_step_replay():
     assert "no step 'forgotten'" in outcome.error.message
 
 
+def test_a_replay_that_stops_inside_groups_keeps_the_groups_of_the_applied_steps():
+    strips()
+
+    @composite
+    def outer(sch, loop: LoopRef) -> LoopRef:
+        return sch.strip(loop)
+
+    sch = schedule(MATMUL)
+    sch.unroll(sch.outer(loop_of(sch, 1)))
+    text = to_python(sch.trace).replace("sch.vectorize(", "sch.unknown(")
+    again = schedule(MATMUL)
+    outcome = again.replay(from_python(text))
+    assert (outcome.done, outcome.pending[0].op) == (3, "unknown")
+    trace = outcome.state.trace
+    found = [(g.op, g.first, g.stop, g.names) for g in trace.groups]
+    assert found == [("outer", 2, 3, ("j_0",)), ("strip", 2, 3, ("j_0",))]
+    assert trace == from_json(to_json(trace))
+    assert schedule(MATMUL).replay(trace).completed().trace == trace
+
+
 def test_a_chain_of_kernels_is_not_changed_by_a_check():
     strip = strips()
     sch = schedule(CHAIN)

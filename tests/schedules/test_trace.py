@@ -380,7 +380,10 @@ def test_a_replay_that_stops_inside_a_group_keeps_its_steps():
     assert outcome.done == 0
     trace = grouped().trace.changed(3, factors=(None, 0))
     outcome = schedule(MATMUL).replay(trace)
-    assert (outcome.done, len(outcome.state.trace), outcome.state.trace.groups) == (3, 3, ())
+    (group,) = outcome.state.trace.groups
+    assert (outcome.done, len(outcome.state.trace)) == (3, 3)
+    assert (group.op, group.first, group.stop) == ("tile", 2, 3)
+    assert group.names == ("i_0", "", "i_1", "")
 
 
 HEADER = '{"trace": "tilewright", "schema": 1}\n'

@@ -17,6 +17,7 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ...thread_checks import shared_scope_problems
 from ..layout.transform_layout import TransformLayout
 
 
@@ -96,6 +97,10 @@ class CacheRead(Primitive):
         READS_BUFFER = "the block reads the buffer"
         ONLY_READS_BUFFER = "the block does not write the buffer"
         SCOPE_EXISTS = "the memory scope exists"
+        INDEPENDENT_THREADS = (
+            'if the memory scope is ``"shared"``, no two threads of the loops around the copy '
+            "write the same element of it, and none reads an element that another one writes"
+        )
         LEGAL_INDEX_MAP = "the index map, if given, is legal for ``transform_layout``"
         NOT_TENSORIZED = "the block is not tensorized"
 
@@ -128,7 +133,13 @@ class CacheRead(Primitive):
         yield from tensorized_problems(state, self.block, self.Requires.NOT_TENSORIZED)
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check the index map."""
+        """Check the threads that share the copy, and the index map."""
+        if self.scope == "shared":
+            where = (self.block, self.buffer)
+            plain, local = replace(self, index_map=None), replace(self, scope="local")
+            yield from shared_scope_problems(
+                state, plain, where, self.Requires.INDEPENDENT_THREADS, (local,)
+            )
         if self.index_map is not None:
             after, step = self._layout_step(state, self.index_map)
             for problem in step.check(after):

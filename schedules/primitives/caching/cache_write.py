@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....ir.analysis import (
     Access,
@@ -16,7 +16,7 @@ from ....ir.analysis import (
     writes_always,
     written_in,
 )
-from ....ir.loop.nodes import Block, Buffer, Stmt
+from ....ir.loop.nodes import Block, Buffer, For, Let, Stmt
 from ....ir.loop.visit import replace_statement
 from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, substitute
 from ...apply import Primitive, Rewrite
@@ -29,6 +29,7 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ...thread_checks import shared_scope_problems
 
 
 @primitive(family="caching", returns=BlockRef)
@@ -113,6 +114,10 @@ class CacheWrite(Primitive):
             "elements it writes"
         )
         SCOPE_EXISTS = "the memory scope exists"
+        INDEPENDENT_THREADS = (
+            'if the memory scope is ``"shared"``, no two threads of the loops around the copy '
+            "write the same element of it, and none reads an element that another one writes"
+        )
         NOT_TENSORIZED = "the block is not tensorized"
 
     block: BlockRef
@@ -154,7 +159,7 @@ class CacheWrite(Primitive):
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that every copied element was written."""
+        """Check that every copied element was written, and the threads that share the copy."""
         tree = state.tree(self.block.function)
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         store, *others = writes(block, buffer)
@@ -169,6 +174,10 @@ class CacheWrite(Primitive):
                 reason = f"the indices ({shown}) may leave gaps"
         elif domain.condition is None:
             reason = domain.reason
+        elif outer := _undescribed(tree, site, block, store):
+            names = ", ".join(repr(v.name) for v in outer)
+            reason = f"the extent of an iteration variable depends on loop {names}, which no index "
+            reason += "determines"
         elif any(init_problems(state, self.block, self.Requires.WRITES_WHOLE_BOX)):
             reason = "its init runs only in the first iteration of its reduction"
         if reason:
@@ -177,6 +186,15 @@ class CacheWrite(Primitive):
                 f"block {block.name!r} does not provably write every element of the bounding box "
                 f"of its writes to {buffer.name!r}: {reason}",
                 (self.block, self.buffer),
+            )
+        elif self.scope == "shared":
+            where = (self.block, self.buffer)
+            yield from shared_scope_problems(
+                state,
+                self,
+                where,
+                self.Requires.INDEPENDENT_THREADS,
+                (replace(self, scope="local"),),
             )
 
     def rewrite(self, state: State) -> Rewrite:
@@ -215,6 +233,26 @@ def _is_plain(block: Block, store: Access) -> bool:
     return whole and len(set(indices)) == len(indices) and moving <= set(indices)
 
 
+def _loops_as_iters(block: Block, store: Access) -> dict[Var, Expr]:
+    """Return the iteration variables that are indices of a store, by the loops they are bound to.
+
+    Extents of iteration variables may contain these loops.
+    """
+    used = {i for i in store.indices if isinstance(i, Var)}
+    return {v.binding: v.var for v in block.iters if isinstance(v.binding, Var) and v.var in used}
+
+
+def _undescribed(tree: Tree, site: Stmt, block: Block, store: Access) -> tuple[Var, ...]:
+    """Return the variables in extents that exist neither before a statement nor in the copy."""
+    values = _loops_as_iters(block, store)
+    known = {*tree.symbols(), *values.values()}
+    known |= {s.var for s in tree.ancestors(site) if isinstance(s, For | Let)}
+    known |= {v.var for s in tree.ancestors(site) if isinstance(s, Block) for v in s.iters}
+    extents = (v.extent for v in block.iters if v.kind != "reduce")
+    found = {v for e in extents for v in substitute(e, values).free}
+    return tuple(sorted(found - known, key=lambda v: v.serial))
+
+
 def _fills_box(tree: Tree, site: Stmt, block: Block, buffer: Buffer) -> bool:
     """Return whether a statement writes the whole bounding box of the writes of a block."""
     box = buffer_span(tree, site, (block,), buffer)
@@ -226,12 +264,13 @@ def _copied(tree: Tree, site: Stmt, block: Block, copy: Block) -> Bool:
     (store,) = writes(block, writes(copy)[0].buffer)
     if not _is_plain(block, store):
         return TRUE
-    extents = {v.var: v.extent for v in block.iters}
-    at: dict[Var, Expr] = {}
+    pairs = zip(store.indices, copy.iters, strict=True)
+    at: dict[Var, Expr] = {i: item.var for i, item in pairs if isinstance(i, Var)}
+    loops = {v: substitute(i, at) for v, i in _loops_as_iters(block, store).items()}
+    extents = {v.var: substitute(v.extent, loops) for v in block.iters}
     inside = TRUE
     for index, item in zip(store.indices, copy.iters, strict=True):
         if isinstance(index, Var):
-            at[index] = item.var
             inside &= TRUE if extents[index] is item.extent else item.var < extents[index]
     return inside & substitute(condition_of_results(tree, block, site), at)
 

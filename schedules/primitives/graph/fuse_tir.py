@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from ....ir.analysis.bounds import CHECK_BOUNDS
 from ....ir.graph.call_conditions import kernel_conditions, symbol_values
 from ....ir.graph.nodes import (
     Binding,
@@ -292,8 +293,10 @@ class _Join:
         self._declare_inputs()
         body = seq(*(self._body(b) for b in self._group.bindings))
         params = sorted(self._params, key=lambda p: isinstance(p, ScalarParam))
-        callees = (b.right for b in self._group.bindings if isinstance(b.right, CallTIR))
-        origins = _united(tuple(self._module.prim(c.function).origins for c in callees))
+        calls = (b.right for b in self._group.bindings if isinstance(b.right, CallTIR))
+        callees = tuple(self._module.prim(c.function) for c in calls)
+        origins = _united(tuple(c.origins for c in callees))
+        checked = any(CHECK_BOUNDS in c.attributes for c in callees)
         own = NO_ORIGIN.union(*(b.origins for b in self._group.bindings))
         if not own <= origins:
             origins |= own
@@ -303,6 +306,7 @@ class _Join:
             body,
             tuple(self._temporaries),
             self._facts,
+            attributes=(CHECK_BOUNDS,) if checked else (),
             origins=origins,
         )
 

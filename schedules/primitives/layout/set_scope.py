@@ -14,6 +14,7 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ...thread_checks import shared_scope_problems
 
 
 @primitive(family="layout", returns=None)
@@ -70,6 +71,11 @@ class SetScope(Primitive):
         TEMPORARY = "the buffer is a temporary: the caller chooses the memory of a parameter"
         SCOPE_EXISTS = "the memory scope exists"
         NOT_TENSORIZED = "no tensorized block accesses the buffer"
+        INDEPENDENT_THREADS = (
+            'if the memory scope is ``"shared"``, no two threads of a loop that is bound to '
+            "threads write the same element of the buffer, and none reads an element that another "
+            "one writes"
+        )
 
     buffer: BufferRef
     scope: str
@@ -79,6 +85,16 @@ class SetScope(Primitive):
         yield from temporary_problems(state, self.buffer, self.Requires.TEMPORARY)
         yield from known_scope_problems(self.scope, (self.buffer,), self.Requires.SCOPE_EXISTS)
         yield from tensorized_buffer_problems(state, self.buffer, self.Requires.NOT_TENSORIZED)
+
+    def proofs(self, state: State) -> Iterator[Problem]:
+        """Check the threads that share the buffer."""
+        old = state.buffer(self.buffer).scope
+        if self.scope != "shared" or old == "shared":
+            return
+        private = (replace(self, scope="local"),) if old != "local" else ()
+        yield from shared_scope_problems(
+            state, self, (self.buffer,), self.Requires.INDEPENDENT_THREADS, private
+        )
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace the buffer by one with the new memory scope."""

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import (
-    OWN,
-    Conflict,
-    Tree,
-    bound_kinds,
-    conflicts,
-    reduction_update,
-    writes,
-)
-from ....ir.analysis.scatter import commutes, scatter_updates
+from ....ir.analysis import Tree, bound_kinds, reduction_update, writes
+from ....ir.analysis.scatter import scatter_updates
 from ....ir.loop.nodes import Block, For
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Expr, const_value, free_vars, to_text
@@ -28,6 +20,7 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ...thread_checks import thread_conflicts
 from .split import tile_fixes
 
 
@@ -147,16 +140,11 @@ class Bind(Primitive):
         if const_value(loop.extent) == 1:
             return
         yield from self._repeated(tree, state, loop)
-        if self.thread in BLOCK_AXES:
-            found = conflicts(tree, loop, own=OWN | {"shared"})
-        else:
-            found = conflicts(tree, loop, common=frozenset({"shared"}))
-        for conflict in found:
-            combined = self._is_combined(tree, loop, conflict)
-            if not combined and not self._is_atomic(tree, loop, conflict):
-                parts = refs_of(self.loop.function, conflict.block, conflict.buffer)
-                where = (self.loop, *parts)
-                yield Problem(self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, where)
+        for conflict in thread_conflicts(tree, loop, self.thread):
+            parts = refs_of(self.loop.function, conflict.block, conflict.buffer)
+            yield Problem(
+                self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, (self.loop, *parts)
+            )
 
     def _repeated(self, tree: Tree, state: State, loop: For) -> Iterator[Problem]:
         """Check that the threads combine each term of a reduction once."""
@@ -216,7 +204,7 @@ class Bind(Primitive):
         size = const_value(extent)
         own = const_value(state.loop(self.loop).extent)
         plain = state.loop(self.loop).kind == "serial" and not state.loop(self.loop).annotations
-        if size is None or not plain or size == own:
+        if not size or not plain or size == own:
             return ()
         return tile_fixes(self.loop, size)
 
@@ -338,20 +326,6 @@ class Bind(Primitive):
         """Return whether a block only updates its buffers in place, which threads do atomically."""
         written = {a.buffer for a in writes(block)}
         return self.thread in (*BLOCK_AXES, *THREAD_AXES) and written <= set(scatter_updates(block))
-
-    def _is_atomic(self, tree: Tree, loop: For, conflict: Conflict) -> bool:
-        """Return whether a conflict is only between updates that the threads apply atomically."""
-        axes = (*BLOCK_AXES, *THREAD_AXES)
-        return self.thread in axes and commutes(tree, loop, conflict.block, conflict.buffer)
-
-    @staticmethod
-    def _is_combined(tree: Tree, loop: For, conflict: Conflict) -> bool:
-        """Return whether a conflict is only in a reduction that the threads combine."""
-        block, buffer = conflict.block, conflict.buffer
-        if reduction_update(block) is None or "reduce" not in bound_kinds(loop, block):
-            return False
-        writers = [b for b in tree.blocks_in(loop.body) if writes(b, buffer)]
-        return writers == [block]
 
 
 def _bound(state: State, function: str) -> list[For]:

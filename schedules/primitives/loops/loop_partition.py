@@ -167,7 +167,7 @@ class LoopPartition(Primitive):
         first = replace(loop, extent=point, body=_simplified(loop, point, facts))
         variable = edit.loop_var(loop.var.name, rest)
         inside = within_loop(facts, variable, rest)
-        copy = copied(edit, without_inits(loop.body, loop))
+        copy = copied(edit, without_inits(edit.tree, loop))
         body = rebind(copy, {loop.var: variable + point}, inside)
         second = edit.loop(variable, rest, body, loop)
         results = (edit.loop_ref(first), edit.loop_ref(second))

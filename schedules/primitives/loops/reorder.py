@@ -186,8 +186,8 @@ class Reorder(Primitive):
         for loop in loops_not_spatial(tree, block, moved, chain[0]) if moved else ():
             yield Problem(
                 self.Requires.INIT_BEFORE_LOOPS,
-                f"the iterations of loop {loop.var.name!r} repeat the reduction of block "
-                f"{block.name!r}, whose init runs "
+                f"the iterations of loop {loop.var.name!r}, of which there may be none, repeat the "
+                f"reduction of block {block.name!r}, whose init runs "
                 + ("before them" if loop in chain[old:] else "in each of them"),
                 (*self.loops, *refs_of(self.loops[0].function, block, loop)),
             )

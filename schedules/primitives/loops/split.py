@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ....ir.analysis import bound_kinds, within_loop, within_loops
+from ....ir.analysis import bound_kinds, statements_around, within_loop, within_loops
 from ....ir.loop.decompose import starts_before_reduction
 from ....ir.loop.nodes import For, Stmt
 from ....ir.loop.ranges import loop_var
@@ -315,7 +315,7 @@ class Split(Primitive):
                     where,
                     fixes=fixes,
                 )
-            elif not starts_before_reduction(tree.function.body, block):
+            elif not starts_before_reduction(statements_around(tree, block), block):
                 yield Problem(
                     self.Requires.INIT_BEFORE_TILES,
                     f"the init of block {block.name!r} runs in the first iteration of its "
@@ -383,7 +383,7 @@ class Split(Primitive):
         rest = simplify(extent % size if None in self.factors else extent - size, facts)
         start = simplify(product(self._extents(loop, facts)), facts)
         variable = loop_var(edit.fresh(f"{loop.var.name}_tail"), rest)
-        copy = copied(edit, without_inits(loop.body, loop), "_tail")
+        copy = copied(edit, without_inits(edit.tree, loop), "_tail")
         inside = within_loop(facts, variable, rest)
         return edit.loop(variable, rest, rebind(copy, {loop.var: variable + start}, inside), loop)
 

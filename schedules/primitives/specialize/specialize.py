@@ -22,7 +22,7 @@ from ....ir.symbolic import (
 )
 from ...apply import Primitive, Rewrite
 from ...handles import FunctionRef, Handle
-from ...kernels import call_symbols, symbols_of, with_symbols
+from ...kernels import call_symbols, specialization_problems, symbols_of, with_symbols
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -120,7 +120,8 @@ class Specialize(Primitive):
                 (self.function,),
             )
             return
-        yield from self._range(symbols[self.symbol])
+        wrong = [*self._range(symbols[self.symbol])]
+        yield from wrong or self._contradicted(state, symbols[self.symbol])
         yield from choosing_calls_problem(state, self.function, self.Requires.CHOOSING_CALLS)
 
     def _range(self, symbol: Var) -> Iterator[Problem]:
@@ -141,6 +142,17 @@ class Specialize(Primitive):
                 f"the range includes every value of {symbol.name!r}; expected it to exclude one"
             )
             yield Problem(self.Requires.PROPER_RANGE, message, (self.function,))
+
+    def _contradicted(self, state: State, symbol: Var) -> Iterator[Problem]:
+        """Yield a problem for each fact that no value in the range satisfies, and for the code."""
+        function = state.module.prim(self.function.function)
+        new = {symbol: self._replacement(symbol)}
+        for fact in function.facts:
+            if substitute(fact.predicate, new) is FALSE:
+                message = f"the range has no value for which {fact.predicate} holds ({fact.origin})"
+                yield Problem(self.Requires.PROPER_RANGE, message, (self.function,))
+        for reason in specialization_problems(function, new):
+            yield Problem(self.Requires.PROPER_RANGE, f"in the version, {reason}", (self.function,))
 
     def _excludes(self, symbol: Var) -> bool:
         """Return whether some value of the symbol is outside of the range of the version."""
@@ -218,7 +230,8 @@ class Specialize(Primitive):
         if guard is FALSE:
             return binding
         kept = [(v, s) for v, s in zip(old.scalar_params, call.scalars, strict=True)]
-        scalars = tuple(s for v, s in kept if v is not symbol)
+        fixed = not isinstance(self._replacement(symbol), Var)
+        scalars = tuple(s for v, s in kept if v is not symbol or not fixed)
         if guard is TRUE and not call.versions:
             return replace(binding, right=replace(call, function=name, scalars=scalars))
         versions = (*call.versions, KernelVersion(guard, name, scalars))

@@ -145,10 +145,11 @@ def blockized(edit: Edit, chain: Chain) -> Block:
     hoisted = [p for p in parts if free_vars(p).isdisjoint(chain.variables)]
     kept = all_of(*(p for p in parts if p not in hoisted))
     inner = _renamed(replace(chain.block, predicate=kept), own)
-    init, inner = _moved_init(edit, chain, inner, iters)
+    loops = tuple(replace(x, extent=substitute(x.extent, own)) for x in chain.loops)
+    init, inner = _moved_init(edit, loops, inner, iters)
     body: Stmt = inner
-    for loop in reversed(chain.loops):
-        body = replace(loop, extent=substitute(loop.extent, own), body=body)
+    for loop in reversed(loops):
+        body = replace(loop, body=body)
     outer = Block(
         edit.mint(),
         edit.fresh(f"{inner.name}_o"),
@@ -179,12 +180,12 @@ def _renamed(block: Block, names: Mapping[Var, SymInt]) -> Block:
 
 
 def _moved_init(
-    edit: Edit, chain: Chain, inner: Block, iters: tuple[IterVar, ...]
+    edit: Edit, loops: tuple[For, ...], inner: Block, iters: tuple[IterVar, ...]
 ) -> tuple[Stmt | None, Block]:
     """Move the init to the new block if that block has reduction iteration variables."""
     if inner.init is None or all(v.kind != "reduce" for v in iters):
         return None, inner
-    start = split_off(inner, chain.loops, Namer(edit.mint, edit.fresh))
+    start = split_off(inner, loops, Namer(edit.mint, edit.fresh))
     if start is None:
         raise TypeError(f"the init of {inner.name!r} cannot be decomposed")
     return start.nest, replace(inner, init=None)

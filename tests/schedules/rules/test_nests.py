@@ -7,6 +7,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.visit import walk
 from tilewright.schedules.patterns import Other, Rows, classify
 from tilewright.schedules.rules import with_default_schedule
 
@@ -130,3 +132,79 @@ def test_triangular_rows_are_vectorized_and_parallel() -> None:
 
 def test_kernels_with_a_branch_have_no_pattern() -> None:
     assert classify(tw.parse(PROGRAMS["branch"]).prim("f")) == Other()
+
+
+DEPENDENT = {
+    "rows in place": """
+def f(x: InOut[(n, n), f32]):
+    s = alloc((n,), f32)
+    for i in range(n):
+        for j in range(n):
+            with block("sum"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): s[vi] = 0.0
+                s[vi] += x[vi, vj]
+    for k in range(n):
+        for l in range(n):
+            with block("x"):
+                vk, vl = spatial(k), spatial(l)
+                x[vk, vl] = x[vk, vl] - s[vk]
+""",
+    "a product that its epilogue reads transposed": """
+def f(x: InOut[(n, n), f32]):
+    s = alloc((n, n), f32)
+    for i in range(n):
+        for j in range(n):
+            for r in range(n):
+                with block("product"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    with init(): s[vi, vj] = 0.0
+                    s[vi, vj] += x[vi, vr] * x[vr, vj]
+    for k in range(n):
+        for l in range(n):
+            with block("x"):
+                vk, vl = spatial(k), spatial(l)
+                x[vk, vl] = s[vk, vl] + s[vl, vk]
+""",
+    "a product into a cleared buffer": """
+def f(x: Buffer[(n, n), f32], y: Out[(n + 1, n), f32]):
+    for z in range(n + 1):
+        for w in range(n):
+            with block("clear"):
+                vz, vw = spatial(z), spatial(w)
+                y[vz, vw] = 0.0
+    for i in range(n):
+        for j in range(n):
+            for r in range(n):
+                with block("product"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    with init(): y[vi + 1, vj] = 0.0
+                    y[vi + 1, vj] += x[vi, vr] * x[vr, vj]
+""",
+    "elements at products of symbols": """
+def f(x: Buffer[(n, n), f32], y: Out[(n * n,), f32]):
+    for i in range(n):
+        for j in range(n):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi * n + vj] = x[vi, vj]
+""",
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_a_kernel_whose_dependences_forbid_the_rule_of_its_kind(name: str) -> None:
+    module = tw.parse(f"{HEAD}{DEPENDENT[name]}")
+    assert not isinstance(classify(module.prims[0]), Other)
+    ready = with_default_schedule(module).prims[0]
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 17):
+        x = rng.integers(-3, 4, (n, n)).astype(np.float32)
+        outputs = [np.zeros(s, np.float32) for s in ([(n + 1, n)] if "clear" in name else [])]
+        outputs += [np.zeros(n * n, np.float32)] if "elements" in name else []
+        wanted, found = ([a.copy() for a in (x, *outputs)] for _ in range(2))
+        run_prim(module.prims[0], wanted)
+        run_prim(ready, found)
+        for a, b in zip(wanted, found, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert any(isinstance(s, For) and s.kind == "vectorized" for s in walk(ready.body))

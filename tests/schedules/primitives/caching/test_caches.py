@@ -3,6 +3,8 @@
 import numpy as np
 
 from tilewright.codegen import compile as build
+from tilewright.ir.interpreter import call_prim
+from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
 from tilewright.schedules.coerce import index_map
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
@@ -189,6 +191,58 @@ def test_requirements_of_cache_write():
     )
     holes = schedule(HOLES)
     assert not holes.check(CacheWrite(holes.get_block("zero"), holes.get_buffer("y")))
+
+
+TRIANGLE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(A: Buffer[(n, n), f32], y: InOut[(n, n), f32]):
+    t = alloc((n, n), f32)
+    for i in range(n):
+        for k in range(i + 1):
+            with block("s"):
+                vi, vk = spatial(i), spatial(k)
+                t[vi, vk] = A[vi, vk] * 2.0
+    for i2 in range(n):
+        for k2 in range(i2 + 1):
+            with block("e"):
+                wi, wk = spatial(i2), spatial(k2)
+                y[wi, wk] = t[wi, wk] + 1.0
+"""
+
+
+def test_cache_write_copies_the_written_triangle():
+    sch = schedule(TRIANGLE)
+    sch.loop_partition("i2", 1)
+    sch.cache_write("s", "t", "local")
+    assert violations(sch.module) == ()
+    assert not violations(parse(str(sch)))
+    function = build(sch)
+    for n in (1, 2, 3, 7, 17):
+        a = np.arange(n * n, dtype=np.float32).reshape(n, n)
+        y = np.full((n, n), 5, np.float32)
+        expected = np.where(np.tri(n), a * 2 + 1, y)
+        np.testing.assert_array_equal(call_prim(sch.module.prims[0], [a, y.copy()])[0], expected)
+        np.testing.assert_array_equal(function(a, y.copy()), expected)
+
+
+def test_cache_write_rejects_a_triangle_whose_row_no_index_determines():
+    text = """
+@prim_func
+def f(A: Buffer[(8, 8), f32], t: Out[(8,), f32]):
+    for i in range(8):
+        for k in range(i + 1):
+            with block("s"):
+                vi, vk = spatial(8, i), spatial(k)
+                t[vk] = A[0, vk]
+"""
+    sch = schedule(text)
+    rejected(
+        sch,
+        CacheWrite(sch.get_block("s"), sch.get_buffer("t"), "local"),
+        CacheWrite.Requires.WRITES_WHOLE_BOX,
+    )
 
 
 def test_suggested_for_accessed_buffers():

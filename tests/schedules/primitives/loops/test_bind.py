@@ -153,6 +153,21 @@ def test_requires_one_extent_and_not_nested():
     rejected(nested, Bind(j, "blockIdx.x"), Bind.Requires.NOT_NESTED, "are nested")
 
 
+def test_an_axis_without_threads_suggests_no_split():
+    """A split into parts of 0 iterations is not legal."""
+    sch = schedule(CHAIN)
+    first, second = (sch.get_loops(sch.get_block(b))[0] for b in ("first", "second"))
+    _, empty = sch.loop_partition(first, sch.state.loop(first).extent)
+    sch.bind(empty, "blockIdx.x")
+    problem = rejected(
+        sch,
+        Bind(second, "blockIdx.x"),
+        Bind.Requires.ONE_EXTENT_PER_AXIS,
+        "blockIdx.x has extent 0 in loop",
+    )
+    assert problem.fixes == ()
+
+
 def test_requires_extents():
     sch = schedule(MATMUL)
     i, *_ = sch.get_loops(sch.get_block("mm"))

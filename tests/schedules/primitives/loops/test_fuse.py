@@ -1,5 +1,7 @@
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, StepError
 from tilewright.schedules.primitives.loops.fuse import Fuse
@@ -114,3 +116,46 @@ def f(x: Buffer[(4, 1), f32], y: Out[(4,), f32]):
     with pytest.raises(StepError) as caught:
         made.fuse(("j", "r"))
     assert caught.value.problems[0].requirement is Fuse.Requires.INIT_BEFORE_LOOPS
+
+
+SCORES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(q: Buffer[(n, 16), f32], k: Buffer[(n, 16), f32], y: Out[(n, 16), f32]):
+    s = alloc((n, n), f32)
+    for i in range(n):
+        for j in range({extent}):
+            for d in range(16):
+                with block("s"):
+                    vi, vj, vd = spatial(i), spatial(n, j), reduce(d)
+                    with init(): s[vi, vj] = 0.0
+                    s[vi, vj] += q[vi, vd] * k[vj, vd]
+    for i2 in range(n):
+        for e in range(16):
+            for j2 in range({last}):
+                with block("y"):
+                    wi, we, wj = spatial(i2), spatial(e), reduce(n, j2)
+                    with init(): y[wi, we] = 0.0
+                    y[wi, we] += s[wi, wj] * k[wj, we]
+"""
+
+
+def scores_in_parallel_rows(extent, last):
+    sch = schedule(SCORES.format(extent=extent, last=last))
+    outer, _ = sch.split("i2", (None, 4))
+    sch.compute_at("s", outer)
+    sch.parallel(outer)
+    _, i, j, d = sch.get_loops("s")
+    return sch, i, j, d
+
+
+@pytest.mark.parametrize(("extent", "last"), [("n", "n"), ("i + 1", "i2 + 1")])
+def test_the_rows_of_a_temporary_in_a_parallel_loop_are_fused(extent, last):
+    sch, i, j, _ = scores_in_parallel_rows(extent, last)
+    sch.fuse(i, j)
+    kernel = compile(sch.module)["f"]
+    for n in (0, 1, 2, 3, 7, 17):
+        q, k = np.random.default_rng(n).standard_normal((2, n, 16)).astype(np.float32)
+        scores = q @ k.T if extent == "n" else np.tril(q @ k.T)
+        np.testing.assert_allclose(kernel(q, k), scores @ k, rtol=2e-4, atol=1e-4)

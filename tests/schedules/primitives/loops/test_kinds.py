@@ -184,6 +184,16 @@ def test_requirements_of_vectorize():
     rejected(
         same, Vectorize(j), Vectorize.Requires.INDEPENDENT_ITERATIONS, "write the same elements"
     )
+    running = schedule("""
+@prim_func
+def running(x: Buffer[(64,), i32], y: InOut[(65,), i32]):
+    for i in range(64):
+        with block("step"):
+            vi = spatial(i)
+            y[vi + 1] = y[vi] + x[vi]
+""")
+    (i,) = running.get_loops("step")
+    rejected(running, Vectorize(i), Vectorize.Requires.INDEPENDENT_ITERATIONS, "other iterations")
 
 
 def test_requirements_of_unroll():

@@ -1,7 +1,13 @@
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.script import parse
+from tilewright.ir.verify import violations
+from tilewright.schedules import Schedule
 from tilewright.schedules.apply import prepared
 from tilewright.schedules.primitives.loops.loop_partition import LoopPartition
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
+from tests.strategies import outputs, symbols_of
 
 
 def step(sch, loop, point):
@@ -57,3 +63,63 @@ def test_suggested_at_the_last_full_tile():
     assert [str(s.point) for s in found] == ["n // 8"]
     sch.apply(found[0])
     assert sch.verify().ok
+
+
+def test_steps_inside_a_part_without_iterations_keep_the_program_well_formed():
+    """All conditions are provable there, so a predicate that limits accesses is simplified."""
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def nested(n: Int, x: Buffer[(4 * n,), f32], y: Out[(4 * n,), f32]):
+    for i in range(n):
+        with block("outer"):
+            vo = spatial(i)
+            for j in range(4):
+                with block("inner"):
+                    vi = spatial(4 * n, vo * 4 + j)
+                    y[vi] = x[vi]
+"""
+    sch = Schedule(parse(text))
+    sch.loop_partition("i", 0)
+    sch.blockize("i")
+    sch.split("j", (None, 32))
+    assert violations(sch.module) == ()
+
+
+BAND = """
+n = symbols("n", lower=1)
+
+@prim_func
+def band(x: Buffer[(n, n), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        for j in range(min(i + 4, n) - max(i - 3, 0)):
+            with block("y"):
+                vi, vj = spatial(i), reduce(n, j + max(i - 3, 0))
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi, vj]
+"""
+"""The loop over rows occurs in the binding of the reduction, but does not iterate it."""
+
+
+def same_at(before: PrimFunc, after: PrimFunc, sizes: tuple[int, ...]) -> None:
+    """Check that two functions have equal results at some sizes."""
+    for n in sizes:
+        env = dict.fromkeys(symbols_of(before), n)
+        (old,), (new,) = (outputs(f, run_prim, env) for f in (before, after))
+        assert (old == new).all()
+
+
+def test_both_parts_of_a_band_have_the_inits_of_their_rows():
+    sch = Schedule(parse(BAND))
+    before = sch.module.prims[0]
+    sch.split("i", (None, 32))
+    sch.loop_partition("i_1", 16)
+    same_at(before, sch.module.prims[0], (1, 16, 18, 35))
+
+
+def test_the_remainder_of_a_band_has_the_inits_of_its_rows():
+    sch = Schedule(parse(BAND))
+    before = sch.module.prims[0]
+    sch.split("i", (None, 8), tail="epilogue")
+    same_at(before, sch.module.prims[0], (1, 8, 18))

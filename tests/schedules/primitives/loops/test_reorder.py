@@ -89,6 +89,39 @@ def test_requirements():
     rejected(shifted, Reorder((b, a)), Reorder.Requires.INDEPENDENT_ITERATIONS, "another iteration")
 
 
+def test_the_last_of_several_writes_of_an_element_stays_the_last():
+    sch = schedule("""
+@prim_func
+def diagonals(x: Buffer[(8, 8), i32], y: Out[(15,), i32]):
+    for i in range(8):
+        for j in range(8):
+            with block("last"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi + vj] = x[vi, vj]
+""")
+    a, b = sch.get_loops("last")
+    rejected(sch, Reorder((b, a)), Reorder.Requires.INDEPENDENT_ITERATIONS, "same elements")
+
+
+def test_a_loop_that_may_be_empty_stays_outside_of_a_reduction():
+    """Inside of it, the init would run even if the loop has no iterations."""
+    sch = schedule("""
+n = symbols("n", lower=0)
+
+@prim_func
+def smallest(n: Int, x: Buffer[(8, 16), f32], y: InOut[(8,), f32]):
+    for i in range(8):
+        for u in range(min(n, 1)):
+            for r in range(16):
+                with block("y"):
+                    vi, vr = spatial(i), reduce(r)
+                    with init(): y[vi] = inf
+                    y[vi] = min(y[vi], x[vi, vr])
+""")
+    _, u, r = sch.get_loops("y")
+    rejected(sch, Reorder((r, u)), Reorder.Requires.INIT_BEFORE_LOOPS, "there may be none")
+
+
 def test_a_single_loop_is_rejected():
     scan = schedule(SCAN)
     (i,) = scan.get_loops(scan.get_block("step"))

@@ -109,6 +109,10 @@ def test_a_factor_that_may_be_zero_is_rejected():
         "not provably positive",
     )
     assert problem.counterexample == {"n": 0}
+    matmul = schedule(MATMUL)
+    i, *_ = matmul.get_loops(matmul.get_block("mm"))
+    below = Split(i, (None, matmul.state.loop(i).extent - 1))
+    rejected(matmul, below, Split.Requires.POSITIVE_FACTORS, "not provably positive")
 
 
 def test_stale_and_foreign_handles_are_explained():
@@ -401,3 +405,26 @@ def test_native_code_agrees_with_the_interpreter(name):
         old, new = outputs(function, run_prim, env), outputs(function, run, env)
         for a, b in zip(old, new, strict=True):
             assert np.array_equal(a, b), env
+
+
+SUFFIXES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def suffixes(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        for k in range(n - i):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(n, k)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vk]
+"""
+
+
+def test_iterations_of_a_reduction_do_not_imply_the_guard_of_its_init():
+    """That ``k in range(n - i)`` runs implies ``i < n``, but the init runs without ``k``."""
+    sch = schedule(SUFFIXES)
+    outer, _ = sch.split("i", factors=(None, 4))
+    sch.split(outer, factors=(None, 2))
+    assert "i_0_0 * 8 + i_0_1 * 4 + i_1 < n" in str(sch)
+    check_sizes(sch, ["n"], (0, 1, 2, 5, 17))

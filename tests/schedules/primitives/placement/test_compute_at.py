@@ -475,3 +475,31 @@ def test_a_destination_inside_a_binder_gets_one_value_of_the_loaded_integer():
     sch.compute_at("first", j)
     assert violations(sch.module) == ()
     assert sch.verify().required().compared[0].exact
+
+
+SUFFIXES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def suffixes(x: Buffer[(n,), f32], z: Out[(n,), f32]):
+    y = alloc((n,), f32)
+    for i in range(n):
+        for k in range(n - i):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(n, k)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vk]
+    for i1 in range(n):
+        with block("copy"):
+            v = spatial(i1)
+            z[v] = y[v]
+"""
+
+
+def test_iterations_of_a_reduction_do_not_imply_the_guard_of_its_init():
+    """That ``k in range(n - i)`` runs implies ``i < n``, but the init runs without ``k``."""
+    sch = schedule(SUFFIXES)
+    outer, _ = sch.split("i1", factors=(None, 8))
+    sch.compute_at("sum", outer)
+    assert "guard(i1_0 * 8 + i_1 < n)" in str(sch)
+    assert sch.verify().ok

@@ -3,7 +3,9 @@
 import numpy as np
 
 from tilewright.ir.graph.nodes import CallTIR, IfElse
-from tilewright.ir.script import to_text
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.verify import violations
+from tilewright.schedules import Schedule
 from tilewright.schedules.handles import FunctionRef
 from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
 from tilewright.schedules.primitives.graph.fuse_tir import FuseTir
@@ -145,4 +147,38 @@ def main(x: Tensor[(n,), f32]):
         FuseTir(MAIN),
         FuseTir.Requires.NO_VERSIONS,
         f"'t' in group 'group' has versions: {version.function}",
+    )
+
+
+REACH = """
+k, n = symbols("k n", lower=1)
+
+@prim_func
+def total(k: Int, n: Int, x: Buffer[(n + 2, k + 3), f32], y: InOut[(n + 2,), f32]):
+    for i in range(n):
+        for r in range(k):
+            with block("y"):
+                vi, vk = spatial(n + 2, i), reduce(k + 3, r)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi, vk]
+"""
+
+
+def test_a_version_for_a_range_of_an_integer_parameter_keeps_the_parameter():
+    sch = Schedule(parse(REACH))
+    version = sch.specialize("total", symbol="n", upper=3)
+    assert violations(sch.module) == ()
+    assert [v.name for v in sch.module.prim(version.function).scalar_params] == ["k", "n"]
+    fixed = sch.specialize("total", symbol="k", lower=4, upper=4)
+    assert [v.name for v in sch.module.prim(fixed.function).scalar_params] == ["n"]
+
+
+def test_a_version_without_values_that_satisfy_the_facts_is_rejected():
+    sch = Schedule(parse(REACH))
+    sch.assume("total", symbol="n", multiple_of=4)
+    rejected(
+        sch,
+        Specialize(FunctionRef("total"), "n", 1, 1),
+        Specialize.Requires.PROPER_RANGE,
+        "no value for which n % 4 == 0 holds",
     )

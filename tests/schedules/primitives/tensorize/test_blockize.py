@@ -82,6 +82,25 @@ def test_the_init_stays_in_the_inner_block():
     assert sch.verify().ok
 
 
+def test_the_loops_of_the_init_have_the_extents_of_the_new_block():
+    """The new block has an iteration variable for each outer loop in such an extent."""
+    sch = schedule("""
+@prim_func
+def rows(x: Buffer[(8, 8, 4), i32], y: Out[(8, 8), i32]):
+    for i in range(8):
+        for k in range(4):
+            for j in range(i + 1):
+                with block("sum"):
+                    vi, vj, vk = spatial(i), spatial(8, j), reduce(k)
+                    with init(): y[vi, vj] = 0
+                    y[vi, vj] += x[vi, vj, vk]
+""")
+    sch.blockize("j")
+    assert violations(sch.module) == ()
+    assert "for j_init in range(vi_1 + 1" in str(sch)
+    assert sch.verify().ok
+
+
 def test_text_round_trip():
     sch, _, loops = tiled()
     sch.blockize(loops[3])

@@ -11,6 +11,7 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.tensorize.pad_einsum import PadEinsum
 from tilewright.target.target import Target
 
+from tests.codegen.kernels import LEVELS
 from tests.codegen.tensorized import MATMUL_F32
 from tests.schedules.helpers import MATMUL, SCAN, rejected, schedule
 
@@ -160,7 +161,7 @@ def test_suggested_for_an_einsum():
     assert "pad_einsum(block=mm, padding=(16, 16, 16))" in found
 
 
-@pytest.mark.parametrize("features", [(), ("avx2",), ("avx512",)])
+@pytest.mark.parametrize("features", [(), *((level,) for level in LEVELS)])
 def test_the_vectorized_padding_of_a_row_compiles(features):
     sch = schedule("""
 @prim_func
