@@ -351,7 +351,7 @@ def default_scheduled(module: Module, target: Target) -> tuple[Module, State]:
     IllFormedProgramError
         If the module violates a well-formedness rule.
     UnprovedAccessError
-        If an access is neither proved to be in bounds nor checked at run time.
+        If a divisor, a clamped range, or a declared range is neither proved nor checked at entry.
     """
     module = checked_program(module)
     machine = target if target.is_gpu else with_level(target)

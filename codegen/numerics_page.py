@@ -143,14 +143,15 @@ over the whole range of the dtype. 0.5 is a correctly rounded result. Functions 
 zero, overflow to infinity, and return subnormal results.
 """
 
-_OPERATORS: Final = """
+_OPERATORS: Final = f"""
 ## Operators
 
 An operator that applies one element function has the bound of this function; operators that move
 elements, select, or compare are exact. The bounds of the others are stated in unit roundoffs u of
 float32 for 16-bit floats (with one more rounding of the result) and of the dtype otherwise. With n
-terms, d is the number of additions that a term passes through, at most 32 per level of blocks, and
-c is the same number for contractions, at most 1,024 per level; 2 to 6 additions join the lanes.
+terms, d is the number of additions that a term passes through, at most {SUM_TERMS} per level of
+blocks, and c is the same number for contractions, at most {CONTRACTION_TERMS:,} per level; 2 to 6
+additions join the lanes.
 """
 
 _DEVIATIONS: Final = """

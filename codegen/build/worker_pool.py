@@ -12,8 +12,9 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -55,6 +56,13 @@ class CompileJob:
     target: Target
     output: Literal["object", "assembly", "optimized", "image"] = "object"
     opt: int = 2
+
+
+class UnoptimizedCodeWarning(UserWarning):
+    """A kernel that was compiled without optimization because LLVM aborted while optimizing it.
+
+    The results are correct, but the kernel may be slow. Please report it as a bug.
+    """
 
 
 class CancelToken:
@@ -249,13 +257,16 @@ class WorkerPool:
         timeout: float = DEFAULT_TIMEOUT,
         cancel: CancelToken | None = None,
     ) -> bytes:
-        """Run one job and return its output; a crashed worker is restarted once.
+        """Run one job and return its output; a crashed worker is restarted.
+
+        The job runs again after a crash, and after two crashes without optimization, because LLVM
+        may abort in an optimization; an ``UnoptimizedCodeWarning`` reports it.
 
         Raises
         ------
         CompileError
-            If LLVM rejects the text, the worker crashes twice, the job exceeds the time limit, or
-            it is canceled.
+            If LLVM rejects the text, the worker crashes each time, the job exceeds the time limit,
+            or it is canceled.
         """
         return self.run_all([job], timeout=timeout, cancel=cancel)[0]
 
@@ -285,21 +296,29 @@ class WorkerPool:
     def _attempt(
         worker: Worker, job: CompileJob, timeout: float, poll: Callable[[], None]
     ) -> bytes:
-        for last in (False, True):
+        """Run a job; a second time if the worker exits, and at last without optimization."""
+        tries = (job, job, replace(job, opt=0)) if job.opt else (job, job)
+        reason = ""
+        for left, tried in zip(range(len(tries) - 1, -1, -1), tries, strict=True):
             try:
-                return worker.run(job, timeout, poll)
+                output = worker.run(tried, timeout, poll)
             except PipeTimeoutError as error:
                 raise CompileTimeoutError(
                     f"compilation of {job.name} exceeded the time limit of {timeout:g} s",
                     hint="reduce tile sizes or unroll factors, or raise the time limit",
                 ) from error
             except PipeClosedError as error:
-                if last:
+                reason = worker.stderr_tail
+                if not left:
                     raise WorkerDiedError(
                         f"the compile worker crashed while compiling {job.name} "
                         f"({_exit_reason(worker.exit_code)})",
-                        hint=worker.stderr_tail,
+                        hint=reason,
                     ) from error
+            else:
+                if tried.opt != job.opt:
+                    warnings.warn(UnoptimizedCodeWarning(_unoptimized(job, reason)), stacklevel=2)
+                return output
         raise CompileError(f"{job.name} was not compiled")
 
     def run_all(
@@ -395,6 +414,10 @@ class _Batch:
                 return
             self.seconds[position] = time.perf_counter() - started
             self._events.put(position)
+
+
+def _unoptimized(job: CompileJob, reason: str) -> str:
+    return f"{job.name} was compiled without optimization, because LLVM aborted: {reason.strip()}"
 
 
 def _exit_reason(code: int | None) -> str:

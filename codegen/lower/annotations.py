@@ -12,9 +12,6 @@ from ...ir.loop.visit import walk
 ACROSS: Final = "across"
 """Block annotation of a cross-thread reduction: the operation, the partial buffer, the axes."""
 
-INIT: Final = "init"
-"""Block annotation of the branch that initializes a reduction; the value is True."""
-
 ONCE: Final = "once"
 """Block annotation of a statement outside of some thread axes; the value is their tags."""
 
@@ -27,6 +24,15 @@ DISJOINT: Final = "disjoint"
 
 IN_PLACE: Final = "in_place"
 """Function attribute: uids of those blocks that only read the elements that they write."""
+
+OWN_PARTS: Final = "own_parts"
+"""Function attribute: names of the buffers of which each thread accesses only its own part."""
+
+
+def marked_buffers(func: PrimFunc) -> frozenset[str]:
+    """Return the names that the pass ``mark_disjoint_writes`` recorded in ``own_parts``."""
+    names = dict(func.attributes).get(OWN_PARTS, ())
+    return frozenset(map(str, names)) if isinstance(names, tuple) else frozenset()
 
 
 def marked_blocks(func: PrimFunc, attribute: str) -> frozenset[Uid]:

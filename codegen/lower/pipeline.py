@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...errors import TilewrightError
+from ...ir.analysis.bounds import kernel_checked
 from ...ir.analysis.unrolled import MOST_COPIES, copied_stores, most_copied, product_text
 from ...ir.dtype import i32
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc
@@ -28,7 +29,6 @@ from .passes.compact_buffers import CompactBuffers
 from .passes.compact_thread_buffers import CompactThreadBuffers
 from .passes.decompose_reductions import DecomposeReductions
 from .passes.guard_single_thread import GuardSingleThread
-from .passes.hoist_reduction_init import HoistReductionInit
 from .passes.lift_tail_guards import LiftTailGuards
 from .passes.lift_uniform_guards import LiftUniformGuards
 from .passes.lower_virtual_threads import LowerVirtualThreads
@@ -55,7 +55,6 @@ PASSES: Final[tuple[Pass, ...]] = (
     CombineCrossThreadReductions(),
     DecomposeReductions(),
     RealizeBlocks(),
-    HoistReductionInit(),
     LowerVirtualThreads(),
     UnifyThreadBindings(),
     CheckInterblockMemory(),
@@ -85,7 +84,6 @@ DEBUG_PASSES: Final = (
     "check_instructions",
     "decompose_reductions",
     "realize_blocks",
-    "hoist_reduction_init",
     "compact_buffers",
 )
 """The passes that debug mode runs on a CPU: those that lowering requires."""
@@ -192,7 +190,9 @@ def after_each_pass(
             yield one.name, func
     with _in_pass(TO_THREAD), shown_in(source):
         _check_copies(func)
-        kernel = _gpu_kernel(func) if target.is_gpu else _cpu_kernel(func, target, debug=debug)
+        start = LoweringContext(Assumptions.of(func.facts), scheduled=source)
+        gpu = target.is_gpu
+        kernel = _gpu_kernel(func, start) if gpu else _cpu_kernel(func, target, start, debug=debug)
     yield TO_THREAD, kernel
     for kind in THREAD_PASSES:
         if kind.applies_to(target):
@@ -228,13 +228,17 @@ def _check_copies(func: PrimFunc) -> None:
         )
 
 
-def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel:
+def _cpu_kernel(
+    func: PrimFunc, target: Target, context: LoweringContext, *, debug: bool
+) -> LoweredKernel:
     symbols = kernel_symbols(func)
     memory, table = BufferAddresses(), Reg("table", POINTER)
     pointers = tuple(memory.add(b) for b in func.buffer_params)
     scratch = Scratch(func, memory)
-    lowering = StatementLowering(memory, resolve(target), table, scratch, debug=debug)
-    statements = lowering.body(func.body, LoweringContext(Assumptions.of(func.facts)))
+    lowering = StatementLowering(
+        memory, resolve(target), table, scratch, debug=debug, checked=kernel_checked(func)
+    )
+    statements = lowering.body(func.body, context)
     params = (table, *pointers, *symbols, *((scratch.pointer,) if scratch.size else ()))
     done = Return(Const(0, VectorType(i32)))
     function = ThreadFunc(
@@ -255,9 +259,9 @@ def _cpu_kernel(func: PrimFunc, target: Target, *, debug: bool) -> LoweredKernel
     )
 
 
-def _gpu_kernel(func: PrimFunc) -> LoweredKernel:
+def _gpu_kernel(func: PrimFunc, context: LoweringContext) -> LoweredKernel:
     symbols = kernel_symbols(func)
-    kernel, scratch = lower_threads(func, symbols)
+    kernel, scratch = lower_threads(func, symbols, kernel_checked(func), context)
     return LoweredKernel(
         func.name,
         kernel,

@@ -52,7 +52,8 @@ NO_MEMORY: Final = "the tensor has elements but no memory; pass a tensor with va
 
 _RANGE_HINT: Final = "change the values of the argument, or read them with clamped(...)"
 _KERNEL_HINTS: Final = {
-    runtime_table.CODE_BOUNDS: "change the index, or the extents of the loops around it",
+    runtime_table.CODE_BOUNDS: "change the index or the loops around it, or guard the access: "
+    "if i * i < n:",
     runtime_table.CODE_RANGE: _RANGE_HINT,
     runtime_table.CODE_RANGE_UNSIGNED: _RANGE_HINT,
 }

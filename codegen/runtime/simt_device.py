@@ -153,7 +153,8 @@ class _SimtKernel:
         size = self.program.lowered.scratch
         length = 0 if size is None else int(evaluate(size, sizes))
         memory: Any = (ctypes.c_uint8 * length).from_address(address)
-        return BufferArgument(np.frombuffer(memory, np.uint8), 1, (length,), defined=False)
+        raw = np.frombuffer(memory, np.uint8)
+        return BufferArgument(raw, 1, (length,), defined=False, temporary=True)
 
 
 _GRID_AND_BLOCK: Final = (layout.RECORD_GRID, layout.RECORD_BLOCK)

@@ -14,11 +14,34 @@ from .findings import FindingKind
 from .frame import WARP, Frame
 from .memory_model import Segment
 from .provenance import StatementSite
-from .race_detector import Conflict, repeat
+from .race_detector import Conflict, expand, repeat
 
 
 def load(request: AccessRequest, address: Any) -> Any:
     """Return the loaded values; lanes that are masked or out of bounds are zero."""
+    return _load(request, address, None)
+
+
+def load_moved(request: AccessRequest, address: Any) -> tuple[Any, Any]:
+    """Return the loaded values, and the uninitialized reads among them, without a finding.
+
+    The second result has the shape of the first: numbers as in `Segment.origins`, or None if all
+    values are initialized.
+    """
+    origins: list[Any] = []
+    value = _load(request, address, origins)
+    found = [(numbers, selected) for numbers, selected in origins if numbers is not None]
+    if not found:
+        return value, None
+    result = np.zeros(request.shape, np.int32)
+    for numbers, selected in found:
+        result = where(
+            spread(True if selected is None else selected, request.shape), numbers, result
+        )
+    return value, result
+
+
+def _load(request: AccessRequest, address: Any, origins: list[Any] | None) -> Any:
     fast = _load_local(request, address)
     if fast is not None:
         return fast
@@ -28,7 +51,9 @@ def load(request: AccessRequest, address: Any) -> Any:
         value = resolved.segment.view(access.dtype)[resolved.flat // access.width]
         if resolved.on is not None:
             value = where(resolved.on, value, access.dtype.type(0))
-        _record_read(resolved)
+        _record_read(resolved, moved=origins is not None)
+        if origins is not None:
+            origins.append((_origins(resolved), selected))
         if result is None and selected is None:
             return value
         base = np.zeros(request.shape, access.dtype) if result is None else result
@@ -67,7 +92,60 @@ def _all_defined(frame: Frame, segment: Segment, first: int, last: int) -> bool:
     return bool(defined.all() if frame.active is None else (defined | ~frame.active).all())
 
 
-def _record_read(resolved: ResolvedAccess) -> None:
+def _origins(resolved: ResolvedAccess) -> Any:
+    """Return which lanes of a read are uninitialized: numbers as in `Segment.origins`, or None."""
+    segment, request = resolved.segment, resolved.request
+    if segment.defined is None:
+        return None
+    cells = spread(resolved.flat // segment.granule, request.shape)
+    parts = [cells + k for k in range(resolved.access.width // segment.granule)]
+    bad = ~np.logical_and.reduce([segment.defined[part] for part in parts])
+    if resolved.on is not None:
+        bad = bad & resolved.on
+    if not bad.any():
+        return None
+    found = np.zeros(request.shape, np.int32)
+    if segment.origins is not None:
+        found = np.maximum.reduce([segment.origins[part] for part in parts])
+    if (bad & (found == 0)).any():
+        known = request.frame.memory.uninitialized
+        cell = resolved.cell_of(bad & (found == 0), resolved.offsets)
+        known.append(f"{cell}, which no thread has written, by {resolved.access.site}")
+        found = np.where(found == 0, np.int32(len(known) - 1), found)
+    return np.where(bad, found, np.int32(0))
+
+
+def report_uninitialized(
+    frame: Frame, site: StatementSite, action: str, origins: Any, on: Any = None
+) -> None:
+    """Report a use of values that were copied from uninitialized elements.
+
+    Parameters
+    ----------
+    frame : Frame
+        The executing threads.
+    site : StatementSite
+        The statement that uses the values.
+    action : str
+        The action of the statement, for the message.
+    origins : array of int32
+        Numbers as in `Segment.origins`, per lane and thread.
+    on : array of bool, optional
+        The lanes and threads that take part; None means all active threads.
+    """
+    active = frame.active if on is None else on
+    bad = origins != 0 if active is None else (origins != 0) & active
+    if not bad.any():
+        return
+    at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    thread = frame.thread(int(frame.threads[at[-1]]))
+    source = frame.memory.uninitialized[int(origins[at])]
+    text = f"{action} by {thread} uses an uninitialized value: a copy of {source}"
+    count = int(np.count_nonzero(bad))
+    frame.findings.add("uninitialized read", site, text, count=count, threads=(thread,))
+
+
+def _record_read(resolved: ResolvedAccess, *, moved: bool = False) -> None:
     segment, order = resolved.segment, resolved.request.frame.order
     resolved.count_traffic()
     if segment.shadow is None and segment.defined is None:
@@ -76,7 +154,8 @@ def _record_read(resolved: ResolvedAccess) -> None:
     if segment.shadow is not None:
         conflict = segment.shadow.read(cells, threads, order.next(resolved.access.site))
         _CellAccesses(resolved, cells, threads).report_race(conflict)
-    _check_defined(resolved, cells, threads)
+    if not moved:
+        _check_defined(resolved, cells, threads)
 
 
 def _check_defined(resolved: ResolvedAccess, cells: Any, threads: Any) -> None:
@@ -85,6 +164,11 @@ def _check_defined(resolved: ResolvedAccess, cells: Any, threads: Any) -> None:
     bad = np.flatnonzero(~resolved.segment.defined[cells])
     if bad.size:
         problem = "accesses uninitialized memory: no thread has written this element"
+        origins = resolved.segment.origins
+        source = 0 if origins is None else int(origins[cells[bad[0]]])
+        if source:
+            text = resolved.request.frame.memory.uninitialized[source]
+            problem = f"accesses an uninitialized value: a copy of {text}"
         _CellAccesses(resolved, cells, threads).report("uninitialized read", "read", problem, bad)
 
 
@@ -120,11 +204,35 @@ def read_rows(
     return np.ascontiguousarray(spread(value, request.shape).T)
 
 
-def store(request: AccessRequest, address: Any, value: Any) -> None:
-    """Store the lanes that are active and in bounds."""
+def store(request: AccessRequest, address: Any, value: Any, origins: Any = None) -> None:
+    """Store the lanes that are active and in bounds.
+
+    ``origins`` are the uninitialized reads among the values, as in `Segment.origins`; storing one
+    in a temporary is a copy, storing it elsewhere is a use.
+    """
     for resolved, _ in request.resolve(address):
         if _check_writable(resolved):
             _write(resolved, value)
+            if origins is not None:
+                _write_origins(resolved, origins)
+
+
+def _write_origins(resolved: ResolvedAccess, origins: Any) -> None:
+    segment, request = resolved.segment, resolved.request
+    numbers = spread(origins, request.shape)
+    on = np.ones(request.shape, np.bool_) if resolved.on is None else resolved.on
+    bad = on & (numbers != 0)
+    if not segment.temporary or segment.defined is None:
+        if bad.any():
+            action = f"write of {resolved.cell_of(bad, resolved.offsets)}"
+            report_uninitialized(request.frame, resolved.access.site, action, numbers, on)
+        return
+    count = resolved.access.width // segment.granule
+    cells = expand(spread(resolved.flat // segment.granule, request.shape)[bad], count)
+    if segment.origins is None:
+        segment.origins = np.zeros(segment.defined.shape, np.int32)
+    segment.defined[cells] = False
+    segment.origins[cells] = repeat(numbers[bad], count)
 
 
 def _check_writable(resolved: ResolvedAccess) -> bool:
@@ -150,6 +258,8 @@ def _write(resolved: ResolvedAccess, value: Any) -> None:
     cells, threads = resolved.accessed_cells()
     if segment.defined is not None:
         segment.defined[cells] = True
+        if segment.origins is not None:
+            segment.origins[cells] = 0
     if segment.shadow is not None:
         order = resolved.request.frame.order
         conflict = segment.shadow.write(cells, threads, order.next(access.site))

@@ -106,6 +106,9 @@ class Frame:
         Threads that have returned; None means none.
     registers : dict
         Values of registers by register.
+    uninitialized : dict
+        The copied uninitialized reads, by the registers that contain their values; the numbers are
+        those of `Segment.origins`.
     executed : list of int
         Number of executions of each statement by its ordinal, summed over threads.
     """
@@ -138,6 +141,7 @@ class Frame:
         self.active: Mask = self.real
         self.returned: Mask = None
         self.registers: dict[Reg, Any] = {}
+        self.uninitialized: dict[Reg, NDArray[np.int32]] = {}
         self.memo: dict[Any, Any] = {}
         self.allocated: dict[Any, Segment] = {}
         self.executed: list[int] = []

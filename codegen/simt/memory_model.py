@@ -51,10 +51,15 @@ class Segment:
         Shape, in elements.
     writable : bool
         Whether the buffer may be written.
+    temporary : bool
+        Whether only the kernel reads the buffer.
     shadow : ShadowMemory, optional
         Accesses of the cells; None if the buffer is never written, or races are not checked.
     defined : array of bool, optional
-        Cells that were written; None if all are initialized from the start.
+        Cells that contain a value; None if all are initialized from the start.
+    origins : array of int32, optional
+        The uninitialized read whose value was copied to each cell, by its number in
+        `SimtMemory.uninitialized`, or 0; None if no such value was copied.
     """
 
     number: int
@@ -67,8 +72,10 @@ class Segment:
     element: int = 1
     shape: tuple[int, ...] = ()
     writable: bool = True
+    temporary: bool = True
     shadow: ShadowMemory | None = None
     defined: NDArray[np.bool_] | None = None
+    origins: NDArray[np.int32] | None = None
     _views: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -109,6 +116,8 @@ class BufferArgument:
         Whether the content is initialized before the kernel runs.
     writable : bool
         Whether the kernel may write.
+    temporary : bool
+        Whether only the kernel reads the buffer.
     """
 
     data: Bytes
@@ -116,6 +125,7 @@ class BufferArgument:
     shape: tuple[int, ...]
     defined: bool = True
     writable: bool = True
+    temporary: bool = False
 
     @classmethod
     def of(cls, array: NDArray[Any], *, defined: bool = True) -> BufferArgument:
@@ -126,6 +136,8 @@ class BufferArgument:
 
 class SimtMemory:
     """The segments of a launch.
+
+    ``uninitialized`` describes the reads of uninitialized elements that statements copied.
 
     Parameters
     ----------
@@ -141,6 +153,7 @@ class SimtMemory:
         self.races = races
         self.definedness = definedness
         self.segments: list[Segment] = []
+        self.uninitialized: list[str] = ["an element that no thread has written"]
 
     def add_global(
         self, name: str, buffer: BufferArgument, granule: int, *, written: bool
@@ -150,6 +163,7 @@ class SimtMemory:
         segment = Segment(
             len(self.segments), name, "global", buffer.data.size, buffer.data, granule,
             element=buffer.element, shape=buffer.shape, writable=buffer.writable,
+            temporary=buffer.temporary,
         )  # fmt: skip
         if self.races and written:
             segment.shadow = ShadowMemory(cells, self.order)

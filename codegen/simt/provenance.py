@@ -34,6 +34,8 @@ class StatementSite:
         The schedule step that created the block or loop; empty for the original program.
     origins : frozenset of str
         Ids of the imported operators.
+    note : str
+        The error that the statement reports, if it ends the kernel.
     """
 
     ordinal: int
@@ -43,6 +45,7 @@ class StatementSite:
     uid: Uid | None = None
     step: str = ""
     origins: frozenset[str] = field(default=frozenset(), compare=False)
+    note: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         """Return the statement as text: its number, kind, block, loops and step."""
@@ -118,6 +121,7 @@ class Sites:
             source.uid,
             self.steps.of(source, tuple(self._loops)),
             source.origins,
+            source.note,
         )
         self.all.append(site)
         return site

@@ -45,7 +45,7 @@ from .frame import Frame
 from .operations import HANDLERS
 from .operations.handler import Group
 from .provenance import Sites, StatementSite
-from .values import Run, Values, lane_offsets, numeric
+from .values import MovedRun, Run, Values, lane_offsets, numeric
 
 StatementExecutor: TypeAlias = Callable[[Frame], None]
 
@@ -107,7 +107,7 @@ class Statements:
             case Let(var=variable, value=value):
                 return _bind(self.terms.slot(variable), self.values.compile(value))
             case Assign(reg=reg, value=value):
-                return _assign(reg, self.values.compile(value))
+                return _assign(reg, self.values.moved(value))
             case Allocate():
                 return self._allocate(statement)
             case Store():
@@ -157,7 +157,7 @@ class Statements:
     def _store(self, statement: Store) -> StatementExecutor:
         value, mask = _masked(statement)
         address = self.values.access_address(statement.address)
-        stored = self.values.compile(value)
+        stored = self.values.moved(value)
         bits = self.values.optional(mask)
         stride = None if statement.stride is None else self.terms.compile(statement.stride)
         alignment = statement.address.alignment
@@ -168,7 +168,7 @@ class Statements:
         of = numeric(statement.value.type)
         access = self.values.access(of, of.dtype.bytes, strided=True)
         base, offsets = self.values.compile(statement.base), self.values.compile(statement.offsets)
-        stored = self.values.compile(statement.value)
+        stored = self.values.moved(statement.value)
         bits = self.values.optional(statement.mask)
         if access.vector:
             return _write(access, base, offsets, stored, bits)
@@ -274,13 +274,29 @@ def _same_base(a: Value, b: Value) -> bool:
     return a is b
 
 
-def assign(frame: Frame, reg: Reg, value: Any) -> None:
-    """Assign a value to a register in the active threads."""
+def assign(frame: Frame, reg: Reg, value: Any, origins: Any = None) -> None:
+    """Assign a value to a register in the active threads.
+
+    ``origins`` are the copies of uninitialized elements among the lanes, as in `Segment.origins`.
+    """
+    if origins is not None or reg in frame.uninitialized:
+        _assign_origins(frame, reg, origins)
     if frame.active is not None and frame.active is not frame.real:
         old = frame.registers.get(reg)
         if old is not None:
             value = where(frame.active, value, old)
     frame.registers[reg] = value
+
+
+def _assign_origins(frame: Frame, reg: Reg, origins: Any) -> None:
+    new: Any = np.int32(0) if origins is None else origins
+    known: dict[Reg, Any] = frame.uninitialized
+    if frame.active is not None:
+        new = where(frame.active, new, known.get(reg, np.int32(0)))
+    if np.any(new):
+        known[reg] = new
+    else:
+        known.pop(reg, None)
 
 
 def _bind(slot: int, value: Run) -> StatementExecutor:
@@ -291,17 +307,17 @@ def _bind(slot: int, value: Run) -> StatementExecutor:
     return run
 
 
-def _assign(reg: Reg, value: Run) -> StatementExecutor:
-    return lambda frame: assign(frame, reg, value(frame))
+def _assign(reg: Reg, value: MovedRun) -> StatementExecutor:
+    return lambda frame: assign(frame, reg, *value(frame))
 
 
 def _write(
-    access: AccessSpec, address: Run, offsets: Run, value: Run, mask: Run | None
+    access: AccessSpec, address: Run, offsets: Run, value: MovedRun, mask: Run | None
 ) -> StatementExecutor:
     def run(frame: Frame) -> None:
-        stored, at = value(frame), address(frame)
+        (stored, origins), at = value(frame), address(frame)
         bits = None if mask is None else mask(frame)
-        store(AccessRequest(frame, access, "write", offsets(frame), bits), at, stored)
+        store(AccessRequest(frame, access, "write", offsets(frame), bits), at, stored, origins)
 
     return run
 

@@ -38,7 +38,7 @@ from ...ir.thread.nodes import (
 from ...ir.thread.types import INDEX, PointerType, Type, VectorType
 from ...ir.thread.visit import operands
 from . import element_operations
-from .access import load
+from .access import load, load_moved, report_uninitialized
 from .access_resolution import AccessRequest, AccessSpec
 from .arrays import where
 from .evaluate_terms import Closure, TermEvaluator
@@ -46,6 +46,10 @@ from .frame import Frame
 from .provenance import StatementSite
 
 Run: TypeAlias = Callable[[Frame], Any]
+
+
+MovedRun: TypeAlias = Callable[[Frame], "tuple[Any, Any]"]
+"""A function that returns a value, and its uninitialized lanes or None."""
 
 
 class UnboundRegisterError(MalformedProgramError):
@@ -106,6 +110,25 @@ class Values:
         self._runs[value] = once
         return once
 
+    def moved(self, value: Value) -> MovedRun:
+        """Compile a value that a statement only moves.
+
+        The closure also returns which lanes are copies of uninitialized elements: numbers as in
+        `Segment.origins`, or None. Loads, registers, and selections move values; all other values
+        use their operands, which must be initialized.
+        """
+        shared = id(value) in self._shared
+        match value:
+            case Reg():
+                return lambda frame: (_content(frame, value), frame.uninitialized.get(value))
+            case Load() | Gather() if not shared:
+                return self._moved_load(value)
+            case Select(condition=bit, then=x, otherwise=y) if not shared:
+                return _moved_choice(self.compile(bit), self.moved(x), self.moved(y))
+            case _:
+                run = self.compile(value)
+                return lambda frame: (run(frame), None)
+
     def optional(self, value: Value | None) -> Run | None:
         """Compile a value, or return None."""
         return None if value is None else self.compile(value)
@@ -113,7 +136,7 @@ class Values:
     def _compile(self, value: Value) -> Run:
         match value:
             case Reg():
-                return _register(value)
+                return _register(value, self._site)
             case Const(value=number, type=of):
                 constant = element_operations.constant(number, of)
                 return lambda _: constant
@@ -133,10 +156,8 @@ class Values:
                 )
             case Offset(base=base, offset=offset):
                 return self.address(base, self.terms.compile(offset))
-            case Load():
+            case Load() | Gather():
                 return self._load(value)
-            case Gather():
-                return self._gather(value)
             case _:
                 return self._computed(value)
 
@@ -195,32 +216,51 @@ class Values:
 
         return run
 
-    def _load(self, value: Load) -> Run:
+    def _load(self, value: Load | Gather) -> Run:
+        request = self._request(value)
+        if numeric(value.type).dtype.kind == "bool":
+            return lambda frame: _truth(load(*request(frame)))
+        return lambda frame: load(*request(frame))
+
+    def _moved_load(self, value: Load | Gather) -> MovedRun:
+        request = self._request(value)
+        is_bool = numeric(value.type).dtype.kind == "bool"
+
+        def run(frame: Frame) -> tuple[Any, Any]:
+            found, origins = load_moved(*request(frame))
+            return (_truth(found) if is_bool else found), origins
+
+        return run
+
+    def _request(self, value: Load | Gather) -> Callable[[Frame], tuple[AccessRequest, Any]]:
+        """Return the closure of an access and its address."""
+        return self._contiguous(value) if isinstance(value, Load) else self._gathered(value)
+
+    def _contiguous(self, value: Load) -> Callable[[Frame], tuple[AccessRequest, Any]]:
         address = self.access_address(value.address)
         mask = self.optional(value.mask)
         stride = None if value.stride is None else self.terms.compile(value.stride)
         access = self.access(value.type, value.address.alignment, strided=stride is not None)
         offsets = lane_offsets(access, stride)
-        is_bool = numeric(value.type).dtype.kind == "bool"
 
-        def run(frame: Frame) -> Any:
+        def run(frame: Frame) -> tuple[AccessRequest, Any]:
             at, bits = address(frame), None if mask is None else mask(frame)
-            found = load(AccessRequest(frame, access, "read", offsets(frame), bits), at)
-            return _truth(found) if is_bool else found
+            return AccessRequest(frame, access, "read", offsets(frame), bits), at
 
         return run
 
-    def _gather(self, value: Gather) -> Run:
+    def _gathered(self, value: Gather) -> Callable[[Frame], tuple[AccessRequest, Any]]:
         base, offsets = self.compile(value.base), self.compile(value.offsets)
         mask = self.optional(value.mask)
         access = self.access(value.type, value.type.dtype.bytes, strided=True)
 
-        def run(frame: Frame) -> Any:
+        def run(frame: Frame) -> tuple[AccessRequest, Any]:
             bits = None if mask is None else mask(frame)
             if access.vector:
-                return load(AccessRequest(frame, access, "read", offsets(frame), bits), base(frame))
+                request = AccessRequest(frame, access, "read", offsets(frame), bits)
+                return request, base(frame)
             at = base(frame) + offsets(frame)
-            return load(AccessRequest(frame, access, "read", 0, bits), at)
+            return AccessRequest(frame, access, "read", 0, bits), at
 
         return run
 
@@ -291,14 +331,23 @@ def lane_offsets(access: AccessSpec, stride: Closure | None) -> Run:
     return lambda frame: lanes * stride(frame.environment)
 
 
-def _register(reg: Reg) -> Run:
+def _register(reg: Reg, site: StatementSite | None) -> Run:
     def run(frame: Frame) -> Any:
-        found = frame.registers.get(reg)
-        if found is None:
-            raise UnboundRegisterError(f"register {reg.name!r} is read before it is assigned")
-        return found
+        if frame.uninitialized and site is not None:
+            origins = frame.uninitialized.get(reg)
+            if origins is not None:
+                action = f"statement with register {reg.name!r}"
+                report_uninitialized(frame, site, action, origins)
+        return _content(frame, reg)
 
     return run
+
+
+def _content(frame: Frame, reg: Reg) -> Any:
+    found = frame.registers.get(reg)
+    if found is None:
+        raise UnboundRegisterError(f"register {reg.name!r} is read before it is assigned")
+    return found
 
 
 def _integers(value: Any) -> Any:
@@ -337,6 +386,21 @@ def _choice(bit: Run, x: Run, y: Run) -> Run:
         if chosen.ndim == 0:
             return then if chosen else otherwise
         return where(chosen, then, otherwise)
+
+    return run
+
+
+def _moved_choice(bit: Run, x: MovedRun, y: MovedRun) -> MovedRun:
+    def run(frame: Frame) -> tuple[Any, Any]:
+        chosen, (then, first), (otherwise, second) = bit(frame), x(frame), y(frame)
+        if chosen.ndim == 0:
+            return (then, first) if chosen else (otherwise, second)
+        value = where(chosen, then, otherwise)
+        if first is None and second is None:
+            return value, None
+        zero = np.int32(0)
+        first, second = zero if first is None else first, zero if second is None else second
+        return value, where(chosen, first, second)
 
     return run
 

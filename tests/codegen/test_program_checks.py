@@ -1,7 +1,8 @@
-"""Programs whose claims, sizes, and indices are proved, checked at entry, or refused."""
+"""Programs whose claims, sizes, and indices are proved, or checked at entry or in the kernel."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
-from tilewright.codegen.errors import FactError, SizeError
+from tilewright.codegen.errors import FactError, KernelError, SizeError
+from tilewright.codegen.simt.findings import TrapError
 from tilewright.errors import TilewrightError
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.interpreter.elements import OutOfBoundsError
 from tilewright.ir.script import ScriptSyntaxError, parse
-from tilewright.ir.verify import IllFormedProgramError, UnprovedAccessError
+from tilewright.ir.verify import IllFormedProgramError
+from tilewright.target.target import Target
 
 X = np.arange(8, dtype=np.float32)
 COPY = """
@@ -104,10 +108,130 @@ def test_an_index_outside_for_all_arguments_is_refused_by_the_parser(index: str)
         parse(COPY.format(f"x[{index}]"))
 
 
-def test_an_index_without_a_proof_is_refused_and_its_fixes_compile() -> None:
-    with pytest.raises(UnprovedAccessError, match=r"index vi \* vi of axis 0") as caught:
-        compile(parse(COPY.format("x[i * i]")))
-    assert "clamped(...)" in caught.value.hint
+SIMT = Target("simt", arch="sm_80")
+
+
+@pytest.mark.parametrize("target", [Target("cpu"), SIMT], ids=str)
+def test_an_index_without_a_proof_is_checked_in_the_kernel(target: Target) -> None:
+    text = COPY.format("x[i * i]")
+    exe = compile(parse(text), target)
+    for n in (0, 1, 2):
+        assert np.array_equal(exe(X[:n]), X[:n])
+    for n in (3, 8, 40):
+        x = np.ones(n, np.float32)
+        with pytest.raises((KernelError, TrapError), match=r"out of (bounds|range)") as caught:
+            exe(x)
+        assert "x[" in str(caught.value) or "operation" in str(caught.value)
+        with pytest.raises(OutOfBoundsError, match=f"not in \\[0, {n}\\)"):
+            interpreted(text, x, x.copy())
+
+
+SELECTED = """
+n = symbols("n", lower=0)
+@prim_func
+def f(p: Buffer[(n,), i32], w: Buffer[(n,), f32], x: Buffer[(8,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with checked(p[i], 0, 16) as v:
+            y[i] = where(w[i] > 0.0, x[v + 1], 0.5)
+"""
+
+
+@pytest.mark.parametrize("target", [Target("cpu"), SIMT], ids=str)
+@pytest.mark.parametrize("n", [1, 7, 33])
+def test_only_accesses_that_run_are_checked(target: Target, n: int) -> None:
+    exe = compile(parse(SELECTED), target)
+    p, w = (np.arange(n) % 16).astype(np.int32), np.ones(n, np.float32)
+    w[p + 1 >= 8] = -1.0
+    expected = interpreted(SELECTED, p, w, X, np.zeros(n, np.float32))
+    assert np.array_equal(exe(p, w, X), expected)
+    p[n // 2], w[n // 2] = 15, 1.0
+    with pytest.raises((KernelError, TrapError), match="16"):
+        exe(p, w, X)
+    with pytest.raises(OutOfBoundsError, match="index 16"):
+        interpreted(SELECTED, p, w, X, np.zeros(n, np.float32))
+
+
+CAUSAL = """
+n = symbols("n", lower=1)
+k = symbols("k", lower=0)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(n, n), f32], w: Buffer[(n, k), f32], y: InOut[(n, k), f32]):
+    for i_d in {outer}:
+        for j_0 in range((k * 255 + i_d) // (k * 256)):
+            for j_1 in {inner}:
+                with block("y"):
+                    vi = spatial(n, i_d // k)
+                    vd = spatial(k, i_d % k)
+                    vj = reduce(n, j_0 * 256 + j_1)
+                    guard(k + k * j_0 * 256 + k * j_1 <= i_d)
+                    with init(): y[vi, vd] = 0.0
+                    y[vi, vd] += x[vi, vj] * w[vj, vd]
+"""
+THREADS = ('thread(n * k, "blockIdx.x")', 'thread(256, "threadIdx.x")')
+
+
+@pytest.mark.parametrize(
+    ("target", "loops"),
+    [(Target("cpu"), ("parallel(n * k)", "range(256)")), (SIMT, THREADS)],
+    ids=["cpu", "simt"],
+)
+def test_a_guard_that_is_not_linear_refuses_no_legal_call(
+    target: Target, loops: tuple[str, str]
+) -> None:
+    module = parse(CAUSAL.format(outer=loops[0], inner=loops[1]))
+    assert not module.prim("f").facts
+    exe = compile(module, target)
+    for n, k in ((1, 1), (3, 2), (1, 0), (5, 4)):
+        x = np.arange(n * n, dtype=np.float32).reshape(n, n)
+        w = np.arange(n * k, dtype=np.float32).reshape(n, k) - 3
+        y = np.full((n, k), 9, np.float32)
+        assert np.array_equal(exe(x, w, y), np.tril(x, -1) @ w)
+
+
+def test_a_store_without_a_proof_is_checked_in_parallel_and_vectorized_loops() -> None:
+    text = """
+n = symbols("n", lower=0)
+@prim_func(scheduled=True)
+def f(a: Int, x: Buffer[(n,), f32], y: InOut[(n,), f32]):
+    for o in parallel((n + 15) // 16):
+        for v in vectorized(16):
+            with block("y"):
+                vi = spatial(n, o * 16 + v)
+                guard(o * 16 + v < n and (o * 16 + v) * a < 100)
+                y[vi + a] = x[vi] + 1.0
+"""
+    exe = compile(parse(text))
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    assert np.array_equal(exe(0, x, y), x + 1)
+    assert np.array_equal(exe(5, x, y)[5:25], x[:20] + 1)
+    for a in (-1, 64):
+        guarded = np.pad(y.copy(), 64)
+        with pytest.raises(KernelError, match=r"y: index of axis 0 .*in block 'y'.* extent 64"):
+            exe(a, x, guarded[64:128])
+        assert not guarded[:64].any()
+        assert not guarded[128:].any()
+
+
+def test_an_init_is_not_written_outside_if_its_reduction_is_empty() -> None:
+    text = """
+k = symbols("k", lower=0)
+@prim_func
+def f(a: Int, x: Buffer[(4, k), f32], y: InOut[(8,), f32]):
+    for i in range(4):
+        for j in range(k):
+            with block("s"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): y[vi + a] = 0.0
+                y[vi + a] += x[vi, vj]
+"""
+    exe = compile(parse(text))
+    assert exe(4, np.ones((4, 0), np.float32), X.copy()).tolist() == [0, 1, 2, 3, 0, 0, 0, 0]
+    with pytest.raises(FactError, match="a = 100"):
+        exe(100, np.ones((4, 0), np.float32), X.copy())
+
+
+def test_an_index_without_a_proof_is_proved_by_a_guard() -> None:
     guarded = COPY.format("where(condition(i * i < n), x[i * i], 0.0)")
     assert np.array_equal(compile(parse(guarded))(X), np.float32([0, 1, 4, 0, 0, 0, 0, 0]))
 
@@ -389,3 +513,61 @@ def f(p: Buffer[(n,), i64], x: Buffer[(4,), f32], y: Out[(n,), f32]):
         exe(np.zeros(5, np.int64), x)
     with pytest.raises(TilewrightError, match="n = 5"):
         interpreted(text, np.zeros(5, np.int64), x, np.zeros(5, np.float32))
+
+
+GATHER = """
+n, m = symbols("n m", lower=1)
+@prim_func
+def f(x: Buffer[(n,), f32], at: Buffer[(m,), i64], y: Out[(m,), f32]):
+    for i in range(m):
+        with block("take"):
+            vi = spatial(i)
+            with checked(at[vi], 0, n) as row:
+                y[vi] = x[row]
+"""
+SQUARES = """
+@prim_func
+def f(x: Buffer[(8,), f32], y: Out[(8,), f32]):
+    for i in range(8):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = x[vi * vi]
+"""
+OUTSIDE = {
+    "an integer loaded from memory": (
+        GATHER,
+        (X, np.array([0, 9, 2])),
+        3,
+        "with checked(at[vi], 0, n) as row:",
+    ),
+    "an index that is checked in the kernel": (SQUARES, (X,), 8, "y[vi] = x[vi * vi]"),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+@pytest.mark.parametrize("target", ["cpu", "simt"])
+def test_an_index_out_of_range_states_value_bound_and_line(case: str, target: str) -> None:
+    text, arrays, _, line = OUTSIDE[case]
+    with pytest.raises((KernelError, TrapError)) as caught:
+        compile(parse(text), Target(target))(*arrays)
+    message = str(caught.value)
+    assert re.search(rf"line \d+ of 'f': {re.escape(line)}", message)
+    assert re.search(r"\((index|value) 9, (extent|exclusive upper bound) 8\)", message)
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_an_index_out_of_range_states_its_line_in_the_interpreter(case: str) -> None:
+    text, arrays, size, line = OUTSIDE[case]
+    func = parse(text).prim("f")
+    number = next(k for k, x in enumerate(str(func).split("\n"), 1) if line in x)
+    with pytest.raises(OutOfBoundsError) as caught:
+        run_prim(func, (*arrays, np.zeros(size, np.float32)), {})
+    assert f"{number} | {line}" in str(caught.value)
+    assert "9" in caught.value.message
+    assert "[0, 8)" in caught.value.message
+
+
+def test_a_line_is_stated_only_if_it_is_unique() -> None:
+    text = SQUARES.replace("= x[vi * vi]", "= x[vi * vi]\n            y[vi] = x[vi * vi]")
+    with pytest.raises(KernelError, match=r"in x\[i \* i\] \(index 9, extent 8\)"):
+        compile(parse(text))(X)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ....errors import MalformedProgramError
+from ....ir.analysis.widths import fits
 from ....ir.host import nodes as host
 from ....ir.symbolic import (
     Add,
@@ -50,6 +51,17 @@ def check_static_size(size: Expr, name: str, function: str) -> None:
     )
 
 
+def _check_constant(term: Expr, function: str) -> None:
+    value = const_value(term)
+    if value is not None and not fits(value):
+        raise StaticSizeError(
+            f"integer {value} does not fit into 64 bits",
+            where=f"function {function!r}",
+            hint="use smaller constants in the program",
+            details={"name": str(value), "bits": value.bit_length()},
+        )
+
+
 class Sizes:
     """The emitter of size checks; each size is checked once."""
 
@@ -77,10 +89,13 @@ class Sizes:
         """Emit checks that no intermediate value of integer terms overflows."""
         known: dict[Expr, host.Value] = {}
         for term in dict.fromkeys(terms):
+            _check_constant(term, self.context.function.name)
             if const_value(term) is None and term not in self.checked:
-                value = self.context.ready(term, "an index")
-                fits = host.Comparison("lt", self.magnitude(term, known), integer(LIMIT))
-                self.context.guard(fits, CheckSite("overflow", str(term)), value)
+                for symbol in sorted(term.free, key=lambda v: v.name):
+                    self.context.ready(symbol, "an index")  # a division may run in a branch only
+                largest = self.magnitude(term, known)
+                smaller = host.Comparison("lt", largest, integer(LIMIT))
+                self.context.guard(smaller, CheckSite("overflow", str(term)), largest)
 
     def magnitude(self, expr: Expr, known: dict[Expr, host.Value]) -> host.Value:
         """Return an upper bound of the absolute values of a term and all its subterms."""

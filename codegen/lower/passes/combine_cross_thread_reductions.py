@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.analysis import reduction_update, tree_of, writes, writes_disjoint
+from ....ir.analysis import tree_of, update_of, writes, writes_disjoint
+from ....ir.analysis.scatter import scatter_updates
 from ....ir.loop.builder import Combiner, identity_of
-from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off
-from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Load, PrimFunc, Stmt, Store
-from ....ir.loop.visit import replace_statement, seq, substitute_in, walk
+from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
+from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
+from ....ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
 from ....ir.symbolic import TRUE, Var, free_vars
 from ....target.gpus import TAGS, THREAD_AXES
 from ....target.target import Target
@@ -30,6 +31,11 @@ class CombineCrossThreadReductions(Pass):
             for k1 in thread(32, "threadIdx.x"):
                 block: C_part[i] = C_part[i] + A[i, k0 * 32 + k1]
         across threadIdx.x: C[i] = C_part[i]
+
+    Other blocks may update the same elements with the same operator inside the reduction, such as
+    the rest of a partitioned loop. The init is then a separate nest before the reduction, and the
+    partial results are added to the element. If a block inside the reduction reads the element, the
+    partial results are combined before it, in each iteration of the loops around both.
 
     A loop that binds a spatial iteration variable, too, as in ``spatial(i + k), reduce(k)``, is not
     combined: its threads update different elements.
@@ -108,8 +114,9 @@ def _check_mixed_loops(func: PrimFunc) -> None:
 
 
 def _combined(func: PrimFunc, block: Block) -> PrimFunc:
-    found = reduction_update(block)
-    if found is None:
+    store = block.body
+    found = update_of(store) if isinstance(store, Store) else None
+    if found is None or not isinstance(store, Store):
         raise KernelStatementError(
             f"a reduction loop of block {block.name!r} is bound to threads, but the body of the "
             "block is not a commutative reduction update C = C op value",
@@ -117,26 +124,84 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
             hint="bind a loop of a spatial iteration variable instead",
             parts=(block.name,),
         )
-    store, update = found
+    op, update = found
     names, path = namer_of(func), around(func.body, block)
-    inner = repeated_part(block, path)
+    whole = repeated_part(block, path)
+    inner = _unobserved(block, whole, store.buffer, op)
+    if block.init is not None and (
+        inner[0] is not whole[0] or _other_accesses(block, whole[0], store.buffer)
+    ):
+        return replace(func, body=without_init(func.body, block, names))
     result = store.buffer
     part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), result.shape, result.dtype)
     part = replace(part, scope="local")
     axes = _axes(block, path)
-    total = _total(block, store, part, update.op)
-    last = _last(total, inner, names, (update.op, part.name, *axes))
-    own = _partial(block, store, part, update)
-    start = _first(own, inner, names)
+    total = _total(block, store, part, op)
+    last = _last(total, _path_to(total, inner, block), names, (op, part.name, *axes))
+    own = _partial(block, store, part, op, update)
+    start = _first(own, _path_to(own, inner, block), names)
     new = seq(start, replace_statement(inner[0], block, replace(own, init=None)), last)
     body = replace_statement(func.body, inner[0], new)
     return replace(func, body=body, buffers=(*func.buffers, part))
 
 
-def _partial(block: Block, store: Store, part: Buffer, update: Binary) -> Block:
+def _unobserved(
+    block: Block, path: tuple[Stmt, ...], result: Buffer, op: Combiner
+) -> tuple[Stmt, ...]:
+    """Return the outermost part of a reduction in which other statements only update the result."""
+    axes = _axes(block, path)
+    for position, loop in enumerate(path):
+        if not isinstance(loop, For):
+            continue
+        others = _other_accesses(block, loop, result)
+        found = [s for s in others if not _commutes(s, result, op)]
+        if not found:
+            return path[position:]
+        if loop.thread in axes:
+            break
+    else:
+        return path
+    raise KernelStatementError(
+        f"the threads of loop {loop.var.name!r} reduce into {result.name!r} in block "
+        f"{block.name!r}, but {_named(found[0])} accesses {result.name!r} inside this loop",
+        where=f"block {block.name!r}",
+        hint="bind a loop that contains only one of them",
+        parts=(block.name, loop.var.name, result.name),
+    )
+
+
+def _other_accesses(block: Block, root: Stmt, result: Buffer) -> list[Block | Let]:
+    """Return the other blocks and integers that access the result of a reduction in a nest."""
+    found: list[Block | Let] = []
+    for other in walk(root):
+        match other:
+            case Block() if other is not block and _accesses(other, result):
+                found.append(other)
+            case Let(load=Load(buffer=buffer)) if buffer is result:
+                found.append(other)
+            case _:
+                pass
+    return found
+
+
+def _accesses(block: Block, buffer: Buffer) -> bool:
+    return any(a.buffer is buffer for a in (*loads(block), *stores(block)))
+
+
+def _commutes(other: Block | Let, result: Buffer, op: Combiner) -> bool:
+    return isinstance(other, Block) and scatter_updates(other).get(result) == op
+
+
+def _named(statement: Block | Let) -> str:
+    if isinstance(statement, Let):
+        return f"integer {statement.var.name!r}"
+    return f"block {statement.name!r}"
+
+
+def _partial(block: Block, store: Store, part: Buffer, op: Combiner, update: Binary) -> Block:
     """Return the block that reduces into the thread's partial result."""
-    neutral = identity_of(_combiner(update.op), part.dtype)
-    value = Binary(update.op, Load(part, store.indices), update.right)
+    neutral = identity_of(op, part.dtype)
+    value = Binary(op, Load(part, store.indices), update.right)
     body = replace(store, buffer=part, value=value)
     return replace(
         block,
@@ -146,6 +211,11 @@ def _partial(block: Block, store: Store, part: Buffer, update: Binary) -> Block:
         # The annotation keeps the pass from selecting this block again.
         annotations=(*block.annotations, (ACROSS, "part")),
     )
+
+
+def _path_to(new: Block, path: tuple[Stmt, ...], old: Block) -> tuple[Stmt, ...]:
+    """Return a path to a block that replaces another one; it decides which branches it is in."""
+    return path_to(replace_statement(path[0], old, new), new)[:-1]
 
 
 def _first(own: Block, path: tuple[Stmt, ...], names: Namer) -> Stmt:
@@ -171,20 +241,12 @@ def _split(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start:
     return made
 
 
-def _combiner(op: str) -> Combiner:
-    match op:
-        case "add" | "mul" | "min" | "max" | "and" | "or" | "xor":
-            return op
-        case _:
-            raise TypeError(f"no identity for reduction operation {op!r}")
-
-
-def _total(block: Block, store: Store, part: Buffer, op: str) -> Block:
+def _total(block: Block, store: Store, part: Buffer, op: Combiner) -> Block:
     """Return the block with an ``init`` that combines its init with the sum of the parts."""
     total = Load(part, store.indices)
     start = block.init.value if isinstance(block.init, Store) else Load(store.buffer, store.indices)
-    neutral = identity_of(_combiner(op), part.dtype)
-    value = total if start == neutral else Binary(_combiner(op), start, total)
+    neutral = identity_of(op, part.dtype)
+    value = total if start == neutral else Binary(op, start, total)
     return replace(block, init=replace(store, value=value))
 
 

@@ -2,70 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import gcd
 
 from ....ir.analysis import (
+    Interval,
     Tree,
-    injective_in,
+    interval_of,
+    ranges_of,
     tree_of,
+    union,
     within_loops,
     written_before_read,
 )
-from ....ir.analysis.accesses import ranges_of
+from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
 from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
-from ....ir.loop.visit import Rebuilder, children, loads
+from ....ir.loop.visit import Rebuilder
 from ....ir.symbolic import (
     Expr,
+    Facts,
     Var,
     as_expr,
-    bounds,
     const_value,
     free_vars,
+    is_proved,
     linear_form,
-    substitute,
 )
 from ....target.target import Target
 from ...errors import MemoryScopeError
 from ..lowering_pass import CPU, Pass
 
 ZERO = as_expr(0)
+_NO_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True)
-class BufferAccess:
-    """An access to a buffer.
-
-    Parameters
-    ----------
-    indices : tuple of Expr
-        The indices.
-    loops : tuple of For
-        The loops around the access, outermost first.
-    writes : bool
-        Whether the access writes.
-    loaded : frozenset of Var
-        The integers loaded from memory around the access; they have arbitrary values.
-    """
-
-    indices: tuple[Expr, ...]
-    loops: tuple[For, ...]
-    writes: bool
-    loaded: frozenset[Var] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The accessed indices of one dimension: ``base + low``, ..., ``base + high`` by ``step``.
+class Part:
+    """The live indices of one dimension: ``size`` from ``start`` on, of which every ``step``-th.
 
     A step of 0 means a single index.
     """
 
-    base: Expr
-    low: int
-    high: int
+    start: Expr
+    size: int
     step: int = 1
 
 
@@ -109,27 +90,12 @@ class CompactBuffers(Pass):
         return replace(func, body=body, buffers=buffers)
 
 
-def buffer_accesses(body: Stmt) -> dict[Buffer, list[BufferAccess]]:
-    """Collect the accesses to every buffer."""
-    found: dict[Buffer, list[BufferAccess]] = {}
-    none = frozenset[Var]()
-    stack: list[tuple[Stmt, tuple[For, ...], frozenset[Var]]] = [(body, (), none)]
-    while stack:
-        statement, loops, loaded = stack.pop()
-        for buffer, indices, writes in _own(statement):
-            found.setdefault(buffer, []).append(BufferAccess(indices, loops, writes, loaded))
-        inner = (*loops, statement) if isinstance(statement, For) else loops
-        known = loaded | {statement.var} if isinstance(statement, Let) else loaded
-        stack.extend((child, inner, known) for child in children(statement))
+def buffer_accesses(body: Stmt) -> dict[Buffer, list[Occurrence]]:
+    """Return the accesses to every buffer."""
+    found: dict[Buffer, list[Occurrence]] = {}
+    for access in occurrences(body):
+        found.setdefault(access.buffer, []).append(access)
     return found
-
-
-def _own(statement: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...], bool]]:
-    if isinstance(statement, Store):
-        yield statement.buffer, statement.indices, True
-        yield from ((x.buffer, x.indices, False) for x in loads(statement))
-    elif isinstance(statement, Let):
-        yield statement.load.buffer, statement.load.indices, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +111,7 @@ class CompactedBuffer:
     steps: tuple[int, ...]
 
 
-def _compacted(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer | None:
+def _compacted(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer | None:
     shared = common_loops(accesses)
     loops, intervals = live_scope(buffer, accesses, shared, tree)
     scope = buffer.scope
@@ -153,6 +119,8 @@ def _compacted(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> Comp
     if region is not None:
         shrinks = region in loops
         scope = _scope_in(region, buffer, accesses, tree, shrinks=shrinks)
+    elif scope == "local" and _is_shared(buffer, accesses, tree):
+        scope = "global"
     sides = zip(intervals, buffer.shape, strict=True)
     if scope == buffer.scope and all(i is None or size == 1 for i, size in sides):
         return None
@@ -160,13 +128,13 @@ def _compacted(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> Comp
 
 
 def _scope_in(
-    region: For, buffer: Buffer, accesses: list[BufferAccess], tree: Tree, *, shrinks: bool
+    region: For, buffer: Buffer, accesses: list[Occurrence], tree: Tree, *, shrinks: bool
 ) -> Scope:
     """Return ``local`` if each worker of a parallel loop gets a copy of a temporary."""
     private = bool(written_before_read(region.body, [buffer], tree.facts(region.body)))
     if private and shrinks:
         return "local"
-    if _writes_disjoint(region, accesses, tree):
+    if _writes_disjoint(region, accesses, tree) or _in_own_part(region, accesses, tree):
         return "global" if buffer.scope == "local" else buffer.scope
     if private:
         return "local"
@@ -180,25 +148,58 @@ def _scope_in(
     )
 
 
-def _writes_disjoint(region: For, accesses: list[BufferAccess], tree: Tree) -> bool:
+def _is_shared(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> bool:
+    """Return whether a value may enter or leave one of several parallel loops in a temporary."""
+    regions = {next((x for x in a.loops if x.kind == "parallel"), None) for a in accesses}
+    inside = [x.body for x in regions if x is not None]
+    alone = len(inside) == len(regions) and all(
+        written_before_read(body, [buffer], tree.facts(body)) for body in inside
+    )
+    return bool(inside) and not alone
+
+
+def _writes_disjoint(region: For, accesses: list[Occurrence], tree: Tree) -> bool:
     """Return whether iterations of a loop write different elements."""
+    facts = tree.facts(region)
+    writes = (a for a in accesses if a.writes)
+    return all(
+        region.var in separated_by(a.indices, a.binders[a.binders.index(region) :], facts)
+        for a in writes
+    )
+
+
+def _in_own_part(region: For, accesses: list[Occurrence], tree: Tree) -> bool:
+    """Return whether each iteration of a loop accesses only its own part of one dimension.
+
+    The part starts at a multiple of the iteration, and is not larger than this multiple: the rows
+    ``p * 4 + f // 8`` with ``f < 32``, for iteration ``p``.
+    """
+    facts = tree.facts(region.body)
+    found: list[list[Interval | None]] = []
     for access in accesses:
-        inside = access.loops[access.loops.index(region) :]
-        facts = within_loops(tree.facts(region.body), inside[1:])
-        if access.writes and region.var not in injective_in(
-            access.indices, ranges_of(inside), facts
-        ):
-            return False
-    return True
+        inner = access.binders[access.binders.index(region) + 1 :]
+        ranges, known = ranges_of(inner), within_loops(facts, inner)
+        found.append([interval_of(index, ranges, known) for index in access.indices])
+    return any(_is_own(region.var, dimension, facts) for dimension in zip(*found, strict=True))
+
+
+def _is_own(variable: Var, intervals: tuple[Interval | None, ...], facts: Facts) -> bool:
+    known = [i for i in dict.fromkeys(intervals) if i is not None]
+    whole = None if None in intervals else union(known, facts)
+    if whole is None or variable in free_vars(whole.extent):
+        return False
+    form = linear_form(whole.start, (variable,))
+    step = None if form is None else form.coefficients.get(variable)
+    return step is not None and is_proved(whole.extent <= step, facts)
 
 
 def live_scope(
     buffer: Buffer,
-    accesses: list[BufferAccess],
+    accesses: list[Occurrence],
     loops: tuple[For, ...],
     tree: Tree,
     collective: Mapping[Var, Expr] | None = None,
-) -> tuple[tuple[For, ...], list[Interval | None]]:
+) -> tuple[tuple[For, ...], list[Part | None]]:
     """Return loops and intervals as ``compaction_scope`` does, where no value outlives its region.
 
     Parameters
@@ -216,7 +217,7 @@ def live_scope(
     """
     while True:
         loops, intervals = compaction_scope(buffer, accesses, loops)
-        used = frozenset[Var]().union(*(i.base.free for i in intervals if i is not None))
+        used = frozenset[Var]().union(*(i.start.free for i in intervals if i is not None))
         moving = [k for k, loop in enumerate(loops) if loop.var in used]
         if not moving:
             return loops, intervals
@@ -227,8 +228,8 @@ def live_scope(
 
 
 def compaction_scope(
-    buffer: Buffer, accesses: list[BufferAccess], loops: tuple[For, ...]
-) -> tuple[tuple[For, ...], list[Interval | None]]:
+    buffer: Buffer, accesses: list[Occurrence], loops: tuple[For, ...]
+) -> tuple[tuple[For, ...], list[Part | None]]:
     """Return the innermost loops in one iteration of which the accesses stay in an interval.
 
     ``loops`` are the loops around all accesses, outermost first; the result is a prefix of them
@@ -237,7 +238,7 @@ def compaction_scope(
     """
     while True:
         intervals = [
-            Interval(ZERO, 0, 0, 0) if size == 1 else _interval(accesses, axis, loops)
+            Part(ZERO, 1, 0) if size == 1 else _part(accesses, axis, loops)
             for axis, size in enumerate(buffer.shape)
         ]
         if not loops or all(
@@ -248,7 +249,7 @@ def compaction_scope(
 
 
 def shrunk(
-    buffer: Buffer, intervals: list[Interval | None], scope: Scope, *, dense: bool = False
+    buffer: Buffer, intervals: list[Part | None], scope: Scope, *, dense: bool = False
 ) -> CompactedBuffer:
     """Return the buffer shrunk to intervals; a dense one omits the elements between the steps."""
     shape: list[Expr] = []
@@ -256,13 +257,13 @@ def shrunk(
     steps: list[int] = []
     for dim, one in zip(buffer.shape, intervals, strict=True):
         steps.append(max(1, one.step) if dense and one is not None else 1)
-        shape.append(dim if one is None else as_expr((one.high - one.low) // steps[-1] + 1))
-        bases.append(None if one is None else one.base + one.low)
+        shape.append(dim if one is None else as_expr((one.size - 1) // steps[-1] + 1))
+        bases.append(None if one is None else one.start)
     new = replace(buffer, shape=tuple(shape), scope=scope, strides=None)
     return CompactedBuffer(new, tuple(bases), tuple(steps))
 
 
-def common_loops(accesses: list[BufferAccess]) -> tuple[For, ...]:
+def common_loops(accesses: list[Occurrence]) -> tuple[For, ...]:
     """Return the loops around all accesses, up to the first vectorized loop.
 
     The lanes of a vectorized loop run at the same time, so each lane needs its own elements.
@@ -278,57 +279,53 @@ def common_loops(accesses: list[BufferAccess]) -> tuple[For, ...]:
     return tuple(takewhile(lambda loop: loop.kind != "vectorized", shared))
 
 
-def _interval(accesses: list[BufferAccess], axis: int, loops: tuple[For, ...]) -> Interval | None:
-    """Return the interval of constant size that one iteration of ``loops`` accesses, or None."""
-    intervals = [_index_interval(a, axis, len(loops)) for a in accesses]
-    found = [i for i in intervals if i is not None]
-    if len(found) < len(intervals):
-        return None
-    base = found[0].base
-    shifts = [const_value(i.base - base) for i in found]
-    if any(shift is None for shift in shifts):
-        return None
-    shifted = [(i.low + (d or 0), i.high + (d or 0)) for i, d in zip(found, shifts, strict=True)]
-    written = [p for p, a in zip(shifted, accesses, strict=True) if a.writes]
-    if not written:
-        return None
-    low, high = min(w[0] for w in written), max(w[1] for w in written)
-    if any(p[0] < low or p[1] > high for p in shifted):
-        return None
-    step = gcd(*(i.step for i in found), *(p[0] - low for p in shifted))
-    return Interval(base, low, high, step)
+def _part(accesses: list[Occurrence], axis: int, loops: tuple[For, ...]) -> Part | None:
+    """Return the written part of a dimension in one iteration of ``loops``, or None.
 
-
-def _index_interval(access: BufferAccess, axis: int, depth: int) -> Interval | None:
-    """Return the interval of an index over the loops below ``depth``."""
-    if access.indices[axis].free & access.loaded:
-        return None
-    inner = [loop.var for loop in access.loops[depth:]]
-    form = linear_form(access.indices[axis], inner)
-    if form is None:
-        return _nonlinear_interval(access.indices[axis], inner)
-    low = high = every = 0
-    for variable, coefficient in form.coefficients.items():
-        step, limits = const_value(coefficient), bounds(variable)
-        if step is None or limits.lower is None or limits.upper is None:
+    Its size is constant, and all reads are inside of it.
+    """
+    known: list[Interval] = []
+    for access in accesses:
+        values = _values(access, axis, len(loops))
+        if values is None:
             return None
-        low += min(step * limits.lower, step * limits.upper)
-        high += max(step * limits.lower, step * limits.upper)
-        every = gcd(every, step)
-    return Interval(form.rest, low, high, every)
-
-
-def _nonlinear_interval(index: Expr, inner: list[Var]) -> Interval | None:
-    """Return the interval of an index that is not linear in the inner variables."""
-    base = substitute(index, dict.fromkeys(inner, 0))
-    added = index - base
-    limits = bounds(added)
-    if not added.free <= set(inner) or limits.lower is None or limits.upper is None:
+        known.append(values)
+    written = union((x for x, a in zip(known, accesses, strict=True) if a.writes), _NO_FACTS)
+    every = union(known, _NO_FACTS)
+    if written is None or every is None:
         return None
-    return Interval(base, limits.lower, limits.upper)
+    size = const_value(written.extent)
+    if size is None or (every.start, every.extent) != (written.start, written.extent):
+        return None
+    steps = (_step(a, axis, len(loops)) for a in accesses)
+    shifts = (const_value(x.start - every.start) for x in known)
+    return Part(every.start, size, gcd(*steps, *(1 if s is None else s for s in shifts)))
 
 
-def _is_invariant(accesses: list[BufferAccess], axis: int, loops: tuple[For, ...]) -> bool:
+def _values(access: Occurrence, axis: int, depth: int) -> Interval | None:
+    """Return the interval of an index over the loops below ``depth``."""
+    index = access.indices[axis]
+    if index.free & access.loaded:
+        return None
+    return interval_of(index, _ranges(access, depth), _NO_FACTS)
+
+
+def _ranges(access: Occurrence, depth: int) -> dict[Var, Interval]:
+    """Return the ranges of the loops below ``depth``, constant if possible."""
+    sizes = {x.var: x.extent for x in access.loops[depth:]}
+    return {
+        v: Interval.full(n if n.upper is None else as_expr(max(n.upper, 1)))
+        for v, n in sizes.items()
+    }
+
+
+def _step(access: Occurrence, axis: int, depth: int) -> int:
+    """Return a common divisor of the distances of the values of an index; 0 for one value."""
+    form = linear_form(access.indices[axis], [x.var for x in access.loops[depth:]])
+    return 1 if form is None else gcd(*(const_value(c) or 1 for c in form.coefficients.values()))
+
+
+def _is_invariant(accesses: list[Occurrence], axis: int, loops: tuple[For, ...]) -> bool:
     """Return whether the indices of a dimension do not depend on the loops."""
     variables = {loop.var for loop in loops}
     return not any(free_vars(a.indices[axis]) & variables for a in accesses)

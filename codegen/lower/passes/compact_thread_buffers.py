@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from ....ir.analysis import Tree, tree_of, written_before_read
+from ....ir.analysis.occurrences import Occurrence
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import stores, walk
 from ....ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
@@ -14,9 +15,9 @@ from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
 from ...errors import MemoryScopeError
+from ..annotations import ATOMIC
 from ..lowering_pass import GPU, Pass
 from .compact_buffers import (
-    BufferAccess,
     CompactedBuffer,
     Rebase,
     buffer_accesses,
@@ -44,9 +45,9 @@ class CompactThreadBuffers(Pass):
                 B[bx, tx] = T[0, 63 - tx]
 
     A buffer of scope ``local`` exists once per thread, ``shared`` once per thread block. A
-    ``global`` temporary becomes ``local`` if each thread reads only elements that it wrote itself,
-    else ``shared``. In a launch of one thread block, a ``global`` temporary above 16 KiB or of
-    symbolic size remains in global memory, which the caller provides.
+    ``global`` temporary becomes ``local`` if each thread reads only elements that it wrote itself
+    and no update is atomic, else ``shared``. In a launch of one thread block, a ``global``
+    temporary above 16 KiB or of symbolic size remains in global memory, which the caller provides.
 
     Raises
     ------
@@ -73,7 +74,7 @@ class CompactThreadBuffers(Pass):
         return replace(func, body=body, buffers=kept)
 
 
-def _placed(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer | None:
+def _placed(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer | None:
     """Return the shrunken form of a temporary, or None if it remains in global memory."""
     function = tree.function.name
     if buffer.scope != "shared":
@@ -109,8 +110,10 @@ def _is_several(loop: For) -> bool:
     return loop.thread in BLOCK_AXES and const_value(loop.extent) != 1
 
 
-def _per_thread(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer | None:
+def _per_thread(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer | None:
     """Return the buffer with one copy per thread, or None if threads share elements."""
+    if buffer.name in _updated_atomically(tree.function.body):
+        return None  # the updates of all threads belong to one element
     launch = [x for x in accesses[0].loops if x.kind == "thread"]
     loops, intervals = live_scope(buffer, accesses, common_loops(accesses), tree)
     if not set(launch) <= set(loops) or not _begins_empty(buffer, launch, tree):
@@ -118,6 +121,13 @@ def _per_thread(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> Com
     if buffer.scope == "fragment":
         return shrunk(buffer, intervals, "fragment")
     return shrunk(buffer, intervals, "local", dense=True)
+
+
+def _updated_atomically(body: Stmt) -> frozenset[str]:
+    """Return the names of the buffers that several threads may update at the same time."""
+    blocks = (s for s in walk(body) if isinstance(s, Block))
+    marks = (dict(b.annotations).get(ATOMIC) for b in blocks)
+    return frozenset(str(name) for names in marks if isinstance(names, tuple) for name in names)
 
 
 def _begins_empty(
@@ -130,7 +140,7 @@ def _begins_empty(
     return bool(written_before_read(body, [buffer], tree.facts(body), collective))
 
 
-def _per_block(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> CompactedBuffer:
+def _per_block(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer:
     """Return the buffer with one copy per thread block."""
     function = tree.function.name
     moved = [_threads_last(a) for a in accesses]
@@ -152,7 +162,7 @@ def _per_block(buffer: Buffer, accesses: list[BufferAccess], tree: Tree) -> Comp
     return shrunk(buffer, intervals, "shared")
 
 
-def _threads_last(access: BufferAccess) -> BufferAccess:
+def _threads_last(access: Occurrence) -> Occurrence:
     inner = [x for x in access.loops if x.thread in THREAD_AXES]
     outer = [x for x in access.loops if x.thread not in THREAD_AXES]
     return replace(access, loops=(*outer, *inner))

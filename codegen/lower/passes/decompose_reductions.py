@@ -23,8 +23,8 @@ class DecomposeReductions(Pass):
             block C: vi = i; vk = k
                 C[vi] = C[vi] + A[vi, vk]
 
-    A block keeps its ``init`` if the loops of the initialization cannot be separated from its
-    reduction loops.
+    A spatial loop whose extent depends on a reduction loop gets its largest extent in the
+    initialization.
     """
 
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:

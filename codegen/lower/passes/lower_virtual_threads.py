@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ....ir.analysis import injective_in, ranges_of
+from ....ir.analysis.entry_checks import terms_of
+from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
 from ....ir.loop.nodes import (
     INTRINSIC,
     Block,
@@ -17,10 +18,9 @@ from ....ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ....ir.loop.visit import Rebuilder, children, loads, walk, with_children
+from ....ir.loop.visit import Rebuilder, children, loads, walk, walk_element, with_children
 from ....ir.symbolic import Bool, Expr, Facts, Var
 from ....target.target import Target
-from ..analysis.statement_terms import own_terms
 from ..annotations import ACROSS
 from ..lowering_pass import GPU, Pass
 
@@ -91,8 +91,20 @@ def _push(statement: Stmt, loop: For) -> Stmt:
 def _own(statement: Stmt) -> tuple[Expr | Bool, ...]:
     """Return the terms of a statement, and of its nested statements if it is indivisible."""
     if isinstance(statement, Let) or _is_leaf(statement):
-        return tuple(t for s in walk(statement) for t in own_terms(s))
-    return tuple(own_terms(statement))
+        return tuple(t for s in walk(statement) for t in _terms(s))
+    return _terms(statement)
+
+
+def _terms(statement: Stmt) -> tuple[Expr | Bool, ...]:
+    """Return the terms of a statement, without those of nested statements."""
+    match statement:
+        case Store(value=value):
+            parts = (statement, *walk_element(value))
+        case Let(load=load):
+            parts = (statement, load)
+        case _:
+            parts = (statement,)
+    return tuple(t for part in parts for t in terms_of(part))
 
 
 def _is_leaf(statement: Stmt) -> bool:
@@ -104,49 +116,29 @@ def _is_leaf(statement: Stmt) -> bool:
 
 def _private(func: PrimFunc, loop: For) -> list[Buffer]:
     """Return the temporaries of an iteration whose elements several iterations write."""
-    outside = _users_outside(func.body, loop)
-    written: dict[Buffer, list[_Write]] = {}
-    for write in _writes(loop.body, (loop,), depends=False):
-        written.setdefault(write.store.buffer, []).append(write)
-    return [
-        b
-        for b in func.buffers
-        if b in written
-        and b not in outside
-        and any(w.depends and not _is_disjoint(w, loop) for w in written[b])
-    ]
+    found = list(occurrences(func.body))
+    outside = {x.buffer for x in found if loop not in x.loops}
+    common = {x.buffer for x in found if x.writes and _depends(x, loop) and _overlaps(x, loop)}
+    return [b for b in func.buffers if b in common - outside]
 
 
-def _users_outside(statement: Stmt, loop: For) -> set[Buffer]:
-    if statement is loop:
-        return set()
-    own: set[Buffer] = set()
-    if isinstance(statement, Store):
-        own = {statement.buffer, *(r.buffer for r in loads(statement))}
-    elif isinstance(statement, Let):
-        own = {statement.load.buffer}
-    return own.union(*(_users_outside(c, loop) for c in children(statement)))
+def _depends(write: Occurrence, loop: For) -> bool:
+    """Return whether the iterations of a loop may write different values.
+
+    A value computed from the temporaries of an iteration depends on the iteration, too.
+    """
+    terms = (t for s in (write.statement, *write.binders) for t in _terms(s))
+    return any(loop.var in t.free for t in (*write.guards, *terms)) or any(
+        r.buffer.scope != "global" for r in loads(write.statement)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
-    store: Store
-    loops: tuple[For, ...]
-    depends: bool
-
-
-def _writes(statement: Stmt, loops: tuple[For, ...], *, depends: bool) -> list[_Write]:
-    depends = depends or any(loops[0].var in t.free for t in own_terms(statement))
-    # A value computed from the temporaries of an iteration depends on the iteration, too.
-    if isinstance(statement, Store):
-        chained = any(r.buffer.scope != "global" for r in loads(statement))
-        return [_Write(statement, loops, depends or chained)]
-    inner = (*loops, statement) if isinstance(statement, For) else loops
-    return [w for c in children(statement) for w in _writes(c, inner, depends=depends)]
-
-
-def _is_disjoint(write: _Write, loop: For) -> bool:
-    return loop.var in injective_in(write.store.indices, ranges_of(write.loops), Facts())
+def _overlaps(write: Occurrence, loop: For) -> bool:
+    """Return whether several iterations of a loop may write one element."""
+    if loop not in write.loops:
+        return False
+    inside = write.binders[write.binders.index(loop) :]
+    return loop.var not in separated_by(write.indices, inside, Facts())
 
 
 def _expanded(buffer: Buffer, loop: For) -> Buffer:

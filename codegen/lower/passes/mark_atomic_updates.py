@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.analysis import Tree, bound_kinds, reduction_update, tree_of, writes_disjoint
+from ....ir.analysis import (
+    Tree,
+    bound_kinds,
+    is_private,
+    reduction_update,
+    tree_of,
+    writes_disjoint,
+)
 from ....ir.analysis.scatter import scatter_updates
 from ....ir.loop.decompose import around
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
@@ -12,6 +19,7 @@ from ....ir.loop.visit import transform
 from ....ir.symbolic import const_value
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
+from ...errors import MemoryScopeError
 from ..annotations import ATOMIC
 from ..lowering_pass import GPU, Pass
 from .combine_cross_thread_reductions import repeated_part, spatial_loops
@@ -31,6 +39,12 @@ class MarkAtomicUpdates(Pass):
     may update the same element. A reduction over threads of one thread block is not: the pass
     ``combine_cross_thread_reductions`` combines its partial results. It cannot do so if several
     iterations of other loops inside the reduction update one element, as in ``spatial(i + k)``.
+
+    Raises
+    ------
+    MemoryScopeError
+        If iterations of such a loop may update the same element of a buffer that is private to a
+        thread.
     """
 
     targets = GPU
@@ -59,11 +73,34 @@ def _atomic_buffers(tree: Tree, block: Block) -> list[Buffer]:
         and x.thread in (*BLOCK_AXES, *THREAD_AXES)
         and const_value(x.extent) != 1
     ]
-    return [
+    updates = scatter_updates(replace(block, init=None))
+    found = [
         buffer
-        for buffer in scatter_updates(replace(block, init=None))
+        for buffer in updates
         if buffer.scope in ("global", "shared") and _shared(tree, block, buffer, loops)
     ]
+    for buffer in updates:
+        if buffer.scope not in ("global", "shared") and block.init is None:
+            _check_private(tree, block, buffer, loops)
+    return found
+
+
+def _check_private(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> None:
+    """Check that a block does not add the terms of several threads to a buffer of each thread."""
+    combined = reduction_update(block) is not None
+    for loop in loops:
+        if combined and _is_reduction_over_threads(loop, block):
+            continue
+        inner = _outermost_inside(tree, loop, block)
+        if writes_disjoint(tree, loop, inner, buffer) or is_private(tree, loop, buffer):
+            continue
+        raise MemoryScopeError(
+            f"{buffer.name!r} has scope {buffer.scope!r} (private to a thread), but iterations of "
+            f"loop {loop.var.name!r}, which is bound to {loop.thread}, may update the same element",
+            where=f"block {block.name!r} of function {tree.function.name!r}",
+            hint=f"use set_scope({buffer.name!r}, 'shared')",
+            parts=(buffer.name, loop.var.name, block.name),
+        )
 
 
 def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
@@ -72,14 +109,17 @@ def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
         x for x in loops if not writes_disjoint(tree, x, _outermost_inside(tree, x, block), buffer)
     ]
     reduced = reduction_update(block) is not None and all(
-        x.thread in THREAD_AXES and bound_kinds(x, block) == frozenset({"reduce"})
-        for x in overlapping
+        _is_reduction_over_threads(x, block) for x in overlapping
     )
     if not overlapping:
         return False
     if reduced:
         return not _is_combined_once(tree, block, buffer)
     return block.init is None
+
+
+def _is_reduction_over_threads(loop: For, block: Block) -> bool:
+    return loop.thread in THREAD_AXES and bound_kinds(loop, block) == frozenset({"reduce"})
 
 
 def _is_combined_once(tree: Tree, block: Block, buffer: Buffer) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from ....ir.analysis import injective_in, ranges_of
+from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
 from ....ir.identity import Uid
-from ....ir.loop.nodes import Block, For, PrimFunc, Stmt, Store
-from ....ir.loop.visit import children, loads, stores, walk
-from ....ir.symbolic import Facts, const_value
-from ....target.gpus import BLOCK_AXES
+from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
+from ....ir.loop.visit import loads, stores, walk
+from ....ir.symbolic import Expr, Facts, Var, const_value, free_vars, substitute
+from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
-from ..annotations import DISJOINT, IN_PLACE
+from ..annotations import DISJOINT, IN_PLACE, OWN_PARTS
 from ..lowering_pass import GPU, Pass
+
+_AXES: Final = frozenset((*BLOCK_AXES, *THREAD_AXES))
 
 
 class MarkDisjointWrites(Pass):
@@ -28,7 +31,9 @@ class MarkDisjointWrites(Pass):
 
     The proof needs the indices of each dimension. It is no longer possible after lowering, when an
     access is an address with symbolic strides. The attribute ``in_place`` records those blocks that
-    only read the elements that they write.
+    only read the elements that they write. The attribute ``own_parts`` records the buffers that
+    several blocks access, each thread only at indices that no other thread uses, such as the rows
+    ``C[tx, j]``.
     """
 
     targets = GPU
@@ -36,10 +41,21 @@ class MarkDisjointWrites(Pass):
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
         """Return the function with the attribute ``disjoint``."""
         del target
-        found: dict[Uid, bool] = {}
-        _collect(func.body, (), None, func.facts, found)
-        uids = tuple(uid for uid, disjoint in found.items() if disjoint)
+        writes: dict[Uid, list[Occurrence]] = {}
+        accesses: dict[Buffer, list[Occurrence]] = {}
+        for access in occurrences(func.body):
+            accesses.setdefault(access.buffer, []).append(access)
+            if access.writes and access.block is not None and access.buffer.scope == "global":
+                writes.setdefault(access.block.uid, []).append(access)
+        # A block with several stores is left to the address analysis.
+        uids = tuple(
+            uid
+            for uid, found in writes.items()
+            if len(found) == 1 and _is_disjoint(found[0], func.facts)
+        )
         attributes = (*func.attributes, (DISJOINT, uids))
+        parts = tuple(b.name for b, found in accesses.items() if _in_own_parts(b, found, func))
+        attributes = (*attributes, (OWN_PARTS, parts)) if parts else attributes
         blocks = (s for s in walk(func.body) if isinstance(s, Block) and s.uid in uids)
         own = tuple(block.uid for block in blocks if _is_in_place(block))
         return replace(func, attributes=(*attributes, (IN_PLACE, own)) if own else attributes)
@@ -52,28 +68,43 @@ def _is_in_place(block: Block) -> bool:
     return bool(read) and all(load.indices == written[load.buffer] for load in read)
 
 
-def _collect(
-    statement: Stmt,
-    loops: tuple[For, ...],
-    block: Uid | None,
-    facts: Facts,
-    found: dict[Uid, bool],
-) -> None:
-    match statement:
-        case Store():
-            if block is not None and statement.buffer.scope == "global":
-                # A block with several stores is left to the address analysis.
-                found[block] = block not in found and _is_disjoint(statement, loops, facts)
-        case For():
-            _collect(statement.body, (*loops, statement), block, facts, found)
-        case Block():
-            _collect(statement.body, loops, statement.uid, facts, found)
-        case _:
-            for child in children(statement):
-                _collect(child, loops, block, facts, found)
+def _is_disjoint(write: Occurrence, facts: Facts) -> bool:
+    moving = [x for x in write.loops if x.thread not in BLOCK_AXES and const_value(x.extent) != 1]
+    if not moving:
+        return True
+    inside = [
+        x
+        for x in write.binders[write.binders.index(moving[0]) :]
+        if not isinstance(x, For) or x in moving
+    ]
+    return {x.var for x in moving} <= separated_by(write.indices, inside, facts)
 
 
-def _is_disjoint(store: Store, loops: tuple[For, ...], facts: Facts) -> bool:
-    moving = [x for x in loops if x.thread not in BLOCK_AXES and const_value(x.extent) != 1]
-    injective = injective_in(store.indices, ranges_of(moving), facts)
-    return all(x.var in injective for x in moving)
+def _in_own_parts(buffer: Buffer, accesses: list[Occurrence], func: PrimFunc) -> bool:
+    """Return whether several blocks access a buffer, each thread its own part of some dimensions.
+
+    The indices of these dimensions are the same terms of thread indices in all accesses.
+    """
+    blocks = {None if a.block is None else a.block.uid for a in accesses}
+    if buffer.scope != "global" or len(blocks) < 2 or not any(a.writes for a in accesses):
+        return False
+    if any(a.block is not None and INTRINSIC in dict(a.block.annotations) for a in accesses):
+        return False  # the threads of an instruction may exchange elements
+    axes = {x.thread for x in walk(func.body) if isinstance(x, For) and x.thread in THREAD_AXES}
+    uniform: dict[str | None, Var] = {}
+    each = [_uniform_indices(access, uniform) for access in accesses]
+    common = [i for i, *others in zip(*each, strict=True) if i is not None and {i} >= {*others}]
+    threads = [x for x in accesses[0].loops if x.thread in axes]
+    if any(axes - {x.thread for x in a.loops} for a in accesses) or not threads:
+        return False
+    return {x.var for x in threads} <= separated_by(common, threads, func.facts)
+
+
+def _uniform_indices(access: Occurrence, names: dict[str | None, Var]) -> list[Expr | None]:
+    """Return the indices over thread and block indices alone, with one name per axis."""
+    axes = {x.var: names.setdefault(x.thread, x.var) for x in access.loops if x.thread in _AXES}
+    varying = {x.var for x in access.binders} - axes.keys()
+    return [
+        substitute(index, axes) if free_vars(index).isdisjoint(varying) else None
+        for index in access.indices
+    ]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc, Stmt, Store
-from ....ir.loop.ranges import loop_var
+from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc, Seq, Stmt, Store
+from ....ir.loop.ranges import is_empty, loop_var
 from ....ir.loop.visit import children, stores, substitute_in, walk, with_children
 from ....ir.symbolic import Const, Expr, Var, as_expr, const_value, free_vars, to_text
 from ....schedules.intrinsics.registry import intrinsic_of
@@ -89,6 +89,8 @@ def _axes(func: PrimFunc) -> dict[str, _Axis]:
             )
         if loop.thread.startswith("vthread"):
             continue
+        if is_empty(loop):
+            continue
         first = found.get(loop.thread)
         if first is None:
             name = loop.thread.replace(".", "_")
@@ -104,7 +106,19 @@ def _axes(func: PrimFunc) -> dict[str, _Axis]:
                 details={"extents": [to_text(first.extent), to_text(loop.extent)]},
                 parts=(loop.thread,),
             )
-    return _with_warp(func, found)
+    return _with_warp(func, _with_empty(func, found))
+
+
+def _with_empty(func: PrimFunc, axes: dict[str, _Axis]) -> dict[str, _Axis]:
+    """Add the axes of loops without iterations; one thread executes the other statements."""
+    new = dict(axes)
+    for loop in walk(func.body):
+        if not isinstance(loop, For) or loop.kind != "thread" or loop.thread in new:
+            continue
+        if not loop.thread.startswith("vthread"):
+            name = loop.thread.replace(".", "_")
+            new[loop.thread] = _Axis(loop.thread, loop_var(name, 1), as_expr(1), loop.uid)
+    return new
 
 
 def _with_warp(func: PrimFunc, axes: dict[str, _Axis]) -> dict[str, _Axis]:
@@ -166,6 +180,8 @@ class _Unify:
 
     def statement(self, statement: Stmt, inside: frozenset[str]) -> Stmt:
         match statement:
+            case For(kind="thread") if is_empty(statement):
+                return Seq(())
             case For(kind="thread", thread=tag, var=variable, body=body):
                 swapped = substitute_in(body, {variable: self._axes[tag].var})
                 return self.statement(swapped, inside | {tag})

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ....ir.analysis import update_of
+from ....ir.analysis.bounds import checks_stores
 from ....ir.dtype import DType
 from ....ir.identity import Uid
 from ....ir.loop.builder import Combiner, identity_of
@@ -21,7 +23,6 @@ from ....ir.loop.visit import (
 )
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, conjuncts, const_value, var
 from ....target.target import Target
-from ..analysis.reduction_update import reduction_update_of
 from ..lowering_pass import CPU, Pass
 from ..vector_unit import vector_unit
 
@@ -75,6 +76,9 @@ class AccumulatorRewriter:
         pairs = list(zip(found, partials, strict=True))
         first = [self._init(one, partial, chains) for one, partial in pairs]
         last = [s for one, partial in pairs for s in self._combine(one, partial, chains)]
+        runs = loop.extent >= 1
+        if runs is not TRUE:  # without iterations, the element may be outside of its buffer
+            last = [If(runs, seq(*last))]
         if chains == 1:
             return seq(*first, _redirect(loop, pairs, as_expr(0)), *last)
         return seq(*first, *self._interleaved(loop, pairs), *last)
@@ -179,13 +183,15 @@ def _stores(statement: Stmt, path: tuple[Stmt, ...]) -> Iterator[tuple[Store, tu
 
 
 def _reduction(store: Store, path: tuple[Stmt, ...]) -> _Reduction | None:
-    step = reduction_update_of(store)
+    step = update_of(store)
     loops = [s for s in path if isinstance(s, For)]
     branches = [s for s in path if isinstance(s, If)]
     if step is None or any(isinstance(s, Let) for s in path):
         return None
     if any(b.otherwise is not None for b in branches):
         return None
+    if any(f.kind == "parallel" for f in loops):
+        return None  # a worker does not see the registers around its loop
     free = frozenset[Var]().union(*(i.free for i in store.indices))
     lanes = [f for f in loops if f.kind == "vectorized"]
     tiles = tuple(f for f in loops if f.kind == "unrolled" and f.var in free)
@@ -241,6 +247,8 @@ class VectorizeAccumulators(Pass):
 
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
         """Rewrite all vectorized reductions."""
+        if checks_stores(func):
+            return func  # a store that is checked in the kernel does not move out of its branches
         uid = largest_uid(func.body, (*func.buffers, *func.buffer_params)) + 1
         rewriter = AccumulatorRewriter(uid, vector_unit(target).vector_bits // 8)
         body = rewriter.rewrite(func.body)

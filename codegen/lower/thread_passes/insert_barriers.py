@@ -36,7 +36,7 @@ from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ...errors import DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
-from ..annotations import DISJOINT, IN_PLACE, marked_blocks
+from ..annotations import DISJOINT, IN_PLACE, marked_blocks, marked_buffers
 from ..lowering_pass import GPU, ThreadPass
 
 
@@ -58,6 +58,8 @@ class InsertBarriers(ThreadPass):
         The blocks that write each element of global memory at most once.
     in_place : frozenset of Uid
         Those of them that only read the elements that they write.
+    own_parts : frozenset of str
+        The buffers of global memory of which each thread accesses only its own part.
 
     Raises
     ------
@@ -69,11 +71,13 @@ class InsertBarriers(ThreadPass):
 
     disjoint: frozenset[Uid] = frozenset()
     in_place: frozenset[Uid] = frozenset()
+    own_parts: frozenset[str] = frozenset()
 
     @classmethod
     def for_function(cls, func: PrimFunc) -> Self:
-        """Return the pass with the blocks that ``mark_disjoint_writes`` recorded."""
-        return cls(marked_blocks(func, DISJOINT), marked_blocks(func, IN_PLACE))
+        """Return the pass with the records of ``mark_disjoint_writes``."""
+        disjoint, in_place = marked_blocks(func, DISJOINT), marked_blocks(func, IN_PLACE)
+        return cls(disjoint, in_place, marked_buffers(func))
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Insert all barriers."""
@@ -82,7 +86,7 @@ class InsertBarriers(ThreadPass):
         axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
         if all(extent == 1 for extent in axes.values()):
             return kernel
-        insertion = _BarrierInsertion(kernel.name, axes, self.disjoint, self.in_place)
+        insertion = _BarrierInsertion(kernel.name, axes, self)
         body, _ = insertion.body(kernel.body, [], _ProgramPoint())
         return replace(kernel, body=body)
 
@@ -108,17 +112,12 @@ MAX_PROOFS: Final = 128
 
 
 class _BarrierInsertion:
-    def __init__(
-        self,
-        name: str,
-        axes: Mapping[Var, int],
-        disjoint: frozenset[Uid],
-        in_place: frozenset[Uid],
-    ) -> None:
+    def __init__(self, name: str, axes: Mapping[Var, int], known: InsertBarriers) -> None:
         self._name = name
         self._axes = axes
-        self._disjoint = disjoint
-        self._in_place = in_place
+        self._disjoint = known.disjoint
+        self._in_place = known.in_place
+        self._own_parts = known.own_parts
         self._answers: dict[tuple[int, int, int], bool] = {}
         self._classes: dict[tuple[object, ...], int] = {}
         self._known: dict[int, tuple[MemoryAccess, int, int]] = {}
@@ -281,7 +280,9 @@ class _BarrierInsertion:
         return self._proofs <= MAX_PROOFS and is_proved(claim, Facts())
 
     def _once(self, a: MemoryAccess, b: MemoryAccess) -> bool:
-        """Return whether both are of one block, and no two threads access the same element."""
+        """Return whether an analysis of indices proved that threads access different elements."""
+        if a.base.type == GLOBAL_POINTER and a.base.name in self._own_parts:
+            return True
         uid = a.source.uid
         if uid != b.source.uid or uid not in self._disjoint or a.base.type != GLOBAL_POINTER:
             return False

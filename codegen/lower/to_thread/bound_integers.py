@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from ....ir.dtype import u64
 from ....ir.loop import nodes as loop
 from ....ir.symbolic import all_of, negate, select, to_text, var
-from ....ir.thread.nodes import Binary, If, Index, Let, Predicate, Source, Stmt, Value
+from ....ir.thread.nodes import Binary, If, Index, Let, Predicate, Stmt
 from ....ir.thread.runtime_table import CODE_RANGE, CODE_RANGE_UNSIGNED
+from .bounds_checks import Fail
 from .context import LoweringContext
 from .element_values import Elements, as_index
-
-Fail: TypeAlias = Callable[[int, str, tuple[Value, Value], LoweringContext], tuple[Stmt, ...]]
-"""The statements that report an error with a code, a message, and two numbers."""
 
 
 def bind_integer(
@@ -41,7 +36,7 @@ def bind_integer(
     if let.mode != "checked":
         return [Let(bound, value, source)], inner
     inside = context.assumptions.decide(all_of(lower <= raw, raw < upper))
-    where = _location(let, source)
+    where = _location(let, context)
     text = f"{let.load.buffer.name}: integer read from memory is out of range{where}"
     numbers = (Index(raw), Index(upper))
     checks = [If(Predicate(negate(inside)), fail(CODE_RANGE, text, numbers, context), (), source)]
@@ -51,9 +46,10 @@ def bind_integer(
     return [Let(raw, value, source), *checks, Let(bound, Index(raw), source)], inner
 
 
-def _location(let: loop.Let, source: Source) -> str:
-    """Return the block and the statement that read an integer, as a part of a message."""
-    block = f" in block {source.name!r}" if source.name else ""
+def _location(let: loop.Let, context: LoweringContext) -> str:
+    """Return the block, statement, and line that read an integer, as a part of a message."""
+    block = f" in block {context.source.name!r}" if context.source.name else ""
     indices = ", ".join(map(to_text, let.load.indices)) or "()"
     limits = f"{to_text(let.lower)}, {to_text(let.upper)}"
-    return f"{block}, in checked({let.load.buffer.name}[{indices}], {limits})"
+    access = f"checked({let.load.buffer.name}["
+    return f"{block}, in {access}{indices}], {limits}){context.line(access)}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import overload
 
+from ....ir.loop.nodes import PrimFunc
+from ....ir.script.excerpt import access_line
 from ....ir.symbolic import TRUE, Bool, Expr, Var, substitute
 from ....ir.symbolic.assumptions import Assumptions
 from ....ir.thread.nodes import NO_SOURCE, Source
@@ -38,6 +40,8 @@ class LoweringContext:
         The block or loop that the statement belongs to.
     parallel : bool
         Whether the statement is inside a parallel region.
+    scheduled : PrimFunc or None
+        The function before all passes, whose lines are parts of error messages.
     """
 
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -46,6 +50,7 @@ class LoweringContext:
     mask: Bool = TRUE
     source: Source = NO_SOURCE
     parallel: bool = False
+    scheduled: PrimFunc | None = None
 
     @overload
     def term(self, e: Expr) -> Expr: ...
@@ -77,3 +82,13 @@ class LoweringContext:
     def count(self) -> int:
         """The number of lanes, 1 outside of vectors."""
         return 1 if self.lanes is None else self.lanes.count
+
+    def line(self, access: str) -> str:
+        """Return the number and the text of the line of an access, as a part of a message.
+
+        ``access`` is how the access begins: ``x[`` or ``checked(x[``.
+        """
+        if self.scheduled is None:
+            return ""
+        found = access_line(self.scheduled, self.source.uid, access)
+        return f", line {found[0]} of {self.scheduled.name!r}: {found[1]}" if found else ""

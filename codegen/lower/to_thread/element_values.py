@@ -32,7 +32,7 @@ from ....ir.thread.nodes import (
 from ....ir.thread.types import VectorType
 from ....ir.thread.visit import operands
 from ..math import Code, binary_function, unary_function
-from .bounds_checks import check_access
+from .bounds_checks import AccessChecks
 from .buffer_addresses import BufferAddresses, ElementAddress
 from .context import LoweringContext
 
@@ -78,12 +78,12 @@ class Elements:
         before: list[Stmt],
         *,
         guard: Value | None = None,
-        checks: Reg | None = None,
+        checks: AccessChecks | None = None,
     ) -> None:
         """Initialize for one statement.
 
-        ``guard`` is an additional mask of loads, in a side of a ``Where``. ``checks`` is the
-        runtime table if accesses are checked against the shapes of their buffers.
+        ``guard`` is an additional mask of loads, in a side of a ``Where``. ``checks`` are
+        the accesses whose indices are checked, if any.
         """
         self.memory = memory
         self.context = context
@@ -119,11 +119,15 @@ class Elements:
         stack, depths = [value], self._depths
         while stack:
             top = stack[-1]
-            inner = operands(top)
-            waiting = [x for x in inner if x not in depths]
-            stack.extend(waiting)
-            if not waiting:
-                depths[top] = 1 + max((depths[x] for x in inner), default=0)
+            deepest, known = 0, len(stack)
+            for x in operands(top):
+                depth = depths.get(x)
+                if depth is None:
+                    stack.append(x)
+                elif depth > deepest:
+                    deepest = depth
+            if len(stack) == known:
+                depths[top] = 1 + deepest
                 stack.pop()
         return depths[value]
 
@@ -240,9 +244,10 @@ class Elements:
         return Elements(self.memory, self.context, before, guard=guard, checks=self.checks)
 
     def check(self, buffer: loop.Buffer, indices: tuple[Expr, ...]) -> None:
-        """Check an access against the shape of its buffer, in debug mode."""
-        if self.checks is not None:
-            self.before.extend(check_access(self.checks, buffer, indices, self.context))
+        """Check an access against the shape of its buffer, if it is to be checked."""
+        if self.checks is not None and self.checks.covers(buffer, indices):
+            mask = self.mask()
+            self.before.extend(self.checks.before(buffer, indices, self.context, mask))
 
     def mask(self) -> Value | None:
         """Return the mask of the lanes that may access memory, or None if all may."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ir.loop.nodes import Buffer
-from ....ir.symbolic import Expr
+from ....ir.symbolic import TRUE, Expr, as_expr, eq
 from ....ir.thread.nodes import Reg
 from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
 from .buffer_addresses import BufferAddresses, ElementAddress
@@ -17,7 +17,9 @@ POINTERS = {"global": GLOBAL_POINTER, "shared": SHARED_POINTER}
 class GpuBufferAddresses(BufferAddresses):
     """Addresses of the buffers of a GPU kernel.
 
-    While :attr:`aligned` is set, contiguous vector accesses are aligned to their size.
+    While :attr:`aligned` is set, contiguous vector accesses of global and shared memory are aligned
+    to their size. Those of other memory are aligned if their offset is provably a multiple of their
+    size: a thread usually keeps it in registers, so they need no condition.
     """
 
     def __init__(self) -> None:
@@ -36,4 +38,13 @@ class GpuBufferAddresses(BufferAddresses):
         found = super().access(buffer, indices, context)
         if not self.aligned or not found.contiguous:
             return found
-        return replace(found, alignment=context.count * buffer.dtype.bytes)
+        width = context.count * buffer.dtype.bytes
+        if buffer.scope not in POINTERS and not _is_multiple(found.offset, width, context):
+            return found
+        return replace(found, alignment=width)
+
+
+def _is_multiple(offset: Expr, width: int, context: LoweringContext) -> bool:
+    """Return whether an offset is provably a multiple of the width of a vector."""
+    rest = offset % width
+    return rest == as_expr(0) or context.assumptions.decide(eq(rest, 0)) is TRUE

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from ....ir.loop.nodes import PrimFunc
 from ....ir.symbolic import Expr, Var, as_expr
-from ....ir.symbolic.assumptions import Assumptions
 from ....ir.thread.function import LaunchGrid, ThreadFunc
 from ....ir.thread.nodes import Allocate, Assign, Stmt
 from ....ir.thread.types import SHARED_POINTER
 from ....ir.thread.visit import uses
 from ..analysis.launch_axes import launch_axes
+from .bounds_checks import Access
 from .context import LoweringContext
 from .gpu_addresses import GpuBufferAddresses
 from .gpu_statements import ThreadLowering
@@ -19,7 +19,12 @@ from .scratch import Scratch
 from .warp_reduce import Threads
 
 
-def lower_threads(func: PrimFunc, symbols: tuple[Var, ...]) -> tuple[ThreadFunc, Expr | None]:
+def lower_threads(
+    func: PrimFunc,
+    symbols: tuple[Var, ...],
+    checked: frozenset[Access],
+    context: LoweringContext,
+) -> tuple[ThreadFunc, Expr | None]:
     """Lower a function with thread-bound loops around its whole body.
 
     Parameters
@@ -28,6 +33,10 @@ def lower_threads(func: PrimFunc, symbols: tuple[Var, ...]) -> tuple[ThreadFunc,
         A function whose outermost loops are the axes of the launch.
     symbols : tuple of Var
         The integer parameters.
+    checked : frozenset of tuple
+        The accesses without a proof, which are checked.
+    context : LoweringContext
+        The context of the body, with the facts of the function.
 
     Returns
     -------
@@ -40,13 +49,13 @@ def lower_threads(func: PrimFunc, symbols: tuple[Var, ...]) -> tuple[ThreadFunc,
     pointers = tuple(memory.add(b) for b in func.buffer_params)
     threads = Threads(tuple(a for a in axes if a.tag.startswith("threadIdx")))
     lowering = ThreadLowering(
-        memory, Scratch(replace(func, buffers=()), memory), threads, func.name
+        memory, Scratch(replace(func, buffers=()), memory), threads, func.name, checked=checked
     )
-    assumptions = Assumptions.of(func.facts)
+    assumptions = context.assumptions
     for axis in axes:
         assumptions = assumptions.iterating(axis.var, axis.extent)
     lowering.allocate(func.buffers)
-    statements = lowering.body(body, LoweringContext(assumptions))
+    statements = lowering.body(body, replace(context, assumptions=assumptions))
     scratch = (lowering.pointer,) if lowering.bytes != as_expr(0) else ()
     kernel = ThreadFunc(
         func.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from ....ir.analysis import update_of
 from ....ir.loop import nodes as loop
 from ....ir.loop.builder import Combiner
 from ....ir.loop.visit import loads, walk as preorder
@@ -29,8 +30,8 @@ from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....target.gpus import THREAD, WARP
 from ...errors import KernelStatementError
-from ..analysis.reduction_update import reduction_update_of
 from ..annotations import ACROSS, ATOMIC
+from .bounds_checks import Access
 from .buffer_addresses import size_of
 from .context import Lanes, LoweringContext
 from .gpu_addresses import POINTERS, GpuBufferAddresses
@@ -57,10 +58,16 @@ class ThreadLowering(StatementLowering):
     """The lowering of a kernel body; :attr:`allocations` must precede the result."""
 
     def __init__(
-        self, memory: GpuBufferAddresses, scratch: Scratch, threads: Threads, name: str
+        self,
+        memory: GpuBufferAddresses,
+        scratch: Scratch,
+        threads: Threads,
+        name: str,
+        *,
+        checked: frozenset[Access] = frozenset(),
     ) -> None:
-        """Initialize without allocations."""
-        super().__init__(memory, THREAD, Reg("table", POINTER), scratch)
+        """Initialize without allocations; ``checked`` are accesses without a proof."""
+        super().__init__(memory, THREAD, Reg("table", POINTER), scratch, checked=checked)
         self._memory = memory
         self._threads = threads
         self._name = name
@@ -116,7 +123,7 @@ class ThreadLowering(StatementLowering):
         )
 
     def _store(self, store: loop.Store, context: LoweringContext) -> None:
-        update = reduction_update_of(store) if self._atomic else None
+        update = update_of(store) if self._atomic else None
         if update is None or store.buffer.scope not in POINTERS:
             super()._store(store, context)
             return
@@ -125,6 +132,7 @@ class ThreadLowering(StatementLowering):
         op, change = update
         target = self.memory.access(store.buffer, store.indices, context)
         elements = self._elements(context)
+        elements.check(store.buffer, store.indices)
         value = elements.cast(elements.value(change.right), store.buffer.dtype)
         address = Address(target.base, target.offset, target.alignment)
         self.out.append(AtomicUpdate(op, address, value, None, source, relaxed=True))
@@ -132,14 +140,15 @@ class ThreadLowering(StatementLowering):
     def _fail(
         self, code: int, text: str, numbers: tuple[Value, Value], context: LoweringContext
     ) -> tuple[Stmt, ...]:
-        """Trap: a GPU thread cannot report an error to the runtime table."""
-        del code, text
-        return (MachineOp(TRAP, numbers, (), context.source),)
+        """Trap: a GPU thread cannot report an error to the runtime table; the emulator does."""
+        del code
+        return (MachineOp(TRAP, numbers, (), replace(context.source, note=text)),)
 
     def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
         lanes = self._width(nest)
-        atomic = self._atomic or any(map(self._is_atomic, preorder(nest.body)))
-        if context.lanes is not None or not is_simple(nest.body) or lanes < 2 or atomic:
+        single = self._atomic or any(map(self._is_atomic, preorder(nest.body)))
+        single = single or self.checks.inside(nest.body)
+        if context.lanes is not None or not is_simple(nest.body) or lanes < 2 or single:
             self._unrolled(nest, range(count), context)
             return
         start = 0
@@ -161,7 +170,7 @@ class ThreadLowering(StatementLowering):
             return
         lane = self._lane(nest.var, lanes)
         inner = context.binding(nest.var, as_expr(start) + lane)
-        claim = context.assumptions.decide(vector_condition(nest.body, lane, lanes, inner))
+        claim = context.assumptions.decide(vector_condition(nest, lane, lanes, inner))
         if claim is FALSE:
             self._unrolled(nest, range(start, start + lanes), context)
             return
@@ -186,6 +195,14 @@ class ThreadLowering(StatementLowering):
 
     def _tensor(self, block: loop.Block, context: LoweringContext) -> None:
         """Lower a tensorized block to a warp-level instruction."""
+        if self.checks.inside(block.body):
+            raise KernelStatementError(
+                f"the accesses of tensorized block {block.name!r} are not proved to be in bounds, "
+                "and its instruction cannot check them",
+                where=f"function {self._name!r}",
+                hint="state the missing condition: fact(...)",
+                parts=(block.name,),
+            )
         source = Source(block.uid, block.name, block.origins | context.source.origins)
         lane = self._threads.number % WARP
         inner = replace(context, source=source)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ....ir.analysis import update_of
 from ....ir.loop import nodes as loop
 from ....ir.loop.builder import identity_of
 from ....ir.thread.nodes import Const, Reduce, Select, Value
 from ....ir.thread.types import VectorType
-from ..analysis.reduction_update import reduction_update_of
 from ..math import combined
 from .context import LoweringContext
 from .element_values import Elements, lanes_of, widen
@@ -14,12 +14,12 @@ from .element_values import Elements, lanes_of, widen
 
 def is_lane_reduction(store: loop.Store, context: LoweringContext) -> bool:
     """Return whether a store reduces one value per lane into an element."""
-    return context.lanes is not None and reduction_update_of(store) is not None
+    return context.lanes is not None and update_of(store) is not None
 
 
 def reduce_lanes(store: loop.Store, elements: Elements) -> Value:
     """Combine the values of all lanes, then combine the result with the element."""
-    found = reduction_update_of(store)
+    found = update_of(store)
     if found is None:
         return elements.value(store.value)
     op, step = found

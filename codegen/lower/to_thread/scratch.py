@@ -1,16 +1,15 @@
 """Memory of the temporaries of a CPU kernel: the stack, or the scratch buffer of the caller.
 
 Large temporaries and those of symbolic size are never on the stack. A temporary of scope ``local``
-that only one parallel region uses exists once per worker; the pass ``compact_buffers`` gives this
-scope only to temporaries without values that outlive an iteration.
+that parallel regions use exists once per worker; the pass ``compact_buffers`` leaves this scope
+only to temporaries without values that outlive an iteration.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
-from ....ir.loop.nodes import Buffer, For, Let, PrimFunc, Stmt as LoopStmt
+from ....ir.loop.nodes import Buffer, For, PrimFunc, Stmt as LoopStmt
 from ....ir.loop.visit import children, loads, stores
 from ....ir.symbolic import Expr, Var, as_expr, ceildiv, const_value, var
 from ....ir.thread.nodes import Allocate, Assign, Offset, Reg, Stmt
@@ -31,7 +30,7 @@ class Scratch:
         self.pointer = Reg("scratch", POINTER)
         self.threads: Var = var("threads", lower=1)
         self._memory = memory
-        private = _used_in_one_region(func.body)
+        private = _used_in_regions(func.body)
         self._private = [b for b in func.buffers if b.scope == "local" and b in private]
         self._shared = [b for b in func.buffers if b not in set(self._private)]
         self._offsets: dict[Buffer, Expr] = {}
@@ -78,20 +77,8 @@ def _used(statement: LoopStmt) -> frozenset[Buffer]:
     return frozenset(read | {s.buffer for s in stores(statement)})
 
 
-def _used_in_one_region(body: LoopStmt) -> frozenset[Buffer]:
-    """Return the buffers that one outermost parallel region uses, and nothing else."""
-    outside, regions = _regions(body)
-    times = Counter(buffer for region in regions for buffer in _used(region))
-    return frozenset(b for b, count in times.items() if count == 1) - outside
-
-
-def _regions(statement: LoopStmt) -> tuple[frozenset[Buffer], list[For]]:
-    """Return the buffers used outside every parallel region, and the outermost regions."""
+def _used_in_regions(statement: LoopStmt) -> frozenset[Buffer]:
+    """Return the buffers that parallel loops use."""
     if isinstance(statement, For) and statement.kind == "parallel":
-        return frozenset(), [statement]
-    below = [_regions(c) for c in children(statement)]
-    if isinstance(statement, Let):
-        own = frozenset({statement.load.buffer})
-    else:
-        own = frozenset[Buffer]() if below else _used(statement)
-    return own.union(*(used for used, _ in below)), [r for _, found in below for r in found]
+        return _used(statement)
+    return frozenset[Buffer]().union(*(_used_in_regions(c) for c in children(statement)))

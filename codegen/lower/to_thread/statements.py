@@ -42,7 +42,7 @@ from ....target.cpus import Cpu
 from ..analysis.cost_estimate import estimated_work
 from ..analysis.linear_limits import solve
 from .bound_integers import bind_integer
-from .bounds_checks import fail
+from .bounds_checks import Access, AccessChecks, fail
 from .buffer_addresses import BufferAddresses, ElementAddress
 from .context import Lanes, LoweringContext
 from .cpu_intrinsics import expand
@@ -63,13 +63,15 @@ class StatementLowering:
         scratch: Scratch,
         *,
         debug: bool = False,
+        checked: frozenset[Access] = frozenset(),
     ) -> None:
-        """Initialize with an empty output list."""
+        """Initialize with an empty output list; ``checked`` are accesses without a proof."""
         self.memory = memory
         self.cpu = cpu
         self.table = table
         self.scratch = scratch
         self.debug = debug
+        self.checks = AccessChecks(self._fail, None if debug else checked)
         self.out: list[Stmt] = []
         self.parallel = False
         self._lanes: dict[tuple[Var, int], Var] = {}
@@ -91,7 +93,8 @@ class StatementLowering:
             case loop.Block(uid=uid, name=name, body=body, origins=origins):
                 source = Source(uid, name, origins | context.source.origins)
                 inner = replace(context, source=source)
-                made = None if self.debug else expand(statement, inner, self.memory)
+                checked = self.checks.inside(statement.body)
+                made = None if checked else expand(statement, inner, self.memory)
                 if made is None:
                     self.statement(body, inner)
                 else:
@@ -237,8 +240,7 @@ class StatementLowering:
         return self._lanes[key]
 
     def _elements(self, context: LoweringContext) -> Elements:
-        checks = self.table if self.debug else None
-        return Elements(self.memory, context, self.out, checks=checks)
+        return Elements(self.memory, context, self.out, checks=self.checks)
 
     def _let(self, let: loop.Let, context: LoweringContext) -> None:
         elements = self._elements(context)
@@ -284,6 +286,7 @@ class StatementLowering:
         """Store to an element that all lanes share: a reduction, else one store per lane."""
         if is_lane_reduction(store, context):
             elements = self._elements(context)
+            elements.check(store.buffer, store.indices)
             value = reduce_lanes(store, elements)
             address = Address(target.base, target.offset, target.buffer.dtype.bytes)
             self.out.append(Store(address, value, None, None, context.source))

@@ -38,28 +38,30 @@ class _AssumeAllLanes(Rebuilder):
         return super().statement(statement)
 
 
-def vector_condition(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -> Bool:
+def vector_condition(nest: loop.For, lane: Var, count: int, context: LoweringContext) -> Bool:
     """Return the condition that all lanes run and that contiguous accesses are aligned.
 
-    ``context`` binds the loop variable to the lane plus the start of the vector.
+    ``context`` binds the variable of the vectorized loop to the lane plus the start of the vector.
     """
-    return all_of(*_running(body, lane, count, context), *_aligned(body, lane, count, context))
+    body = nest.body
+    return all_of(*_running(nest, lane, count, context), *_aligned(body, lane, count, context))
 
 
-def _running(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:
-    for statement in walk(body):
+def _running(nest: loop.For, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:
+    """Yield the conditions that `assume_all_lanes` replaces by true, for each lane."""
+    claims: list[Bool] = []
+    for statement in walk(nest.body):
         if isinstance(statement, loop.If):
-            yield from _everywhere(context.term(statement.condition), lane, count, context)
+            claims.append(statement.condition)
         if isinstance(statement, loop.Store):
-            for element in walk_element(statement.value):
-                if isinstance(element, loop.Condition):
-                    yield from _everywhere(context.term(element.value), lane, count, context)
-
-
-def _everywhere(claim: Bool, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:
-    if lane in claim.free:
-        for k in range(count):
-            yield context.assumptions.decide(substitute(claim, {lane: k}))
+            parts = walk_element(statement.value)
+            claims += (e.value for e in parts if isinstance(e, loop.Condition))
+    for claim in claims:
+        if nest.var in claim.free:
+            term = context.term(claim)
+            # An unrolled loop around may decide the condition for all lanes.
+            for k in range(count if lane in term.free else 1):
+                yield context.assumptions.decide(substitute(term, {lane: k}))
 
 
 def _aligned(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -> Iterator[Bool]:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tilewright.codegen.build.worker_pool import CancelToken, CompileJob, WorkerPool
+from tilewright.codegen.build.protocol import PipeClosedError
+from tilewright.codegen.build.worker_pool import (
+    CancelToken,
+    CompileJob,
+    UnoptimizedCodeWarning,
+    WorkerPool,
+)
 from tilewright.codegen.errors import (
     CompileCanceledError,
     CompileError,
@@ -171,6 +177,31 @@ def test_an_aborting_llvm_is_reported(pool: WorkerPool) -> None:
         pool.run(CompileJob("f", text, Target("cpu")))
     good = "define i32 @f() {\n  ret i32 3\n}\n"
     assert pool.run(CompileJob("g", good, Target("cpu")))[:4] == b"\x7fELF"
+
+
+class AbortingWorker:
+    """A worker whose process exits while it optimizes."""
+
+    stderr_tail = "LLVM ERROR: Cannot emit physreg copy instruction"
+    exit_code = -signal.SIGABRT
+
+    def __init__(self) -> None:
+        self.levels: list[int] = []
+
+    def run(self, job: CompileJob, timeout: float, poll: Callable[[], None]) -> bytes:
+        del timeout, poll
+        self.levels.append(job.opt)
+        if job.opt:
+            raise PipeClosedError("closed")
+        return b"object"
+
+
+def test_a_kernel_that_llvm_cannot_optimize_is_compiled_without_optimization() -> None:
+    pool, worker = WorkerPool(0), AbortingWorker()
+    pool._idle.put(worker)  # type: ignore[arg-type]
+    with pytest.warns(UnoptimizedCodeWarning, match="'f' was compiled without .* physreg copy"):
+        assert pool.run_here(job(), 10.0, ()) == b"object"
+    assert worker.levels == [2, 2, 0]
 
 
 def test_a_worker_exits_with_its_owner() -> None:

@@ -148,8 +148,8 @@ CASES = {
     "kernel": Case(
         "gather", (ones(3, 4), np.array([0, 5])), 13,
         "function 'gather', kernel 'gather' (binding 'run_gather'): at: integer read from memory "
-        "is out of range in block 'take', in checked(at[i], 0, n) (value 5, exclusive upper "
-        "bound 3)",
+        "is out of range in block 'take', in checked(at[i], 0, n), line 10 of 'gather': "
+        "with checked(at[vi], 0, n) as row: (value 5, exclusive upper bound 3)",
     ),
     "integer": adding(
         1, "function 'add', parameter 'k' (i64): expected an integer, got float",

@@ -79,4 +79,5 @@ def test_an_index_out_of_bounds_has_a_hint(monkeypatch: pytest.MonkeyPatch) -> N
     text = "@prim_func\ndef f(y: Out[(8,), f32]):\n    for i in range(9): y[i] = 0.0"
     with pytest.raises(CallError, match="index of axis 0 is out of bounds") as caught:
         compile(parse(text, check=False), "cpu", debug=True)()
-    assert caught.value.hint == "change the index, or the extents of the loops around it"
+    advice = "change the index or the loops around it, or guard the access: if i * i < n:"
+    assert caught.value.hint == advice

@@ -29,6 +29,7 @@ from tilewright.ir.thread.nodes import (
     Binary,
     Call,
     Cast,
+    Compare,
     Const,
     If,
     Index,
@@ -38,6 +39,7 @@ from tilewright.ir.thread.nodes import (
     Predicate,
     Reg,
     Return,
+    Select,
     Source,
     Store,
 )
@@ -223,6 +225,70 @@ def test_shared_and_local_memory_is_uninitialized():
     assert kinds(run(Allocate(local, 16), put(local, 2), put(out, x, get(local, 2)))) == []
 
 
+COPY = Reg("copy", SHARED_POINTER)
+SOME = If(Predicate(x < 10), (put(shared, x),))
+"""Ten threads write their elements of the tile."""
+
+
+def copies(*between):
+    """Copy a partly written tile to a second one; the last threads copy uninitialized elements."""
+    return (TILE, Allocate(COPY, 4 * THREADS), SOME, *between, put(COPY, x, get(shared, x)))
+
+
+def test_a_copy_of_an_uninitialized_element_that_is_not_used_has_no_finding():
+    assert kinds(run(*copies())) == []
+    used = If(Predicate(x < 10), (put(out, x, get(COPY, x)),))
+    assert kinds(run(*copies(), used)) == []
+    again = put(COPY, x, Const(2.0, F32))
+    assert kinds(run(*copies(), again, put(out, x, get(COPY, x)))) == []
+
+
+ADDED = Binary("add", get(COPY, x), Const(1.0, F32))
+USES = {
+    "output": put(out, x, get(COPY, x)),
+    "arithmetic": put(shared, x, ADDED),
+    "branch": If(Compare("lt", get(COPY, x), Const(1.0, F32)), (put(out, x),)),
+    "second copy": put(out, x, get(shared, x)),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_use_of_a_copied_uninitialized_element_is_reported_with_its_origin(use):
+    back = (put(shared, x, get(COPY, x)),) if use == "second copy" else ()
+    report = run(*copies(), *back, USES[use])
+    assert (kinds(report), report.findings[0].count) == (["uninitialized read"], THREADS - 10)
+    with pytest.raises(UninitializedReadError, match=r"a copy of shared tile\[10\]"):
+        raise report.error()
+
+
+def test_a_register_holds_a_copy_of_an_uninitialized_element():
+    held = Reg("held", F32)
+    move = (TILE, SOME, Assign(held, get(shared, x)))
+    assert kinds(run(*move)) == []
+    assert kinds(run(*move, If(Predicate(x < 10), (put(out, x, held),)))) == []
+    report = run(*move, put(out, x, held))
+    assert (kinds(report), report.findings[0].count) == (["uninitialized read"], THREADS - 10)
+    report = run(*move, put(shared, x, Binary("add", held, Const(1.0, F32))))
+    assert kinds(report) == ["uninitialized read"]
+    again = Assign(held, Const(1.0, F32))
+    assert kinds(run(*move, again, put(out, x, held))) == []
+
+
+def test_a_selection_moves_the_selected_value():
+    chosen = Select(Predicate(x < 10), get(shared, x), Const(0.0, F32))
+    assert kinds(run(TILE, SOME, put(out, x, chosen))) == []
+    other = Select(Predicate(x < 11), get(shared, x), Const(0.0, F32))
+    assert kinds(run(TILE, SOME, put(out, x, other))) == ["uninitialized read"]
+
+
+@pytest.mark.parametrize("temporary", [False, True])
+def test_a_copy_to_global_memory_is_a_use_unless_only_the_kernel_reads_it(temporary):
+    buffer = BufferArgument(np.zeros(4 * THREADS, np.uint8), 4, (THREADS,), False, True, temporary)
+    function = kernel(TILE, SOME, put(out, x, get(shared, x)))
+    report = run_kernel(function, (1, 1, 1), (THREADS, 1, 1), [buffer])
+    assert kinds(report) == ([] if temporary else ["uninitialized read"])
+
+
 def test_an_output_is_uninitialized_if_the_argument_declares_it():
     data = np.zeros(THREADS, np.float32)
     body = put(out, x, Binary("add", get(out, x), Const(1.0, F32)))
@@ -330,7 +396,8 @@ def test_a_finding_names_the_step_that_created_its_block():
 
 
 def test_an_error_contains_all_findings():
-    report = run(TILE, put(out, x + THREADS, get(shared, x)), size=THREADS)
+    value = Binary("add", get(shared, x), Const(1.0, F32))
+    report = run(TILE, put(out, x + THREADS, value), size=THREADS)
     error = report.error()
     assert "1 more finding" in error.message
     assert [f["kind"] for f in error.details["findings"]] == kinds(report)

@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.codegen.lower.analysis.cost_estimate import estimated_work
 from tilewright.codegen.lower.passes.realize_blocks import RealizeBlocks
+from tilewright.ir.loop.decompose import decomposed
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import evaluate
@@ -39,7 +40,7 @@ def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
 
 
 def realized(func: PrimFunc) -> PrimFunc:
-    return RealizeBlocks().run(func, Target("cpu"))
+    return RealizeBlocks().run(decomposed(func), Target("cpu"))
 
 
 def work(text: str, n: int) -> int:

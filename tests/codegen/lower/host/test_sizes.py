@@ -70,3 +70,43 @@ def test_a_constant_factor_that_overflows_is_a_call_error(shape: str) -> None:
     assert exe(np.ones(0, np.float32)).shape == (0,)
     with pytest.raises(SizeError, match="overflows"):
         exe(np.ones(1, np.float32))
+
+
+LONG = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(8,), f32], z: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[{index}] + z[i]
+"""
+
+
+@pytest.mark.parametrize(
+    "index", ["min(i * 4611686018427387904, 7)", "min(n * n * n * n * n * n * n * n * i, 7)"]
+)
+def test_an_index_that_overflows_by_its_constants_or_dimensions_is_a_call_error(index: str) -> None:
+    executable = tw.compile(tw.parse(LONG.format(index=index)))
+    with pytest.raises(SizeError, match="overflows"):
+        executable(np.arange(8, dtype=np.float32), np.zeros(512, np.float32))
+
+
+def test_an_integer_that_does_not_fit_into_64_bits_is_a_compile_error() -> None:
+    text = "@prim_func\ndef f(y: Out[(8,), i64]):\n"
+    text += "    for i in range(8):\n        y[i] = index(9223372036854775808, i64)\n"
+    with pytest.raises(StaticSizeError, match="integer 9223372036854775808 does not fit"):
+        tw.compile(tw.parse(text))
+
+
+DIVISION = """
+@prim_func
+def f(a: Int, b: Int, y: Out[(8,), i64]):
+    for i in range(8):
+        y[i] = where(condition(b != 0), index(a // b + i, i64), index(i, i64))
+"""
+
+
+def test_a_division_in_a_branch_that_does_not_run_is_not_checked() -> None:
+    executable = tw.compile(tw.parse(DIVISION))
+    for b, quotient in ((0, 0), (2, 3), (-2, -4)):
+        np.testing.assert_array_equal(executable(7, b), np.arange(8) + quotient)

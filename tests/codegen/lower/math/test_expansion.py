@@ -11,9 +11,9 @@ from tilewright.codegen.lower.math.expansion import (
     expansion,
 )
 from tilewright.codegen.lower.math.functions import UndefinedFunctionError
-from tilewright.ir.dtype import DTYPES, bool_, f32
+from tilewright.ir.dtype import DTYPES, bool_, f32, i32
 from tilewright.ir.loop.element_functions import FUNCTIONS
-from tilewright.ir.thread.nodes import Const
+from tilewright.ir.thread.nodes import Const, Null
 from tilewright.ir.thread.types import VectorType
 
 
@@ -38,6 +38,16 @@ def test_every_expansion_belongs_to_a_function() -> None:
 def test_a_function_without_expansion_is_an_error() -> None:
     with pytest.raises(UndefinedFunctionError, match="'softplus' has no expansion"):
         unary_function("softplus", Const(1.0, VectorType(f32)), Code([]))
+
+
+def test_an_expansion_needs_floats() -> None:
+    with pytest.raises(UndefinedFunctionError, match="'exp' is not defined for dtype i32"):
+        unary_function("exp", Const(1, VectorType(i32)), Code([]))
+
+
+def test_addresses_are_not_elements() -> None:
+    with pytest.raises(UndefinedFunctionError, match="not defined for addresses"):
+        unary_function("abs", Null(), Code([]))
 
 
 def test_an_expansion_is_registered_once() -> None:

@@ -109,3 +109,20 @@ def test_regions_of_thread_blocks_that_overlap():
     rejected(NAME, interleaved, GPU, MemoryScopeError, message)
     first, second = both(NAME, OVERLAPPING.format(write="vb * 4 + vt", read="vb * 4 + 1"), GPU)
     assert second is first
+
+
+def test_elements_at_loaded_indices_of_different_thread_blocks():
+    """Thread blocks load different integers: ``p`` of one may be ``p + 1`` of another."""
+    text = """
+@prim_func
+def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: InOut[(9,), i32], z: Out[(8,), i32]):
+    for i in thread(8, "blockIdx.x"):
+        with checked(at[i], 0, 8) as p:
+            with block("add"):
+                vi, vp = spatial(i), spatial(8, p)
+                y[vp] = y[vp] + x[vi]
+            with block("read"):
+                ui, up = spatial(8, i), spatial(8, p)
+                z[ui] = y[up + 1]
+"""
+    rejected(NAME, text, GPU, MemoryScopeError, "another thread block")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from tilewright.codegen.errors import KernelStatementError
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse
 
+from tests.codegen.arrays import data, outputs
 from tests.codegen.lower.passes.running import (
     GPU,
     both,
@@ -19,6 +23,9 @@ from tests.codegen.lower.passes.running import (
     unchanged,
 )
 from tests.codegen.simt.launching import Launcher
+
+if TYPE_CHECKING:
+    from tilewright.ir.loop.nodes import PrimFunc
 
 NAME = "combine_cross_thread_reductions"
 
@@ -146,6 +153,127 @@ def test_threads_that_update_different_elements_are_not_combined(init):
     report = launcher.run([b, y], {"n": 4})
     np.testing.assert_array_equal(y, expected)
     assert report.findings == ()
+
+
+PARTS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def parts(x: Buffer[(4, n, 3), i32], y: Out[(4,), i32]):
+    for i in thread(4, "threadIdx.y"):
+        for r_0 in range(ceildiv(n, 8)):
+            for r_1 in thread(8, "threadIdx.x"):
+                for k in range(2):
+                    with block("first"):
+                        vi, vr, vk = spatial(i), reduce(n, r_0 * 8 + r_1), reduce(3, k)
+                        guard(r_0 * 8 + r_1 < n)
+                        with init(): y[vi] = 5
+                        y[vi] += x[vi, vr, vk]
+                for k_1 in range(1):
+                    with block("rest"):
+                        wi, wr, wk = spatial(i), reduce(n, r_0 * 8 + r_1), reduce(3, k_1 + 2)
+                        guard(r_0 * 8 + r_1 < n)
+                        y[wi] += x[wi, wr, wk]
+"""
+"""Two parts of one reduction inside the loop that is bound to threads."""
+ONE_PART = """
+n = symbols("n", lower=0)
+
+@prim_func
+def one_part(x: Buffer[(n, 9), i32], y: Out[(), i32]):
+    for i in range(n):
+        for k in thread(8, "threadIdx.x"):
+            with block("first"):
+                vi, vk = reduce(i), reduce(9, k)
+                with init(): y[()] = 5
+                y[()] += x[vi, vk]
+        for k_1 in range(1):
+            with block("rest"):
+                wi, wk = reduce(i), reduce(9, k_1 + 8)
+                y[()] += x[wi, wk]
+"""
+"""Two parts of one reduction, only the first of which is bound to threads."""
+OTHER_PART = ONE_PART.replace('thread(8, "threadIdx.x")', "range(1)")
+OTHER_PART = OTHER_PART.replace("for k_1 in range(1)", 'for k_1 in thread(8, "threadIdx.x")')
+OTHER_PART = OTHER_PART.replace("k_1 + 8", "k_1 + 1")
+RUNNING = """
+n = symbols("n", lower=0)
+
+@prim_func
+def running(x: Buffer[(n, 8), i32], y: Out[(), i32], z: Out[(n,), i32]):
+    for i in range(n):
+        for k in thread(8, "threadIdx.x"):
+            with block("sum"):
+                vi, vk = reduce(i), reduce(k)
+                with init(): y[()] = 5
+                y[()] += x[vi, vk]
+        with block("copy"):
+            wi = spatial(i)
+            z[wi] = y[()]
+"""
+"""A block that reads the result after each term of the outer reduction loop."""
+
+
+def ran(func: PrimFunc, **sizes: int) -> list[np.ndarray]:
+    """Check a kernel on the emulator against the interpreter, and return the outputs."""
+    launcher = Launcher(func)
+    inputs = [a for a, p in zip(data(func, sizes), func.params, strict=False) if p.access == "in"]
+    actual, report = launcher.outputs(inputs, sizes)
+    assert report.findings == ()
+    arrays = data(func, sizes)
+    run_prim(func, arrays, sizes)
+    for mine, theirs in zip(actual, outputs(func, arrays), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    return actual
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 13])
+@pytest.mark.parametrize(
+    "text", [PARTS, ONE_PART, OTHER_PART, RUNNING], ids=["both", "first", "rest", "read"]
+)
+def test_other_blocks_that_access_the_result_inside_the_reduction(text, n):
+    first, second = both(NAME, text, GPU)
+    same_results(first, second, n=n)
+    ran(parse(text).prims[0], n=n)
+
+
+def test_the_init_runs_before_the_parts_of_a_reduction():
+    """It counts once, and no part overwrites the sum of another one."""
+    text = text_of(both(NAME, PARTS, GPU)[1])
+    assert text.count("= 5") == 1
+    assert text.index("y[vi_init] = 5") < text.index("y[i] += y_part[i]")
+
+
+@pytest.mark.parametrize("a", [0, 1, 2])
+@pytest.mark.parametrize("condition", ["i < a", "i >= a"])
+def test_a_condition_between_the_threads_and_the_reduction(condition, a):
+    """The results of the other rows keep their values."""
+    text = f"""
+a = symbols("a")
+
+@prim_func
+def rows(a: Int, x: Buffer[(2, 4), i32], y: InOut[(2,), i32]):
+    for i in range(2):
+        for k in thread(4, "threadIdx.x"):
+            if {condition}:
+                with block("sum"):
+                    vi, vk = spatial(i), reduce(k)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vi, vk]
+"""
+    first, second = both(NAME, text, GPU)
+    same_results(first, second, a=a)
+    launcher = Launcher(first)
+    x, y = data(first, {"a": a})
+    expected = np.where((np.arange(2) < a) == (condition == "i < a"), x.sum(axis=1), y)
+    assert launcher.run([x, y], {"a": a}).findings == ()
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_a_block_that_reads_the_result_inside_the_loop_of_the_threads():
+    first, last = RUNNING.split('        with block("copy')
+    text = first + indent(f'        with block("copy{last}', "    ")
+    rejected(NAME, text, GPU, KernelStatementError, "'k'", "'sum'", "'copy'", "inside this loop")
 
 
 def test_threads_that_share_elements_of_a_reduction_with_an_init_are_rejected():

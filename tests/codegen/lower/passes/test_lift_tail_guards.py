@@ -261,7 +261,7 @@ def test_sums_of_rows_accumulate_in_a_vector(level: str) -> None:
 @pytest.mark.usefixtures("every_level")
 def test_passes_keep_programs_printable() -> None:
     target = Target("cpu", features=("avx512",))
-    func = before("hoist_reduction_init", matmul("avx512"), target)
+    func = before("lower_virtual_threads", matmul("avx512"), target)
     assert "if i0 * 14 + i1 < m" in to_text(func)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile as build
-from tilewright.codegen.errors import KernelError
+from tilewright.codegen.errors import KernelError, MemoryScopeError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.simt.findings import TrapError
 from tilewright.ir.dtype import dtype as dtype_of
@@ -265,4 +265,121 @@ def f(x: Buffer[(96,), i32], y: InOut[(6,), i32]):
     run_prim(original, [x, expected])
     report = launcher.run([x, y], {})
     np.testing.assert_array_equal(y, expected)
+    assert report.findings == ()
+
+
+HISTOGRAM = """
+@prim_func
+def f(at: Buffer[(64,), i32], x: Buffer[(64,), i32], y: Out[(8,), i32]):
+    t = alloc((8,), i32)
+    u = alloc((8,), i32)
+    for a in range(8):
+        with block("zero"):
+            va = spatial(a)
+            t[va] = 0
+            u[va] = 0
+    for i in range(64):
+        with block("s"):
+            vi = {kind}(i)
+            with checked(at[vi], 0, 8) as p:
+                t[p] += x[vi]
+                u[p] += x[vi] * x[vi]
+    for b in range(8):
+        with block("y"):
+            vb = spatial(b)
+            y[vb] = t[vb] + u[vb]
+"""
+
+
+@pytest.mark.parametrize("kind", ["reduce", "spatial"])
+@pytest.mark.parametrize("scopes", [("global", "global"), ("shared", "global")])
+def test_temporaries_that_several_threads_update_are_not_private_to_each(kind, scopes):
+    schedule = Schedule(parse(HISTOGRAM.format(kind=kind)))
+    schedule.bind("i", "threadIdx.x")
+    for name, scope in zip("tu", scopes, strict=True):
+        schedule.set_scope(name, scope)
+    launcher = Launcher(schedule.module.prims[0])
+    at, x, y = np.arange(64, dtype=np.int32) % 7, np.arange(64, dtype=np.int32), np.zeros(8, "i4")
+    report = launcher.run([at, x, y], {})
+    expected = np.bincount(at, x + x * x, 8).astype(np.int32)
+    np.testing.assert_array_equal(y, expected)
+    assert report.findings == ()
+
+
+@pytest.mark.parametrize("kind", ["reduce", "spatial"])
+@pytest.mark.parametrize("scopes", [("local", "local"), ("shared", "local"), ("local", "global")])
+def test_updates_of_several_threads_in_the_memory_of_one_are_rejected(kind, scopes):
+    schedule = Schedule(parse(HISTOGRAM.format(kind=kind)))
+    schedule.bind("i", "threadIdx.x")
+    for name, scope in zip("tu", scopes, strict=True):
+        schedule.set_scope(name, scope)
+    with pytest.raises(MemoryScopeError, match=r"private to a thread.*may update the same element"):
+        lower_kernel(schedule.module.prims[0], GPU)
+
+
+def test_updates_of_a_temporary_inside_one_iteration_of_a_thread_may_be_in_its_memory():
+    text = """
+@prim_func
+def f(at: Buffer[(8, 4), i32], y: Out[(8, 3), i32]):
+    t = alloc((3,), i32, scope="local")
+    for i in thread(8, "threadIdx.x"):
+        for a in range(3):
+            with block("zero"):
+                va = spatial(a)
+                t[va] = 0
+        for k in range(4):
+            with block("s"):
+                vi, vk = spatial(i), reduce(k)
+                with checked(at[vi, vk], 0, 3) as p:
+                    t[p] += 1
+        for b in range(3):
+            with block("y"):
+                wi, wb = spatial(i), spatial(b)
+                y[wi, wb] = t[wb]
+"""
+    launcher = Launcher(parse(text).prims[0])
+    at, y = np.arange(32, dtype=np.int32).reshape(8, 4) % 3, np.zeros((8, 3), np.int32)
+    report = launcher.run([at, y], {})
+    np.testing.assert_array_equal(y, [np.bincount(row, minlength=3) for row in at])
+    assert report.findings == ()
+
+
+def test_two_sums_over_threads_without_init_are_combined():
+    schedule = Schedule(
+        parse("""
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(3, n), i32], y: Out[(3, n), i32]):
+    s = alloc((3,), i32)
+    q = alloc((3,), i32)
+    for i in range(3):
+        for j in range(n):
+            with block("sums"):
+                vi, vj = spatial(i), reduce(j)
+                with init():
+                    s[vi] = 0
+                    q[vi] = 0
+                s[vi] += x[vi, vj]
+                q[vi] += x[vi, vj] * 2
+    for a in range(3):
+        for b in range(n):
+            with block("y"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = x[va, vb] + s[va] * q[va]
+""")
+    )
+    schedule.bind("i", "blockIdx.x")
+    schedule.bind("a", "blockIdx.x")
+    outer, inner = schedule.split("j", (None, 8))
+    _, last = schedule.split("b", (None, 8))
+    schedule.decompose_reduction("sums", outer)
+    schedule.bind(inner, "threadIdx.x")
+    schedule.bind(last, "threadIdx.x")
+    launcher = Launcher(schedule.module.prims[0])
+    x = np.arange(3 * 19, dtype=np.int32).reshape(3, 19)
+    y = np.zeros_like(x)
+    report = launcher.run([x, y], {"n": 19})
+    total = x.sum(1, keepdims=True, dtype=np.int32)
+    np.testing.assert_array_equal(y, x + total * total * 2)
     assert report.findings == ()

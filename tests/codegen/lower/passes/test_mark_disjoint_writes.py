@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.lower.annotations import DISJOINT, IN_PLACE, marked_blocks
+from tilewright.codegen.lower.annotations import DISJOINT, IN_PLACE, marked_blocks, marked_buffers
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 
@@ -98,3 +98,37 @@ def test_a_block_with_two_stores_is_not_recorded():
 def test_a_block_that_only_reads_the_elements_that_it_writes(value, own):
     _, func = both(NAME, ONE.format(body=f"y[vi, vk * 16 + va] = {value}", axis="range(n)"), GPU)
     assert bool(marked_blocks(func, IN_PLACE)) == own
+
+
+PARTS = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n, 64, 8), f32], y: InOut[(n, 64, 8), f32]):
+    for i in thread(n, "blockIdx.x"):
+        for a in thread(64, "threadIdx.x"):
+            for j in range(8):
+                with block("first"):
+                    vi, va, vj = spatial(i), spatial(a), spatial(j)
+                    y[vi, {first}, vj] = x[vi, va, vj]
+            for k in range(8):
+                with block("second"):
+                    wi, wa, wk = spatial(i), spatial(a), spatial(k)
+                    y[wi, {second}, 7 - wk] = x[wi, wa, wk] * 2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "own"),
+    [
+        ("va", "wa", {"y"}),
+        ("63 - va", "63 - wa", {"y"}),
+        ("va", "63 - wa", set()),
+        ("va // 2", "wa // 2", set()),
+        ("(va + vj) % 64", "wa", set()),
+    ],
+)
+def test_buffers_of_which_each_thread_accesses_only_its_own_part(first, second, own):
+    text = PARTS.format(first=first, second=second)
+    _, after = both(NAME, text, GPU)
+    assert marked_buffers(after) == own

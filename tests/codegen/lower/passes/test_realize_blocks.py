@@ -9,10 +9,11 @@ from tilewright.ir.loop.visit import walk
 
 from tests.codegen.lower.passes.running import (
     CPU,
+    after,
     both,
     comparison,
+    program,
     same_results,
-    text_of,
 )
 
 NAME = "realize_blocks"
@@ -37,18 +38,6 @@ def two(x: Buffer[(n,), i32], y: Out[(n,), i32], a: Buffer[(4, 4), i32], b: Out[
 """
 """A block with a predicate, and one with an init."""
 
-PAIRS = """
-@prim_func
-def pairs(x: Buffer[(4, 8), i32], y: Out[(4,), i32]):
-    for k0 in range(4):
-        for i in range(4 - k0):
-            for k1 in range(2):
-                with block("sum"):
-                    vi, vk = spatial(4, i), reduce(8, k0 * 2 + k1)
-                    with init(): y[vi] = 0
-                    y[vi] += x[vi, vk]
-"""
-
 
 def test_golden(golden):
     golden(f"{NAME}.txt", comparison(NAME, PROGRAM, CPU))
@@ -66,7 +55,6 @@ def test_blocks_keep_their_uids_and_lose_their_iteration_variables():
     assert not any(b.iters or b.reads or b.writes or b.init for b in new)
 
 
-def test_init_runs_where_each_part_of_the_reduction_index_is_zero():
-    first, second = both(NAME, PAIRS, CPU)
-    assert "if k0 == 0 and k1 == 0:" in text_of(second)
-    same_results(first, second)
+def test_an_init_is_decomposed_before():
+    with pytest.raises(TypeError, match="init of block 'sum' is not decomposed"):
+        after(NAME, program(PROGRAM), CPU)

@@ -133,7 +133,7 @@ UNCHANGED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "limit"), [(SUM, 32), (PRODUCT, 1024)])
+@pytest.mark.parametrize(("text", "limit"), [(SUM, SUM_TERMS), (PRODUCT, CONTRACTION_TERMS)])
 def test_a_length_that_a_fact_bounds(text, limit):
     """The functions of a model state the ranges of their sizes."""
     short = text.replace("    ", f"    fact(n <= {limit})\n    ", 1)
@@ -145,6 +145,39 @@ def test_a_length_that_a_fact_bounds(text, limit):
 @pytest.mark.parametrize("text", UNCHANGED.values(), ids=UNCHANGED)
 def test_other_loops_are_not_changed(text):
     assert unchanged(NAME, text, CPU)
+
+
+LANES = """
+n = symbols("n", lower=0)
+
+@prim_func(scheduled=True)
+def columns(x: Buffer[(n, 8), f32], y: Out[(8,), f32]):
+    acc = alloc((8,), f32, scope="local")
+    for j0 in vectorized(8):
+        with block("zero"):
+            v0 = spatial(j0)
+            acc[v0] = 0.0
+    for j in vectorized(8):
+        for k in range(n):
+            with block("sum"):
+                vj, vk = spatial(j), reduce(k)
+                acc[vj] += x[vk, vj]
+    for j1 in vectorized(8):
+        with block("out"):
+            v1 = spatial(j1)
+            y[v1] = acc[v1]
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, SUM_TERMS + 1, SUM_TERMS**2 + 1])
+def test_each_lane_of_a_vectorized_loop_around_a_sum_has_its_own_partial_sum(n):
+    """The interpreter runs the lanes one after the other, native code runs them at once."""
+    first, second = both(NAME, LANES, CPU)
+    assert 'acc_block1 = alloc((8,), f32, scope="local")' in text_of(second)
+    same_results(first, second, n=n)
+    x = np.random.default_rng(0).integers(-9, 9, (n, 8)).astype(np.float32)
+    run: Any = tilewright.compile(parse(LANES), target=Target("cpu", threads=1))
+    assert np.array_equal(np.asarray(run(x)), x.sum(axis=0))
 
 
 def compiled(body: str, shape: str, result: str, threads: int = 2) -> Any:
@@ -182,6 +215,23 @@ def main(x: Tensor[(10000,), f32]):
     for value in (0.1, 1 / 3, 123.456):
         exact = float(np.float32(value))
         assert abs(run(np.full(10**4, value, np.float32)) / (exact * 1e8) - 1) < 1e-6
+
+
+@pytest.mark.parametrize("length", [CONTRACTION_TERMS, 100_000])
+def test_the_error_of_equal_products(length):
+    """The sum of equal terms has the largest error, because all roundings have the same sign."""
+    text = f"""
+@graph_func
+def main(x: Tensor[(3, {length}), f32], w: Tensor[({length}, 20), f32]):
+    y: Tensor[(3, 20), f32] = matmul(x, w)
+    return y
+"""
+    run: Any = tilewright.compile(parse(text), target=Target("cpu", threads=1))
+    for value in (0.1, 1 / 3, 0.7, 123.456):
+        x = np.full((3, length), value, np.float32)
+        exact = length * float(np.float32(value))
+        found = np.asarray(run(x, np.ones((length, 20), np.float32)))
+        assert np.abs(found / exact - 1).max() < 3e-5
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.errors import ThreadAxisError, UnboundKernelError, WarpError
+from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.analysis.launch_axes import launch_axes
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.visit import transform
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr
+from tilewright.target.target import Target
 
 from tests.codegen.gpu import kernels
+from tests.codegen.gpu.running import launch
 from tests.codegen.lower.passes.running import (
     GPU,
     both,
@@ -218,3 +223,22 @@ def fill(y: Out[(16, 8), f32]):
         ("blockIdx.x", "1"),
         ("threadIdx.x", "32"),
     ]
+
+
+def test_a_bound_loop_without_iterations_launches_the_statements_outside_of_it():
+    text = """
+@prim_func
+def tail(x: Buffer[(8,), i32], y: Out[(8,), i32]):
+    for a in thread(0, "threadIdx.x", bounds=(0, 7)):
+        with block("first"):
+            va = spatial(8, a)
+            y[va] = x[va]
+    for b in range(8):
+        with block("rest"):
+            vb = spatial(b)
+            y[vb] = x[vb] + 1
+"""
+    kernel = lower_kernel(parse(text).prims[0], Target("simt"))
+    x, y = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    assert not launch(kernel, [x, y], {}).errors
+    assert y.tolist() == [k + 1 for k in range(8)]

@@ -76,7 +76,21 @@ def test_each_element_of_a_tile_has_an_accumulator(update):
     same_results(first, second, n=5)
 
 
+PARALLEL_IN_SERIAL = """
+n = symbols("n", lower=1)
+
+@prim_func(scheduled=True)
+def total(x: Buffer[(n, 16), f32], y: InOut[(), f32]):
+    for k in range(n):
+        for unit in parallel(1):
+            for v in vectorized(16):
+                with block("sum"):
+                    vk, vv = reduce(k), reduce(v)
+                    y[()] += x[vk, vv]
+"""
+
 UNCHANGED = {
+    "registers of another worker": PARALLEL_IN_SERIAL,
     "not commutative": ONE.replace("y[vi] += x[vi, vk]", "y[vi] = x[vi, vk] - y[vi]"),
     "reads its result": ONE.replace("x[vi, vk]", "x[vi, vk] * y[vi]"),
     "serial": ONE.replace("vectorized", "range"),
@@ -88,3 +102,21 @@ UNCHANGED = {
 @pytest.mark.parametrize("text", UNCHANGED.values(), ids=UNCHANGED)
 def test_other_loops_are_not_changed(text):
     assert unchanged(NAME, text, CPU)
+
+
+def test_a_loop_without_iterations_accesses_no_element():
+    text = """
+n = symbols("n", lower=0)
+
+@prim_func
+def total(x: Buffer[(n, 16), f32], y: InOut[(n,), f32]):
+    for i in range(1):
+        for k in range(n):
+            for v in vectorized(16):
+                with block("sum"):
+                    vi, vk, vv = spatial(n, i), reduce(k), reduce(v)
+                    y[vi] += x[vk, vv]
+"""
+    first, second = both(NAME, text, CPU)
+    for n in (0, 1, 7):  # the interpreter checks every index
+        same_results(first, second, n=n)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tilewright.codegen import compile
 from tilewright.codegen.errors import DivergentBarrierError
 from tilewright.codegen.lower.thread_passes import insert_barriers
 from tilewright.codegen.lower.thread_passes.insert_barriers import InsertBarriers
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, eq, is_proved, var
 from tilewright.ir.thread.nodes import Address, Barrier, Const, If, Load, Loop, Predicate, Store
 from tilewright.ir.thread.text import to_text
 from tilewright.ir.thread.visit import walk
 from tilewright.target.target import Target
 
+from tests.codegen.arrays import data
+from tests.codegen.gpu.running import agrees, artifact_of, launch, program
+from tests.codegen.lower.thread_passes.exchanges import PROGRAMS
 from tests.codegen.lower.thread_passes.kernels import READ, WORD, WRITE, S, X, Y, kernel
 
 I, N = var("i", lower=0), var("n", lower=1)
@@ -132,3 +138,47 @@ def test_the_number_of_proofs_is_limited(monkeypatch):
     asked.clear()
     assert barriers(*stores) == 5
     assert len(asked) == 3
+
+
+def without_barriers(body):
+    """Return a body of statements without barriers."""
+    kept = [s for s in body if not isinstance(s, Barrier)]
+    return tuple(
+        replace(s, body=without_barriers(s.body)) if isinstance(s, Loop) else s for s in kept
+    )
+
+
+@pytest.mark.parametrize(("count", "text"), PROGRAMS.values(), ids=PROGRAMS)
+def test_programs_are_free_of_races(count, text):
+    """The race detector finds nothing with the barriers, and a race without them."""
+    func = program(text)
+    artifact = artifact_of(func)
+    assert sum(isinstance(s, Barrier) for s in walk(artifact.function.body)) == count
+    agrees(func, func, {"n": 5})
+    bare = replace(artifact.function, body=without_barriers(artifact.function.body))
+    report = launch(replace(artifact, function=bare), data(func, {"n": 5}), {"n": 5})
+    assert any("race" in str(finding) for finding in report.findings)
+
+
+TRIANGLES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(A: Buffer[(n, n), f32], B: Buffer[(n, n), f32], C: InOut[(n, n), f32]):
+    for i in range(n):
+        for j in range(i + 1):
+            for k in range(i - j + 1):
+                with block("C"):
+                    vi, vj, vk = spatial(i), spatial(n, j), reduce(n, j + k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+
+
+def test_threads_with_a_row_each_need_no_barrier_in_their_triangles():
+    kernel = compile(parse(TRIANGLES), "simt")["f"]
+    for n in (0, 1, 2, 3, 7, 17):
+        a, b = np.tril(np.random.default_rng(n).standard_normal((2, n, n))).astype(np.float32)
+        c = np.zeros((n, n), np.float32)
+        kernel(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)

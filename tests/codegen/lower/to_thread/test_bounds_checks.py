@@ -33,7 +33,10 @@ def test_debug_mode_reports_the_first_access_outside() -> None:
     assert kernel(x, y, runtime=runtime) == CODE_BOUNDS
     ((_, text, index, extent),) = runtime.errors
     assert (index, extent) == (6, 6)
-    assert text == "x: index of axis 0 is out of bounds in block shift"
+    assert text == (
+        "x: index of axis 0 is out of bounds in block 'shift', in x[i + 2], "
+        "line 8 of 'shifted': y[vi] = x[vi + 2]"
+    )
     np.testing.assert_array_equal(y, [2, 3, 4, 5, 0, 0])
 
 

@@ -7,7 +7,9 @@ import re
 import pytest
 
 from tilewright.codegen.errors import KernelStatementError
-from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.lower import lower_kernel, pipeline
+from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.loop.visit import stores
 from tilewright.ir.script import parse
 from tilewright.target.target import Target
 
@@ -35,3 +37,12 @@ def test_a_fragment_without_a_layout(tensorized):
     assert text != tensorized
     with pytest.raises(KernelStatementError, match="'C_pad' has scope 'fragment' but no layout"):
         lower_kernel(parse(text).prims[0], Target("simt"))
+
+
+def test_a_tensorized_block_whose_accesses_are_not_proved(tensorized, monkeypatch):
+    def unproved(func: PrimFunc) -> frozenset:
+        return frozenset((s.buffer, s.indices) for s in stores(func.body))
+
+    monkeypatch.setattr(pipeline, "kernel_checked", unproved)
+    with pytest.raises(KernelStatementError, match="its instruction cannot check them"):
+        lower_kernel(parse(tensorized).prims[0], Target("simt"))

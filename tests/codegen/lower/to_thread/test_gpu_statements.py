@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.errors import KernelStatementError
@@ -10,6 +11,8 @@ from tilewright.ir.script import parse
 from tilewright.ir.thread.nodes import AtomicUpdate
 from tilewright.ir.thread.visit import walk
 from tilewright.target.target import Target
+
+from tests.codegen.gpu.running import launch
 
 COPY = """
 n = symbols("n", lower=1)
@@ -44,3 +47,26 @@ def columns(x: Buffer[(64, 4), f32], y: InOut[(4,), f32]):
     updates = [s for s in walk(body) if isinstance(s, AtomicUpdate)]
     assert [s.value.type.lanes for s in updates] == [1, 1, 1, 1]
     assert [str(s.address.offset) for s in updates] == ["0", "4", "8", "12"]
+
+
+def test_a_vector_whose_condition_an_unrolled_loop_refutes_does_not_run():
+    """The condition is false for the second copy, whatever the lane is."""
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def rows(x: Buffer[(1, n), f32], y: InOut[(1, n), f32]):
+    for i in thread(1, "threadIdx.x"):
+        for j_0 in range(ceildiv(n, 4)):
+            for r in unrolled(2):
+                for j_1 in vectorized(4):
+                    with block("rows"):
+                        vi, vj = spatial(1, r), spatial(n, j_0 * 4 + j_1)
+                        guard(j_0 * 4 + j_1 < n and r <= 0)
+                        y[vi, vj] = x[vi, vj] + 1.0
+"""
+    kernel = lower_kernel(parse(text).prims[0], Target("simt"))
+    for n in (1, 4, 8):
+        x, y = np.ones((1, n), np.float32), np.zeros((1, n), np.float32)
+        assert not launch(kernel, [x, y], {"n": n}).errors
+        assert y.tolist() == [[2.0] * n]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright import compile
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
+from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS, Runtime, build
 
@@ -74,3 +76,41 @@ def f(x: Buffer[(800, 600), f32], y: Out[(800, 600), f32]):
     assert build(schedule.module.prim("f"))(x, y, runtime=runtime) == 0
     np.testing.assert_array_equal(y, x * 2)
     assert runtime.regions == 2
+
+
+def column_sums(name: str, kind: str) -> str:
+    """Return a loop whose iterations add rows to a temporary of 512 elements."""
+    i, k, j, c = (f"{letter}{name}" for letter in "ikjc")
+    return f"""
+    for {i} in {kind}(200):
+        for {k} in range(n):
+            for {j} in range(512):
+                with block("sum_{name}"):
+                    vi, vk, vj = spatial(200, {i}), reduce(n, {k}), spatial(512, {j})
+                    with init():
+                        t{name}[vi, vj] = 0.0
+                    t{name}[vi, vj] = t{name}[vi, vj] + x[vi, vk]
+        for {c} in range(512):
+            with block("{name}"):
+                vi, vc = spatial(200, {i}), spatial(512, {c})
+                {name}[vi, vc] = t{name}[vi, vc]
+"""
+
+
+@pytest.mark.parametrize("kinds", [("parallel", "parallel"), ("range", "parallel")])
+def test_accumulators_of_two_regions_are_private_to_each_worker(kinds: tuple[str, str]) -> None:
+    """The blocks of long sums in two loops may not share accumulators across workers."""
+    text = """
+n = symbols("n", lower=0)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(200, n), f32], y: Out[(200, 512), f32], z: Out[(200, 512), f32]):
+    ty = alloc((200, 512), f32, scope="local")
+    tz = alloc((200, 512), f32, scope="local")
+"""
+    text += "".join(column_sums(name, kind) for name, kind in zip("yz", kinds, strict=True))
+    exe = compile(parse(text), Target("cpu", threads=2))
+    x = np.random.default_rng(0).integers(-9, 9, (200, 300)).astype(np.float32)
+    for _ in range(4):
+        for found in exe(x):
+            np.testing.assert_array_equal(found, np.repeat(x.sum(1)[:, None], 512, 1))
