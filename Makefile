@@ -4,6 +4,7 @@
 #   make workbench HEADLESS=1  execute the same notebook without a browser
 #   make test                  environment, Chromium, every check
 #   make fuzz | bench          long random tests | benchmarks
+#   make mutate                disable each check once, and report the tests that notice
 #   make math                  every element function on every single-precision number
 #   make gpu-check             results and times of the GPU kernels, on a machine with a GPU
 #   make clean                 remove build products; `make distclean` also the environment
@@ -33,7 +34,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help env assets workbench test lint types web-test python-test fuzz math bench gpu-check \
+.PHONY: help env assets workbench test lint types web-test python-test fuzz mutate math bench gpu-check \
 	clean distclean
 
 help:
@@ -107,8 +108,10 @@ python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 
 fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
-	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --json $(OUT)/walks.json --resume --out $(OUT)/walks
-	$(PY) -m tests.fuzz.mutate --json $(OUT)/mutations.json
+	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --resume --record --out $(OUT)/walks
+
+mutate: env assets $(STAMPS)/tools $(STAMPS)/pycuda
+	nice -n 10 $(PY) -m tests.fuzz.mutate --record
 
 math: env
 	$(PY) -m tests.fuzz.exhaustive_math

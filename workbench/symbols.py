@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..errors import TilewrightError
 from ..ir.analysis import tree_of
-from ..ir.analysis.bounds import bounded_accesses, status_counts
+from ..ir.analysis.bounds import displayed_accesses, status_counts
 from ..ir.graph.nodes import CallTIR, ConstantRef, GraphFunc, TensorInfo, TupleInfo, Value
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Function, Module
@@ -165,18 +165,26 @@ def _guards(function: Function) -> Iterable[FactRow]:
 
 
 def _accesses(function: Function) -> Iterable[FactRow]:
-    """Yield the accesses that are not proved to be in bounds, and the number of proved ones."""
+    """Yield the number of accesses per status, and the accesses that are not proved."""
     if not isinstance(function, PrimFunc):
         return
-    found = bounded_accesses(function)
-    proved = status_counts(found).get("proved", 0)
-    if proved:
-        noun = "access" if proved == 1 else "accesses"
-        yield FactRow(f"{proved} {noun} in bounds", "proved", "ranges of the indices")
+    found = displayed_accesses(function)
+    for label, count in status_counts(found).items():
+        noun = "access" if count == 1 else "accesses"
+        if label == "proved":
+            yield FactRow(f"{count} {noun} in bounds", "proved", "ranges of the indices")
+        else:
+            yield FactRow(f"{count} {noun} {label}", _access_status(label), "bounds of the indices")
     for access in found:
         if access.status != "proved":
-            status = "checked" if access.status == "checked" else "unknown"
-            yield FactRow(f"{access.text} in bounds", status, access.range_text)
+            status = _access_status(access.label)
+            yield FactRow(
+                f"{access.text} in bounds", status, f"{access.label}: {access.range_text}"
+            )
+
+
+def _access_status(label: str) -> FactStatus:
+    return "checked" if label.startswith("checked") else "unknown"
 
 
 def _derived(function: Function, samples: Samples) -> Iterator[Derived]:

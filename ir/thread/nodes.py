@@ -363,10 +363,7 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of a statement: a loop-level node and the operations of the source model.
-
-    ``note`` is the error that an operation that ends the kernel reports in the emulator.
-    """
+    """The origin of a statement, and the error it reports in the emulator if it ends a kernel."""
 
     uid: Uid | None = None
     name: str = ""

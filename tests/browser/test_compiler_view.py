@@ -105,7 +105,7 @@ def test_text_after_each_pass(page: Page) -> None:
     screenshot(page, "passes-diff")
     text.click(position={"x": 200, "y": 8})
     page.keyboard.press("]")
-    expect(picker).to_have_value("hoist_reduction_init")
+    expect(picker).to_have_value("compact_buffers")
     page.keyboard.press("[")
     expect(picker).to_have_value("realize_blocks")
     page.keyboard.press("d")

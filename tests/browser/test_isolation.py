@@ -27,6 +27,7 @@ from tilewright.codegen import program_checks
 from tilewright.ir import verify
 verify.check_program = lambda *_, **__: None  # because no checked program crashes
 program_checks.check_proved = lambda _: None
+program_checks.with_kernel_checks = lambda function: function
 mod = tw.parse("""
 n = symbols("n", lower=1)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import asdict, dataclass, field, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir.loop.nodes import Block, Store
@@ -60,7 +61,7 @@ class Case:
 
     def to_json(self) -> str:
         """Return the case as JSON."""
-        return json.dumps(asdict(self))
+        return json.dumps(vars(self), default=vars)
 
     @classmethod
     def from_json(cls, text: str) -> Case:
@@ -177,11 +178,13 @@ def _shown(defect: DefectError | None) -> list[str] | None:
 
 @dataclass
 class Minimizer:
-    """The reduction of a case, bounded by a number of runs."""
+    """The reduction of a case, bounded by a number of runs and by a time in seconds."""
 
     case: Case
     budget: int = 160
     test: Callable[[Case], str | None] = field(default=fails)
+    seconds: float = 600.0
+    started: float = field(default_factory=time.monotonic)
 
     def minimized(self) -> Case:
         """Return the smallest case found that fails in the same way."""
@@ -196,6 +199,8 @@ class Minimizer:
 
     def _try(self, case: Case) -> bool:
         self.budget -= 1
+        if time.monotonic() - self.started > self.seconds:
+            self.budget = 0
         message = self.test(case) if self.budget > 0 else None
         if message is None:
             return False

@@ -44,14 +44,7 @@ class Later:
         )
 
 
-LATER: Mapping[str, Later] = {
-    "copies of unwritten elements": Later(
-        "a copy of a whole buffer also reads elements that are not written yet and that nothing "
-        "uses; programs do not state the live range of a temporary and its allocated part yet",
-        ("simt",),
-        r"uninitialized read in kernel",
-    ),
-}
+LATER: Mapping[str, Later] = {}
 
 
 def known(family: str, phase: str, message: str) -> bool:

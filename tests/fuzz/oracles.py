@@ -51,12 +51,24 @@ ROUNDING = 1e-9
 """The largest relative difference in float64 that reordered arithmetic may cause."""
 
 
+LONG = 150_000
+"""The length of a module of LLVM text that takes minutes to optimize; it is only translated."""
+
+
+LONGEST = 1_000_000
+"""The length of a module of LLVM text that is not compiled."""
+
+
 class WrongResultError(AssertionError):
     """Results that differ from those of the original program."""
 
 
 class RefusedError(Exception):
     """A program that lowering may reject; the cause is the named error."""
+
+
+class TooLongError(Exception):
+    """A program whose code is too long to compile in a random walk."""
 
 
 @dataclass
@@ -156,15 +168,20 @@ def lowered(function: PrimFunc, target: Target) -> LoweredKernel:
         raise RefusedError(str(error)) from error
 
 
-def native(function: PrimFunc, level: str, *, opt: int) -> Kernel:
+def native(function: PrimFunc, level: str, *, opt: int, longest: int = LONGEST) -> Kernel:
     """Compile a function for one feature set of this machine.
 
-    Parallel regions are shared by workers even if they are too small to be worth it.
+    Parallel regions are shared by workers even if they are too small to be worth it. A module of
+    more than ``longest`` characters is refused.
     """
     target = Target("cpu", features=(level,) if level else ())
     artifact = lowered(function, target)
     with mock.patch.object(parallel, "WORTHWHILE", 0):
         text = emit_module([artifact.function], target)
+    if len(text) > longest:
+        raise RefusedError(str(len(text))) from TooLongError()
+    if len(text) > LONG:
+        opt = 0
     engine, address = load(artifact.name, text, target, opt=opt)
     return Kernel(artifact, text, target, engine, address)
 

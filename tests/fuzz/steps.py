@@ -6,7 +6,6 @@ name. It therefore applies to a program of which parts were removed.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from tilewright.ir.loop.nodes import Block, IndexMap
@@ -40,22 +39,13 @@ FUNCTION = FunctionRef("random")
 FAMILIES = (
     "annotate", "caching", "layout", "loops", "placement", "reduction", "specialize", "tensorize",
 )  # fmt: skip
-ON_GRAPHS = ("clone_function", "specialize")
-"""Primitives that create a version of a function for calls of a graph."""
-
-VERBS = tuple(c.verb() for c in primitives() if c.family in FAMILIES and c.verb() not in ON_GRAPHS)
-"""Primitives that change a single loop-level function."""
+VERBS = tuple(
+    c.verb() for c in primitives() if c.family in FAMILIES and c.verb() != "clone_function"
+)
+"""Primitives that change a single loop-level function; a clone needs calls in a graph."""
 
 UNCOUNTED = ("annotate", "unannotate", "add_unit_loop")
 """Steps that do not change the generated code, or only by loops of one iteration."""
-
-RARE: Mapping[str, int] = {
-    "tensorize": 5, "rfactor": 4, "pad_einsum": 3, "storage_align": 3, "reverse_compute_at": 3,
-    "reverse_compute_inline": 3, "compute_inline": 3, "compute_at": 3, "unannotate": 2,
-    "transform_layout": 2, "set_scope": 2, "decompose_reduction": 2, "bind": 2, "blockize": 2,
-    "vectorize": 2, "parallel": 2, "assume": 2,
-}  # fmt: skip
-"""How often a primitive is the goal of a walk, relative to 1, since few programs permit it."""
 
 KINDS = ("bind", "parallel", "unroll", "vectorize")
 """Steps after which a loop cannot be changed."""
@@ -67,18 +57,15 @@ LIBRARY = tuple(
 )
 """Composite steps of one function."""
 
+RULES = (
+    "inline_elementwise",
+    *(v for v in LIBRARY if v.startswith("schedule_") and v != "schedule_copy"),
+)
+"""Composite steps whose operand is the whole function."""
+
 AXES = ("blockIdx.x", "threadIdx.x", "blockIdx.y", "threadIdx.y", "vthread", "blockIdx.z")
 SCOPES = ("local", "local", "global", "shared")
 """Memory scopes, more often the one that every target has."""
-
-
-def goals() -> list[str]:
-    """Return the primitives in the order in which walks aim at them; rare ones repeatedly."""
-    left, found = Counter({v: RARE.get(v, 1) for v in VERBS}), []
-    while +left:
-        found += [v for v in VERBS if left[v] > 0]
-        left.subtract(VERBS)
-    return found
 
 
 def draw(rng: random.Random, state: State, verb: str) -> Step | None:
@@ -268,7 +255,8 @@ def _code(value: object) -> str:
 
 def applied(before: State, after: State) -> list[str]:
     """Return the primitives that were applied between two states, those of composites included."""
-    new = after.trace.steps[len(before.trace) :]
+    count = len(before.trace)
+    new = [*after.trace.steps[count:], *(g for g in after.trace.groups if g.first >= count)]
     return [t.op for t in new if t.op in STEPS and not issubclass(STEPS[t.op], Query)]
 
 

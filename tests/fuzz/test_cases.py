@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 
@@ -11,10 +10,11 @@ import pytest
 import tilewright as tw
 from tilewright.schedules.primitives.loops.reorder import Reorder
 
-from tests.fuzz import walk as driver
+from tests.fuzz import driver, record, walk
 from tests.fuzz.cases import Case, Minimizer, fails
-from tests.fuzz.contained import run_contained
+from tests.fuzz.contained import Child, Parent, run_contained
 from tests.fuzz.program import Program
+from tests.fuzz.walks import Walk
 
 TEXT = """
 n = symbols("n", lower=0)
@@ -82,17 +82,65 @@ def test_crashes_and_endless_functions_are_contained():
     assert run_contained(lambda: [1, "a"], 20).value == [1, "a"]
 
 
-def test_a_run_continues_after_the_last_seed(tmp_path, monkeypatch, capsys):
-    file = tmp_path / "walks.json"
-    arguments = ["walk", "--walks", "2", "--workers", "1", "--seed", "500", "--family",
-                 "pointwise", "--json", str(file), "--out", str(tmp_path)]  # fmt: skip
-    monkeypatch.setattr("sys.argv", arguments)
-    assert driver.main() == 0, capsys.readouterr().out
-    first = json.loads(file.read_text())
-    assert first["totals"]["walks"] >= 2
-    monkeypatch.setattr("sys.argv", [x for x in arguments if x not in ("--seed", "500")]
-                        + ["--resume", "--walks", "4"])  # fmt: skip
-    driver.main()
-    runs = json.loads(file.read_text())["runs"]
-    assert [r["first"] for r in runs] == [500, runs[0]["next"]]
-    assert json.loads(file.read_text())["totals"]["walks"] >= 4
+def test_an_endless_function_ends_with_its_stack_and_its_note():
+    def work(parent: Parent) -> None:
+        parent.note("first")
+        parent.note("second")
+        parent.send("ready")
+        while True:
+            signal.pause()
+
+    child = Child.start(work)
+    while not child.lines:
+        child.read()
+    assert child.end(kill=True) < 0
+    assert child.note == "second"
+    assert "in work" in child.stack
+
+
+def test_a_step_without_an_end_is_reported_with_its_name_and_stack(tmp_path, monkeypatch, capsys):
+    def endless(*_: object) -> None:
+        while True:
+            signal.pause()
+
+    monkeypatch.setattr(Walk, "sound", endless)
+    monkeypatch.setattr(driver, "warm", lambda: None)
+    monkeypatch.setattr(driver, "LIMIT", 0.5)
+    monkeypatch.setattr("sys.argv", [
+        "walk", "--walks", "1", "--workers", "1", "--seed", "500", "--family", "pointwise",
+        "--quick", "--defects", "1", "--out", str(tmp_path),
+    ])  # fmt: skip
+    assert walk.main() == 1
+    shown = capsys.readouterr().out
+    assert "[hang] hang, family pointwise" in shown
+    assert "steps:\nsch." in shown
+    assert "in endless" in shown
+
+
+def test_a_run_continues_after_the_last_recorded_seed(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "runs.json"
+    arguments = ["walk", "--walks", "1", "--workers", "1", "--family", "pointwise",
+                 "--out", str(tmp_path), "--record", str(file)]  # fmt: skip
+    monkeypatch.setattr("sys.argv", [*arguments, "--seed", "500"])
+    assert walk.main() == 0, capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [*arguments, "--resume"])
+    assert walk.main() == 0, capsys.readouterr().out
+    (run,) = record.read(file)
+    assert run.seeds == ((500, 500), (501, 501))
+    assert run.totals.walks == run.totals.complete == 2
+    capsys.readouterr()
+    monkeypatch.setattr("sys.argv", ["walk", "--report", str(file)])
+    assert walk.main() == 0
+    assert capsys.readouterr().out.startswith("2 programs in all")
+
+
+def test_no_seed_is_recorded_twice():
+    run = record.Run("c", ((0, 9),))
+    assert run.plus(record.Run("c", ((10, 19),))).seeds == ((0, 9), (10, 19))
+    with pytest.raises(ValueError, match="seeds 9 to 12 are recorded already"):
+        run.plus(record.Run("c", ((9, 12),)))
+
+
+def test_the_committed_record_is_tidy():
+    runs = record.read()
+    assert record.FILE.read_text() == record.as_text(runs)

@@ -30,25 +30,23 @@ from tilewright.schedules.rules.default import DefaultRuleFailedWarning, schedul
 from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS
-from tests.fuzz import oracles, plans
+from tests.fuzz import directed, goals, oracles, plans
 from tests.fuzz.inputs import NoSizesError, copies, iterations, legal, sizes
 from tests.fuzz.oracles import SIMT, Original, RefusedError
 from tests.fuzz.programs import FAMILIES
 from tests.fuzz.steps import (
     FUNCTION,
-    KINDS,
     LIBRARY,
+    RULES,
     UNCOUNTED,
-    VERBS,
     applied,
     draw,
     families_of,
-    goals,
     to_data,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tilewright.ir.loop.nodes import PrimFunc
     from tilewright.ir.symbolic import Var
@@ -64,7 +62,7 @@ COUNTED = 8
 GROUPS = 3
 """The number of families that the steps of a complete walk belong to."""
 
-ATTEMPTS = 240
+ATTEMPTS = 400
 """The largest number of drawn steps of a walk."""
 
 LARGEST = 9000
@@ -77,16 +75,20 @@ TARGETS = (None, Target("cpu", features=("avx2",)), Target("cpu", features=("avx
 AFFORDABLE = 20_000
 """The largest number of statements of one run in the interpreter or on the emulated GPU."""
 
+EXPENSIVE = 20 * AFFORDABLE
+"""The largest number of statements of a run at the cheapest sizes that a step may result in."""
+
 UNROLLED = 32
 """The largest number of copies of a statement that unrolled loops may make."""
 
-ROUND_TRIPS = 0.3
-"""The share of accepted steps after which the text is parsed; parsing takes most of their time."""
+ROUND_TRIPS = 0.15
+"""The share of accepted steps after which the text is parsed, as it is at the end."""
+
+SOUGHT = 0.5
+"""The share of steps whose operands are chosen in search of a legal one."""
 
 FRAMES = 3
 """The number of innermost frames of an exception that a failure shows."""
-
-GOALS = tuple(goals())
 
 
 class DefectError(AssertionError):
@@ -136,6 +138,7 @@ class Walk:
     pending: dict[str, object] | None = None
     results: tuple[Handle, ...] = ()
     bound: list[State] = field(default_factory=list)
+    watch: Callable[[Walk], None] = lambda _: None
     text: str = field(init=False)
     state: State = field(init=False)
     original: Original = field(init=False)
@@ -174,7 +177,7 @@ class Walk:
     @contextmanager
     def phase(self, name: str, title: str = "") -> Iterator[None]:
         """Time a check; any exception in it is a defect."""
-        started = time.perf_counter()
+        started = time.process_time()
         try:
             yield
         except (DefectError, RefusedError):
@@ -186,7 +189,7 @@ class Walk:
             where = "".join(traceback.format_exception(error, limit=-FRAMES, chain=False))
             raise DefectError(name, f"raw {type(error).__name__}", f"{title}\n{where}") from error
         finally:
-            self.tally.seconds[name] += time.perf_counter() - started
+            self.tally.seconds[name] += time.process_time() - started
 
     def step(self, verb: str, *, fixes: bool = False) -> bool:
         """Draw a step and try it; return whether it was accepted."""
@@ -202,6 +205,7 @@ class Walk:
         self.tally.attempts += 1
         before, verb = self.state, step.verb()
         self.pending = to_data(step)
+        self.watch(self)
         with self.phase("check", step.title()):
             problems = check(before, step)
         if problems:
@@ -211,24 +215,37 @@ class Walk:
             made = apply(before, step)
         after = made.state
         text = to_text(after.module)
-        if len(text) > LARGEST or copies(after.module.prims[0].body) > UNROLLED:
+        if self.is_large(step, after, text):
             self.tally.rejected["(too large)"] += 1
             return False
         inner = applied(before, after)
         if any(op == "assume" for op in (verb, *inner)) and not self.redraw(after):
             self.tally.rejected["(no sizes)"] += 1
             return False
-        if verb not in UNCOUNTED and text != self.text:
+        changed = text != self.text
+        if changed and verb not in UNCOUNTED:
             self.counted.append(verb)
         self.history.append(self.pending)
         self.state, self.text, self.pending, self.results = after, text, None, made.results
         if " thread(" in text:
             self.bound.append(after)
-        self.tally.accepted[verb] += 1
+        self.tally.accepted[verb if changed else f"{verb} (no change)"] += 1
         if isinstance(step, Composite):
-            self.tally.inside.update(inner)
+            self.tally.inside.update(Counter(inner) - Counter([verb]))
         self.sound()
         return True
+
+    def is_large(self, step: Step, after: State, text: str) -> bool:
+        """Return whether the result of a step takes too long to check; rules may make it larger."""
+        if step.verb() in RULES:
+            return False
+        body, old = after.module.prims[0].body, self.function.body
+        if len(text) > max(LARGEST, 1.2 * len(self.text)):
+            return True
+        if copies(body) > max(UNROLLED, copies(old)):
+            return True
+        least, before = (min(iterations(b, env) for env in self.envs) for b in (body, old))
+        return least > max(EXPENSIVE, before)
 
     def _rejected(self, step: Step, problems: Sequence[Problem], *, fixes: bool) -> None:
         for problem in problems:
@@ -284,6 +301,8 @@ class Walk:
 
     def finish(self) -> None:
         """Run the resulting program on every path of this machine, and by the default rules."""
+        self.watch(self)
+        self.round_trip()
         self.natively(self.function, "native")
         self.on_threads()
         self.by_rules()
@@ -366,22 +385,6 @@ def complete(walk: Walk) -> bool:
     return len(walk.counted) >= COUNTED and len(families_of(walk.counted)) >= GROUPS
 
 
-def next_verb(rng: random.Random, walk: Walk) -> str:
-    """Draw a step: the goal of the walk, a missing family, a composite, or any primitive."""
-    share = rng.random()
-    if share < 0.3:
-        return walk.goal
-    if share < 0.36:
-        return rng.choice(LIBRARY)
-    if share < 0.5 and len(walk.counted) >= COUNTED // 2:
-        missing = [v for v in VERBS if families_of([v]) - families_of(walk.counted)]
-        if missing:
-            return rng.choice(missing)
-    early = len(walk.counted) < COUNTED - 3 or walk.target == SIMT
-    verb = rng.choice(VERBS)
-    return rng.choice(VERBS) if early and verb in KINDS else verb
-
-
 def walked(seed: int, family: str = "", goal: str = "") -> Walk:
     """Return a walk of random steps on a random program; `DefectError` if a check fails."""
     walk = start(seed, family, goal)
@@ -393,11 +396,16 @@ def walked(seed: int, family: str = "", goal: str = "") -> Walk:
 def start(seed: int, family: str = "", goal: str = "") -> Walk:
     """Return the first state of the walk of a seed."""
     rng = random.Random(seed)
-    goal = goal or GOALS[(seed + seed // len(FAMILIES)) % len(GOALS)]
+    goal = goal or goals.goal_of(seed)
     target = rng.choice(TARGETS)
+    if goal in goals.ON_CPU:
+        target = rng.choice(TARGETS[:3])
+    elif goal in goals.ON_GPU:
+        target = SIMT
     if goal == "tensorize":
-        return Walk(rng, tiled_program(rng), rng.choice(TARGETS[:3]), goal)
-    return Walk(rng, FAMILIES[family or list(FAMILIES)[seed % len(FAMILIES)]](rng), target, goal)
+        return Walk(rng, tiled_program(rng), target, goal)
+    family = family or goals.family_of_goal(seed, goal)
+    return Walk(rng, FAMILIES[family](rng), target, goal)
 
 
 def tiled_program(rng: random.Random) -> Program:
@@ -409,21 +417,34 @@ def tiled_program(rng: random.Random) -> Program:
 
 
 def toward(walk: Walk, verb: str, tries: int = 12) -> bool:
-    """Apply a few random steps, then try one primitive; return whether it was accepted."""
+    """Apply a few random steps, then try one step; return whether it was accepted."""
     if verb == "tensorize" and plans.tensorize(walk):
         return True
     if verb == "unannotate":
         walk.step("annotate")
-    for _ in range(walk.rng.randint(0, 3)):
-        walk.step(next_verb(walk.rng, walk))
-    return any(walk.step(verb) for _ in range(tries))
+    if verb not in RULES:
+        for _ in range(walk.rng.randint(0, 3)):
+            take(walk)
+    return directed.seek(walk, verb, tries)
+
+
+def take(walk: Walk) -> None:
+    """Draw a step and try it; or search for a legal one."""
+    rng = walk.rng
+    verb = goals.next_verb(rng, walk.goal, walk.counted, on_gpu=walk.target == SIMT)
+    if rng.random() < SOUGHT and verb != "tensorize":
+        directed.seek(walk, verb)
+    else:
+        walk.step(verb, fixes=rng.random() < 0.15)
 
 
 def advance(walk: Walk) -> None:
     """Try steps until the walk is complete, or the number of attempts is exhausted."""
-    rng = walk.rng
-    if walk.goal == "tensorize":
+    rng, goal = walk.rng, walk.goal
+    if goal == "tensorize":
         plans.tensorize(walk)
+    elif goal in LIBRARY:
+        directed.seek(walk, goal)
     elif walk.target == SIMT:
         plan = rng.choice([_by_rule, _by_rule, plans.bind, plans.bind, plans.bind, _leave])
         plan(walk)
@@ -431,7 +452,7 @@ def advance(walk: Walk) -> None:
     while not complete(walk) or len(walk.counted) < length:
         if walk.tally.attempts >= ATTEMPTS:
             break
-        walk.step(next_verb(rng, walk), fixes=rng.random() < 0.15)
+        take(walk)
     if walk.target == SIMT and " thread(" not in walk.text:
         plans.bind(walk)
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tilewright.ir.script import parse
+from tilewright.workbench.symbols import samples_of, symbols_view
+
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
 
@@ -35,3 +40,20 @@ def test_tail_guard_is_an_unknown_fact(network: Client) -> None:
     assert [f.status for f in update.symbols.facts] == ["unknown", "proved"]
     assert update.symbols.facts[1].text == "3 accesses in bounds"
     assert "n" in update.symbols.facts[0].text
+
+
+@pytest.mark.parametrize(
+    ("params", "index"), [("a: Int, x: Buffer[(8,), f32]", "i + a"), ("x: Buffer[(n,), f32]", "5")]
+)
+def test_an_access_that_needs_an_entry_check_is_not_counted_as_proved(
+    params: str, index: str
+) -> None:
+    text = (
+        f"n = symbols('n', lower=0)\n@prim_func\ndef f({params}, y: Out[(4,), f32]):\n"
+        f"    for i in range(4):\n        y[i] = x[{index}]\n"
+    )
+    module = parse(text)
+    func = module.prim("f")
+    facts = symbols_view(func, samples_of(module, func, {})).facts
+    counts = {f.text: f.status for f in facts if "access" in f.text}
+    assert counts == {"1 access in bounds": "proved", "1 access checked at entry": "checked"}
