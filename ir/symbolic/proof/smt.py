@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import local
 from typing import TYPE_CHECKING
 
 from ..base import Expr, Term, Var
@@ -17,14 +16,13 @@ if TYPE_CHECKING:
 
 _RESOURCES_PER_MS = 2_000
 _SIZE_LIMIT = 1_000
-_threads = local()
 
 
 def decide(goal: Goal, budget_ms: int) -> Proof | None:
     """Prove or refute a goal; None if z3 cannot decide it within its resource limit."""
     import z3
 
-    context = _context()
+    context = z3.Context()  # a context in use has other heuristics after other goals
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", budget_ms * _RESOURCES_PER_MS)
     translation = _Translation(context)
@@ -44,17 +42,6 @@ def decide(goal: Goal, budget_ms: int) -> Proof | None:
     }
     found = goal.counterexample(values)
     return None if found is None else Refuted(found)
-
-
-def _context() -> z3.Context:
-    """Return the z3 context of this thread."""
-    import z3
-
-    context: z3.Context | None = getattr(_threads, "context", None)
-    if context is None:
-        context = z3.Context()
-        _threads.context = context
-    return context
 
 
 class _Translation:
