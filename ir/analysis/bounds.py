@@ -300,8 +300,11 @@ def _depends(claims: Sequence[Bool], variable: Var) -> bool:
 def at_entry(scope: Scope, claim: Bool, symbols: frozenset[Var]) -> Answer:
     """Return the answer for a condition over the symbols that an iteration needs."""
     runs = _premises(scope, symbols)
-    if claim is FALSE or is_proved(negate(claim), assuming(scope.base, *runs)):
+    known = assuming(scope.base, *runs)
+    if claim is FALSE or is_proved(negate(claim), known):
         return Answer("outside")
+    if is_proved(claim, known):  # products of variables are no longer part of it
+        return Answer("proved")
     return Answer("checked", any_of(*(negate(p) for p in runs), claim))
 
 

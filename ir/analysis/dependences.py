@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, cast
 
-from ..loop.decompose import decomposed_in, reduction_position
+from ..loop.decompose import decomposed_in, reduction_position, reduction_variables
 from ..loop.nodes import Block, Buffer, For, If, Let, Scope, Stmt
 from ..loop.visit import children, stores, walk
 from ..symbolic import (
@@ -69,6 +69,20 @@ def bound_kinds(loop: For, block: Block) -> frozenset[str]:
     reduce variable.
     """
     return frozenset(v.kind for v in block.iters if loop.var in free_vars(v.binding))
+
+
+def iterated_kinds(tree: Tree, loop: For, block: Block) -> frozenset[str]:
+    """Return the kinds of the iteration variables that a loop iterates.
+
+    These are the kinds that it binds, except that a loop whose variable the spatial iteration
+    variables determine is constant during a reduction, such as ``s`` of ``spatial(s), reduce(k +
+    s)``.
+    """
+    kinds = bound_kinds(loop, block)
+    if not kinds >= {"spatial", "reduce"}:
+        return kinds
+    reducing = reduction_variables(statements_around(tree, block), block)
+    return kinds if loop.var in reducing else kinds - {"reduce"}
 
 
 def is_reduction(block: Block) -> bool:
@@ -241,7 +255,7 @@ def _common_write(tree: Tree, loop: For, buffer: Buffer, writers: list[Block]) -
                 block,
                 buffer,
             )
-        if block is not first and not _same_elements(tree, loop, buffer, first, block):
+        if block is not first and not same_elements(tree, loop, buffer, first, block):
             return Conflict(
                 f"iterations of loop {loop.var.name!r} may write elements of {buffer.name!r} in "
                 f"block {block.name!r} that other iterations write in block {first.name!r}",
@@ -251,7 +265,7 @@ def _common_write(tree: Tree, loop: For, buffer: Buffer, writers: list[Block]) -
     return None
 
 
-def _same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: Block) -> bool:
+def same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: Block) -> bool:
     """Return whether the write indices of two blocks are the same terms of loops."""
     a, b = (writes(block, buffer) for block in (first, second))
     if len(a) != 1 or len(b) != 1:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Set as AbstractSet
 
 from ..loop.nodes import For, Let
 from ..symbolic import (
+    FALSE,
     Bool,
     Discharge,
     Expr,
@@ -62,7 +63,8 @@ def assuming(facts: Facts, *claims: Bool) -> Facts:
 def outside_loops(facts: Facts, variables: AbstractSet[Var]) -> Facts:
     """Return the facts that hold where some loops, branches, and lets are omitted.
 
-    These are the facts without the loop ranges and conditions that mention the variables.
+    These are the facts without the loop ranges and conditions that mention the variables, and
+    without the contradiction that the range of an empty loop simplifies to.
 
     Examples
     --------
@@ -77,6 +79,7 @@ def outside_loops(facts: Facts, variables: AbstractSet[Var]) -> Facts:
     kept = [
         f
         for f in facts
-        if f.discharge is not Discharge.PROOF or f.predicate.free.isdisjoint(variables)
+        if f.discharge is not Discharge.PROOF
+        or (f.predicate.free.isdisjoint(variables) and f.predicate is not FALSE)
     ]
     return facts if len(kept) == len(facts) else Facts(kept, facts.hints)

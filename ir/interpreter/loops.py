@@ -44,6 +44,7 @@ from ..loop.nodes import (
     Unary,
     Where,
 )
+from ..loop.visit import walk
 from ..script.excerpt import access_line
 from ..sizes import SIZE_LIMIT, size_problem
 from ..symbolic import (
@@ -277,7 +278,15 @@ class _Site:
         func = self.func()
         line = access_line(func, self.uid, self.access) if func else None
         excerpts = (Excerpt(func.name, (line,), ()),) if func and line else ()
-        return OutOfBoundsError(message, where=self.name, excerpts=excerpts)
+        return OutOfBoundsError(message, where=self._where(func), excerpts=excerpts)
+
+    def _where(self, func: PrimFunc | None) -> str:
+        """Return the names of the function and the block around the access, and its own name."""
+        if func is None:
+            return self.name
+        around = (s for s in walk(func.body) if isinstance(s, Block) and s.uid == self.uid)
+        blocks = dict.fromkeys([*(f"block {b.name!r}" for b in around), self.name])
+        return ", ".join((f"function {func.name!r}", *blocks))
 
 
 def _at(index: int, extent: int, site: _Site, axis: int) -> int:

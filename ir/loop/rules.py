@@ -159,6 +159,17 @@ INIT: Final = Rule(
     "number of results; or write the init as a separate loop nest before the reduction",
 )
 
+RACES: Final = Rule(
+    "L23",
+    "independent iterations",
+    "the iterations of a parallel, vectorized or thread-bound loop are independent: no two of them "
+    "write the same element of a buffer that outlives the iteration, none reads an element that "
+    "another one writes, and the loop binds neither an ordered iteration variable nor a reduction "
+    "that its kind cannot combine",
+    "write range(n), which runs the iterations in order, and apply parallel, vectorize or bind to "
+    "a loop whose iterations are independent",
+)
+
 RULES: Final = (
     UIDS,
     NAMES,
@@ -182,4 +193,5 @@ RULES: Final = (
     PROVED,
     INDEPENDENT,
     INIT,
+    RACES,
 )

@@ -12,6 +12,7 @@ from ..analysis.domains import dependent_bindings
 from ..analysis.enclosing import statements_around
 from ..analysis.entry_checks import obligations
 from ..analysis.loaded_integers import unproved_ranges
+from ..analysis.races import races
 from ..analysis.tree import tree_of
 from ..canonical import Canon
 from ..identity import Uid
@@ -116,6 +117,7 @@ class _Checker:
         self._in_block = False
         self._executed = True
         self._ever_bound: set[Var] = set()
+        self._concurrent: list[For] = []
 
     def run(self) -> list[Violation]:
         """Check the signature, then the statements."""
@@ -135,6 +137,8 @@ class _Checker:
             self._check_loaded_integers()
         if not self._out.found and ("scheduled", True) not in self._func.attributes:
             self._check_bindings()
+        if not self._out.found:
+            self._check_races()
         return self._out.found
 
     def _check_written(self) -> None:
@@ -186,6 +190,18 @@ class _Checker:
                     f"the bindings of block {block.name!r} are not independent: {relation} in "
                     "every iteration",
                     block.uid,
+                )
+
+    def _check_races(self) -> None:
+        """Report the dependences between iterations of loops that run them at the same time."""
+        tree = tree_of(self._func)
+        for loop in self._concurrent:
+            for race in races(tree, loop):
+                kind = f"bound to {loop.thread}" if loop.kind == "thread" else loop.kind
+                self._out.report(
+                    rules.RACES,
+                    f"loop {loop.var.name!r} is {kind}, but {race.reason}",
+                    loop.uid,
                 )
 
     def _check_bounds(self) -> None:
@@ -365,6 +381,8 @@ class _Checker:
                 self._out.report(rules.LOOPS, message)
             self._bind(loop.var, "loop variable", stack)
             outer, self._executed = self._executed, self._executed and not is_empty(loop)
+            if self._executed and loop.kind in ("parallel", "vectorized", "thread"):
+                self._concurrent.append(loop)
             self._statement(loop.body)
             self._executed = outer
 

@@ -92,7 +92,7 @@ def _bound(end: float) -> Bound:
 def range_of_product(a: ValueRange, b: ValueRange) -> ValueRange:
     """Return the range of a product of independent factors."""
     if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
-        upper = a[1] * b[1] if a[1] is not None and b[1] is not None else None
+        upper = _bound(_times(_high(a[1]), _high(b[1])))
         return exact((a[0] * b[0], upper, *_product_congruence(a, b)))
     ends = [_times(p, q) for p in (_low(a[0]), _high(a[1])) for q in (_low(b[0]), _high(b[1]))]
     return exact((_bound(min(ends)), _bound(max(ends)), *_product_congruence(a, b)))

@@ -229,3 +229,23 @@ def test_every_access_of_every_operator_is_proved_or_checked(case: object) -> No
     assert [
         a.text for a in bounded_accesses(function) if a.status not in ("proved", "checked")
     ] == []
+
+
+def test_the_last_iteration_of_a_product_of_extents_is_in_bounds():
+    """The product of a variable and an extent disappears at the last iteration."""
+    rest = "(n - min(2, n))"
+    part = f"({rest} % 25 // 8)"
+    text = f"""
+n = symbols("n", lower=1)
+@prim_func
+def f(x: Buffer[(n, 7), f32], y: InOut[(7,), f32]):
+    for a in range(4):
+        for b in range(2):
+            for c in range({part}):
+                for k in range(7):
+                    with block("y"):
+                        vi = reduce(n, {rest} // 25 * 25 + {part} * a * 2 + {part} * b + c + 2)
+                        vk = spatial(k)
+                        y[vk] += where(vk <= vi, x[vi, vk], 0.0)
+"""
+    assert statuses(text) == ["proved"]

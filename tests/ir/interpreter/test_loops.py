@@ -137,6 +137,23 @@ def test_let_checks_or_clamps():
         call_prim(take("checked"), [table, bad])
 
 
+def test_an_index_out_of_range_is_reported_with_its_function_and_block():
+    text = """
+@prim_func
+def take(table: Buffer[(3,), f32], ids: Buffer[(2,), i64], out: Out[(2,), f32]):
+    for i in range(2):
+        with block("chosen"):
+            vi = spatial(i)
+            with checked(ids[vi], 0, 3) as row:
+                out[vi] = table[row]
+"""
+    with pytest.raises(OutOfBoundsError) as caught:
+        call_prim(parse(text).prim("take"), [np.zeros(3, np.float32), np.array([1, 7])])
+    assert caught.value.where == "function 'take', block 'chosen', variable 'row'"
+    assert "value 7 is not in [0, 3)" in str(caught.value)
+    assert "with checked(ids[vi], 0, 3) as row:" in str(caught.value)
+
+
 def test_scalars_by_name():
     b, n = Builder("ramp"), var("n", lower=0)
     y = b.param("y", (n,), f32, "out")

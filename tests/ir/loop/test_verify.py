@@ -328,6 +328,17 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
         ),
     ),
     (
+        "L23",
+        "loop 'i' is parallel, but iteration 1 reads y[1], which iteration 0 writes",
+        prim(
+            "@prim_func(scheduled=True)\ndef f(x: Buffer[(8,), f32], y: InOut[(9,), f32]):\n"
+            "    for i in parallel(8):\n"
+            '        with block("b"):\n'
+            "            vi = spatial(i)\n"
+            "            y[vi + 1] = y[vi] + x[vi]"
+        ),
+    ),
+    (
         "L22",
         "the init of block 'b' cannot run before the reduction",
         prim(

@@ -1,0 +1,231 @@
+"""Elements that iterations of a loop access for given values of the symbols, by enumeration."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from ..loop.nodes import Block, Buffer, Condition, Element, For, If, Let, Load, Stmt, Store, Where
+from ..loop.visit import children, operands
+from ..symbolic import Bool, Expr, UnboundSymbolError, Var, ZeroDivisorError, evaluate
+from .tree import Tree
+
+_STEPS: Final = 2048
+"""The number of statements of an iteration that are enumerated."""
+
+_ITERATIONS: Final = 4
+"""The number of first iterations that are enumerated; the last one is, too."""
+
+_SIZES: Final = (5, 3, 8, 17)
+"""The values of symbols, as far as their ranges and the facts permit them."""
+
+
+_Elements: TypeAlias = dict[Buffer, set[tuple[int, ...]]]
+
+
+@dataclass(slots=True)
+class Footprint:
+    """The elements that a part of a program accesses, in order, until a limit.
+
+    Parameters
+    ----------
+    written : dict
+        The elements that are written, by buffer.
+    read : dict
+        The elements that are read.
+    exposed : dict
+        The elements that are read before they are written.
+    unknown : set of Buffer
+        The buffers with writes whose elements are not known, such as those at loaded indices.
+    """
+
+    written: _Elements = field(default_factory=dict[Buffer, set[tuple[int, ...]]])
+    read: _Elements = field(default_factory=dict[Buffer, set[tuple[int, ...]]])
+    exposed: _Elements = field(default_factory=dict[Buffer, set[tuple[int, ...]]])
+    unknown: set[Buffer] = field(default_factory=set[Buffer])
+
+
+def footprints(tree: Tree, loop: For) -> Iterator[tuple[dict[Var, int], dict[int, Footprint]]]:
+    """Yield values of the symbols, and the footprints of some iterations of a loop for them.
+
+    Parameters
+    ----------
+    tree : Tree
+        The index of the function.
+    loop : For
+        The loop. The loops around it are in their first, or in their second iteration.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> from .tree import tree_of
+    >>> tree = tree_of(
+    ...     parse('''
+    ... @prim_func
+    ... def f(y: InOut[(3,), f32]):
+    ...     for i in range(2):
+    ...         with block("y"):
+    ...             vi = ordered(i)
+    ...             y[vi + 1] = y[vi] * 2.0
+    ... ''').prims[0]
+    ... )
+    >>> _, found = next(footprints(tree, *tree.loops.values()))
+    >>> [(i, *f.written.values(), *f.read.values()) for i, f in found.items()]
+    [(0, {(1,)}, {(0,)}), (1, {(2,)}, {(1,)})]
+    """
+    for sizes in _assignments(tree):
+        for choice in (0, 1):
+            try:
+                around = _surroundings(tree, loop, sizes, choice)
+                count = None if around is None else evaluate(loop.extent, around)
+            except (UnboundSymbolError, ZeroDivisorError):
+                continue
+            if around is None or count is None or count <= 1:
+                continue
+            chosen = dict.fromkeys((*range(min(count, _ITERATIONS)), count - 1))
+            yield sizes, {i: _footprint(loop.body, {**around, loop.var: i}) for i in chosen}
+
+
+def _assignments(tree: Tree) -> Iterator[dict[Var, int]]:
+    """Yield values of the symbols that are in their ranges and fulfill the facts."""
+    symbols = sorted(tree.symbols(), key=lambda v: v.serial)
+    for size in _SIZES if symbols else _SIZES[:1]:
+        values = {v: _nearest(v, size) for v in symbols}
+        if all(_holds(f.predicate, values) for f in tree.function.facts):
+            yield values
+
+
+def _nearest(symbol: Var, size: int) -> int:
+    value = -(-size // symbol.multiple_of) * symbol.multiple_of
+    value = value if symbol.lower is None else max(value, symbol.lower)
+    return value if symbol.upper is None else min(value, symbol.upper)
+
+
+def _holds(condition: Bool, values: Mapping[Var, int]) -> bool:
+    try:
+        return evaluate(condition, values)
+    except (UnboundSymbolError, ZeroDivisorError):
+        return False
+
+
+def _surroundings(
+    tree: Tree, loop: For, sizes: Mapping[Var, int], choice: int
+) -> dict[Var, int] | None:
+    """Return the values of the variables around a loop in one iteration; None if it never runs."""
+    values = dict(sizes)
+    path = [loop, *tree.ancestors(loop)][::-1]
+    for statement, inner in itertools.pairwise(path):
+        match statement:
+            case For(var=var, extent=extent):
+                count = evaluate(extent, values)
+                if count < 1:
+                    return None
+                values[var] = min(choice, count - 1)
+            case If(condition=condition, then=then):
+                if evaluate(condition, values) is not (inner is then):
+                    return None
+            case Block(iters=iters, predicate=predicate):
+                values |= {v.var: evaluate(v.binding, values) for v in iters}
+                if not evaluate(predicate, values):
+                    return None
+            case _:
+                pass
+    return values
+
+
+class _LimitError(Exception):
+    """The limit of the enumeration."""
+
+
+def _footprint(body: Stmt, values: dict[Var, int]) -> Footprint:
+    """Return the footprint of one iteration."""
+    run = _Run(values)
+    with contextlib.suppress(_LimitError):
+        run.statement(body)
+    return run.found
+
+
+class _Run:
+    """The enumeration of one iteration; code that depends on elements is not enumerated."""
+
+    def __init__(self, values: dict[Var, int]) -> None:
+        self.found = Footprint()
+        self._values = values
+        self._steps = 0
+
+    def statement(self, statement: Stmt) -> None:
+        """Enumerate the accesses of a statement; those that are not known are skipped."""
+        self._steps += 1
+        if self._steps > _STEPS:
+            raise _LimitError
+        try:
+            self._statement(statement)
+        except (UnboundSymbolError, ZeroDivisorError):
+            self.found.unknown |= {s.buffer for s in _stores(statement)}
+
+    def _statement(self, statement: Stmt) -> None:
+        match statement:
+            case Store(buffer=buffer, indices=indices, value=value):
+                self._reads(value)
+                at = self._at(indices)
+                self.found.written.setdefault(buffer, set()).add(at)
+            case For(var=var, extent=extent, body=body):
+                for i in range(evaluate(extent, self._values)):
+                    self._values[var] = i
+                    self.statement(body)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                branch = then if evaluate(condition, self._values) else otherwise
+                if branch is not None:
+                    self.statement(branch)
+            case Block():
+                self._block(statement)
+            case Let(load=load, body=body):
+                self._load(load)
+                self.statement(body)
+            case _:
+                for child in children(statement):
+                    self.statement(child)
+
+    def _block(self, block: Block) -> None:
+        self._values |= {v.var: evaluate(v.binding, self._values) for v in block.iters}
+        if evaluate(block.predicate, self._values):
+            if block.init is not None:
+                self.statement(block.init)
+            self.statement(block.body)
+
+    def _reads(self, element: Element) -> None:
+        if isinstance(element, Load):
+            self._load(element)
+        elif isinstance(element, Where) and isinstance(element.condition, Condition):
+            chosen = evaluate(element.condition.value, self._values)
+            self._reads(element.then if chosen else element.otherwise)
+        elif isinstance(element, Where):
+            self._reads(element.condition)  # which of the values is read depends on elements
+        else:
+            for part in operands(element):
+                self._reads(part)
+
+    def _load(self, load: Load) -> None:
+        try:
+            at = self._at(load.indices)
+        except (UnboundSymbolError, ZeroDivisorError):
+            return
+        self.found.read.setdefault(load.buffer, set()).add(at)
+        if at not in self.found.written.get(load.buffer, ()):
+            self.found.exposed.setdefault(load.buffer, set()).add(at)
+
+    def _at(self, indices: Iterable[Expr]) -> tuple[int, ...]:
+        return tuple(evaluate(i, self._values) for i in indices)
+
+
+def _stores(statement: Stmt) -> Iterator[Store]:
+    """Yield the stores of a statement and of the inits in it."""
+    if isinstance(statement, Store):
+        yield statement
+    if isinstance(statement, Block) and statement.init is not None:
+        yield from _stores(statement.init)
+    for child in children(statement):
+        yield from _stores(child)

@@ -1,0 +1,282 @@
+"""Races: hand-written loop kinds whose iterations depend on each other."""
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile
+from tilewright.ir.analysis.races import races
+from tilewright.ir.analysis.tree import tree_of
+from tilewright.ir.interpreter import run_prim
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.verify import IllFormedProgramError, violations
+from tilewright.schedules import Schedule
+
+SCAN = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(8,), f32], y: InOut[(9,), f32]):
+    for i in KIND:
+        with block("x"):
+            vi = VARIABLE
+            y[vi + 1] = y[vi] + x[vi]
+"""
+
+SHIFT = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(9,), f32], y: Out[(8,), f32]):
+    s = alloc((9,), f32, scope="SCOPE")
+    for i in thread(8, "AXIS"):
+        for a in range(9):
+            with block("fill"):
+                vi, va = spatial(i), spatial(a)
+                s[FILLED] = x[va]
+        with block("use"):
+            vt = spatial(i)
+            s[vt] = s[vt + 1]
+            y[vt] = s[vt]
+"""
+
+SYMBOLIC = """
+n = symbols("n", lower=1)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(n,), f32], y: InOut[(n + STEP,), f32]):
+    for i in parallel(n):
+        with block("x"):
+            vi = spatial(i)
+            y[vi + STEP] = y[vi] + x[vi]
+"""
+
+SUM = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(8,), f32], y: InOut[(1,), f32]):
+    for i in KIND:
+        with block("x"):
+            vi = reduce(i)
+            y[0] += x[vi]
+"""
+
+TILES = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
+    for i in parallel(4):
+        for a in range(10):
+            with block("x"):
+                vi = spatial(32, i * 8 + a)
+                guard(a < LIMIT and i * 8 + a < 32)
+                y[vi] = x[vi]
+"""
+
+PRIVATE = """
+n = symbols("n", lower=1)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(n, 8), f32], y: Out[(n, 8), f32]):
+    t = alloc((8,), f32)
+    for i in parallel(n):
+        for a in range(8):
+            with block("fill"):
+                vi, va = spatial(i), spatial(a)
+                t[va] = x[vi, va]
+        for b in range(8):
+            with block("use"):
+                wi, wb = spatial(i), spatial(b)
+                y[wi, wb] = t[wb] + t[7 - wb]
+"""
+
+SCATTER = """
+@prim_func(scheduled=True)
+def f(at: Buffer[(64,), i32], x: Buffer[(64,), i32], y: InOut[(8,), i32]):
+    for i in KIND:
+        with block("x"):
+            vi = spatial(i)
+            with checked(at[vi], 0, 8) as p:
+                y[p] += x[vi]
+"""
+
+
+def reasons(text):
+    function = parse(text, check=False).prims[0]
+    tree = tree_of(function)
+    return [race.reason for loop in tree.loops.values() for race in races(tree, loop)]
+
+
+@pytest.mark.parametrize(
+    "kind", ["parallel(8)", "vectorized(8)", 'thread(8, "threadIdx.x")', 'thread(8, "blockIdx.x")']
+)
+def test_an_iteration_that_reads_an_element_of_another_iteration(kind):
+    text = SCAN.replace("KIND", kind)
+    (reason,) = reasons(text.replace("VARIABLE", "ordered(8, i)"))
+    assert reason == "it binds an ordered iteration variable of block 'x'"
+    (reason,) = reasons(text.replace("VARIABLE", "spatial(i)"))
+    assert reason.startswith("iteration 1 reads y[1], which iteration 0 writes")
+    assert reasons(text.replace(kind, "range(8)").replace("VARIABLE", "ordered(8, i)")) == []
+
+
+def test_every_door_rejects_a_race():
+    text = SCAN.replace("KIND", "parallel(8)").replace("VARIABLE", "ordered(8, i)")
+    unchecked = parse(text, check=False)
+    (violation,) = violations(unchecked)
+    assert violation.rule.number == "L23"
+    assert "loop 'i' is parallel, but it binds an ordered" in violation.message
+    for door in (lambda: parse(text), lambda: Schedule(unchecked), lambda: compile(unchecked)):
+        with pytest.raises(IllFormedProgramError, match="ordered iteration variable"):
+            door()
+
+
+def test_threads_that_share_elements_without_a_barrier():
+    shared = SHIFT.replace("AXIS", "threadIdx.x").replace("FILLED", "va")
+    found = reasons(shared.replace("SCOPE", "shared"))
+    assert any("s[" in reason for reason in found), found
+    assert reasons(shared.replace("SCOPE", "local")) == []
+    blocks = SHIFT.replace("AXIS", "blockIdx.x").replace("FILLED", "va")
+    assert reasons(blocks.replace("SCOPE", "shared")) == []
+
+
+@pytest.mark.parametrize(("step", "count"), [("0", 0), ("1", 1), ("3", 1)])
+def test_a_distance_between_iterations(step, count):
+    assert len(reasons(SYMBOLIC.replace("STEP", step))) == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        ("parallel(8)", 1),
+        ("vectorized(8)", 0),
+        ('thread(8, "threadIdx.x")', 0),
+        ("parallel(1)", 0),
+        ("range(8)", 0),
+        ("unrolled(8)", 0),
+    ],
+)
+def test_reductions_that_lanes_and_threads_combine(kind, count):
+    assert len(reasons(SUM.replace("KIND", kind))) == count
+
+
+def test_a_reduction_in_a_loop_without_iterations_is_combined_nowhere():
+    """A part of a loop that never runs may contain a copy of the init."""
+    sch = Schedule(
+        parse("""
+@prim_func
+def f(x: Buffer[(64,), f32], y: Out[(), f32]):
+    for i in range(64):
+        with block("sum"):
+            vi = reduce(i)
+            with init(): y[()] = 0.0
+            y[()] += x[vi]
+""")
+    )
+    sch.bind("i", "threadIdx.x")
+    sch.add_unit_loop("sum")
+    sch.loop_partition("unit", 0)
+    assert violations(sch.module) == ()
+
+
+def test_tiles_are_disjoint_although_no_index_shows_it():
+    assert reasons(TILES.replace("LIMIT", "8")) == []
+    (reason,) = reasons(TILES.replace("LIMIT", "9"))
+    assert "writes y[8], which iteration 0 writes, too" in reason
+
+
+def test_private_temporaries_have_no_races():
+    assert reasons(PRIVATE) == []
+    module = parse(PRIVATE)
+    assert parse(to_text(module)).prims
+
+
+def test_updates_of_threads_are_atomic():
+    assert reasons(SCATTER.replace("KIND", 'thread(64, "threadIdx.x")')) == []
+
+
+LANES = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(8, 16), i32], y: InOut[(8,), i32], z: Out[(8, 16), i32]):
+    for i in SPATIAL:
+        for k in KIND:
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                y[vi] += x[vi, vk]
+            with block("other"):
+                wi, wk = spatial(i), OTHER
+"""
+"""A reduction with another block in the loop over lanes or threads."""
+PART = "                y[wi] += x[wi, 15 - wk] * 2\n"
+MAXIMUM = "                y[wi] = max(y[wi], x[wi, wk])\n"
+READ = "                z[wi, wk] = y[wi]\n"
+MIXED = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(8, 16), i32], y: InOut[(8,), i32]):
+    for i in SPATIAL:
+        for k in KIND:
+            with block("sum"):
+                vi, vk = spatial(8, k // 2), reduce(2, k % 2)
+                y[vi] += x[vi, vk]
+"""
+"""Groups of two lanes or threads update one element each."""
+BELOW = LANES.split('            with block("other")', maxsplit=1)[0]
+
+
+def with_init(text):
+    """Return a program in which the block of the sum has an init."""
+    init = "with init(): y[vi] = 3\n                y[vi] +="
+    return text.replace("y[vi] +=", init).replace("y: InOut", "y: Out")
+
+
+COMBINED = {
+    "alone": BELOW.replace(", z: Out[(8, 16), i32]", ""),
+    "two parts": LANES.replace(", z: Out[(8, 16), i32]", "").replace("OTHER", "reduce(k)") + PART,
+}
+NOT_COMBINED = {
+    "another operator": COMBINED["two parts"].replace(PART, MAXIMUM),
+    "read": LANES.replace("OTHER", "spatial(k)") + READ,
+    "mixed": MIXED.replace("SPATIAL", "range(1)"),
+    "order": COMBINED["alone"].replace("y[vi] += x[vi, vk]", "y[vi] = x[vi, vk] - y[vi]"),
+}
+KINDS = ["vectorized(16)", 'thread(16, "threadIdx.x")']
+
+
+@pytest.mark.parametrize("init", [False, True], ids=["in place", "init"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", COMBINED.values(), ids=COMBINED)
+def test_lanes_and_threads_combine_all_parts_of_a_reduction(text, kind, init):
+    """The results are those of the interpreter, which runs the iterations in order."""
+    text = with_init(text) if init else text
+    lanes = kind.startswith("vectorized")
+    text = text.replace("KIND", kind).replace("SPATIAL", 'thread(8, "threadIdx.y")')
+    text = text if not lanes else text.replace('thread(8, "threadIdx.y")', "range(8)")
+    assert reasons(text) == []
+    run = compile(parse(text), target="cpu" if lanes else "simt")
+    x = np.random.default_rng(0).integers(-9, 9, (8, 16)).astype(np.int32)
+    y = np.arange(8, dtype=np.int32)
+    expected = y.copy()
+    run_prim(parse(text).prims[0], [x, expected], {})
+    found = run(x) if init else run(x, y)
+    np.testing.assert_array_equal(y if found is None else found, expected)
+
+
+@pytest.mark.parametrize("init", [False, True], ids=["in place", "init"])
+@pytest.mark.parametrize("kind", [*KINDS, 'thread(16, "vthread")'])
+@pytest.mark.parametrize("text", NOT_COMBINED.values(), ids=NOT_COMBINED)
+def test_updates_that_lanes_and_threads_do_not_combine(text, kind, init):
+    """Threads apply updates in place of different elements, or of one element, atomically."""
+    text = with_init(text) if init else text
+    text = text.replace("KIND", kind).replace("SPATIAL", "range(8)")
+    atomic = kind.endswith('"threadIdx.x")') and not init and "k // 2" in text
+    assert bool(reasons(text)) is not atomic
+
+
+def test_an_init_after_another_update_of_the_element():
+    """The partial sums of the lanes would include the update before the init."""
+    text = with_init(COMBINED["two parts"]).replace("KIND", "vectorized(16)")
+    text = text.replace("SPATIAL", "range(8)")
+    init = "with init(): y[vi] = 3\n                "
+    text = text.replace(init, "").replace(PART, f"{' ' * 16}{init.replace('vi', 'wi')}{PART[16:]}")
+    assert reasons(text)
+
+
+@pytest.mark.parametrize("kind", ["parallel(64)", "vectorized(64)", 'thread(64, "vthread")'])
+def test_updates_at_loaded_indices_race_where_they_are_not_atomic(kind):
+    """Elements of two iterations are equal for some data."""
+    (reason,) = reasons(SCATTER.replace("KIND", kind))
+    assert reason.startswith("iterations 0 and 1 write y at loaded indices")
+    own = SCATTER.replace("InOut[(8,)", "InOut[(64, 8)").replace("y[p]", "y[vi, p]")
+    assert reasons(own.replace("KIND", kind)) == []
