@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..ir.analysis import accesses, bound_kinds, conflicts, reduction_update
+from ..ir.analysis import accesses, bound_kinds, conflicts, iterated_kinds, reduction_update
 from ..ir.analysis.scatter import is_scatter
 from ..ir.loop.nodes import INTRINSIC, SCOPES, Block, For, LoopKind
 from ..ir.loop.visit import walk
@@ -58,7 +58,8 @@ def kind_problems(state: State, ref: LoopRef, requirement: Requirement) -> Itera
     """Yield a problem if a loop is not serial."""
     loop = state.loop(ref)
     if loop.kind != "serial":
-        message = f"loop {loop.var.name!r} is already {loop.kind}"
+        kind = f"bound to {loop.thread}" if loop.kind == "thread" else loop.kind
+        message = f"loop {loop.var.name!r} is already {kind}"
         yield Problem(requirement, message, (ref,), {"kind": loop.kind})
 
 
@@ -106,7 +107,7 @@ def iteration_kind_problems(
     """
     loop, tree = state.loop(ref), state.tree(ref.function)
     for block in tree.blocks_in(loop.body):
-        for kind in sorted(bound_kinds(loop, block) - {"spatial"}):
+        for kind in sorted(iterated_kinds(tree, loop, block) - {"spatial"}):
             noun = "a reduction" if kind == "reduce" else "an ordered iteration variable"
             message = f"loop {loop.var.name!r} binds {noun} of block {block.name!r}"
             if kind == "reduce" and is_scatter(block):

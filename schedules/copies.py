@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.analysis import Tree
+from ..ir.analysis import Tree, with_regions
 from ..ir.loop.nodes import Block, For, Let, Stmt
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import children, substitute_in, with_children
@@ -58,6 +58,8 @@ def without_inits(tree: Tree, loop: For) -> Stmt:
 
     def removed(statement: Stmt) -> Stmt:
         new = with_children(statement, tuple(map(removed, children(statement))))
-        return replace(new, init=None) if isinstance(new, Block) and new.uid in found else new
+        if not isinstance(new, Block) or new.uid not in found:
+            return new
+        return new if new.init is None else with_regions(replace(new, init=None))
 
     return removed(loop.body)

@@ -9,11 +9,13 @@ from ..ir.analysis import (
     Domain,
     Instances,
     Tree,
+    bound_kinds,
     determined,
     enclosing,
     executed_domain,
     instances,
     is_reduction,
+    outside_loops,
     results_domain,
     statements_around,
     tree_of,
@@ -24,7 +26,7 @@ from ..ir.loop.decompose import (
     starts_before_reduction,
 )
 from ..ir.loop.nodes import Block, For, Seq, Stmt
-from ..ir.symbolic import Bool, Var, free_vars, is_proved
+from ..ir.symbolic import Bool, Facts, Var, free_vars, is_proved
 from .apply import Primitive
 from .handles import BlockRef, refs_of
 from .problem import Problem
@@ -173,6 +175,19 @@ def reduction_loops(tree: Tree, block: Block) -> tuple[For, ...]:
 def iterates_reduction(tree: Tree, block: Block, loop: For) -> bool:
     """Return whether a loop around a block iterates its reduction."""
     return loop.var in reduction_variables(statements_around(tree, block), block)
+
+
+def facts_of_inits(tree: Tree, loop: For) -> Facts:
+    """Return the facts in scope at a loop that also hold when the inits inside of it run.
+
+    An init runs even if the loops of its reduction have no iterations. Their ranges are therefore
+    not facts about a loop that iterates the results of a reduction.
+    """
+    facts, reducing = tree.facts(loop), frozenset[Var]()
+    for block in tree.blocks_in(loop.body):
+        if block.init is not None and "spatial" in bound_kinds(loop, block):
+            reducing |= reduction_variables(statements_around(tree, block), block)
+    return outside_loops(facts, reducing)
 
 
 def loops_not_spatial(

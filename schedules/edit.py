@@ -26,6 +26,7 @@ from ..ir.loop.nodes import (
     Stmt,
     Store,
 )
+from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import children, replaced_along, seq, substitute_in
 from ..ir.naming import bounded_name
 from ..ir.symbolic import (
@@ -41,6 +42,7 @@ from ..ir.symbolic import (
     conjuncts,
     const_value,
     free_vars,
+    is_proved,
     simplify,
     substitute,
     var,
@@ -172,8 +174,11 @@ def rebind(
         case For(extent=extent, body=body):
             copied = [b for b in _with_init(body) if _is_spatial(statement.var, b)]
             extent = _term(extent, mapping, _init_facts(copied, mapping, facts))
-            inner = rebind(body, mapping, within_loop(facts, statement.var, extent), guard)
-            return replace(statement, extent=extent, body=inner)
+            variable = _loop_var(statement, extent, facts)
+            if variable is not statement.var:
+                mapping = {**mapping, statement.var: variable}
+            inner = rebind(body, mapping, within_loop(facts, variable, extent), guard)
+            return replace(statement, var=variable, extent=extent, body=inner)
         case Seq(body=parts):
             return seq(*(rebind(p, mapping, facts, guard) for p in parts))
         case Block():
@@ -189,6 +194,21 @@ def rebind(
             return new if guard == TRUE else If(guard, new)
         case _:
             assert_never(statement)
+
+
+def _loop_var(loop: For, extent: Expr, facts: Facts) -> Var:
+    """Return the variable of a loop with a new extent; its declared range contains all values.
+
+    The new extent may be larger where a guard keeps the body from running.
+    """
+    variable = loop.var
+    if extent is loop.extent or variable.upper is None:
+        return variable
+    most = variable.upper + 1
+    fits = extent.upper is not None and extent.upper <= most
+    if fits or is_proved(extent <= most, facts):
+        return variable
+    return loop_var(variable.name, extent)
 
 
 def _rebind_block(block: Block, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool) -> Block:

@@ -17,6 +17,7 @@ from ..ir.analysis import (
     writes_disjoint,
     written_buffers,
 )
+from ..ir.analysis.races import thread_conflicts
 from ..ir.loop.nodes import Block, Buffer, For, Stmt
 from ..ir.loop.visit import stores
 from ..ir.symbolic import Var, const_value, free_vars, to_text
@@ -268,13 +269,17 @@ def vector_problems(state: State, ref: LoopRef, requirement: Requirement) -> Ite
 def parallel_problems(
     state: State, step: Primitive, ref: LoopRef, requirement: Requirement
 ) -> Iterator[Problem]:
-    """Yield a problem for each conflict that a step would cause in a parallel loop."""
+    """Yield a problem for each conflict that a step would cause in a parallel or thread loop."""
     tree, loop = state.tree(ref.function), state.loop(ref)
     around = [s for s in (loop, *tree.ancestors(loop)) if isinstance(s, For)]
     for outer in around:
-        if outer.kind == "parallel":
+        if outer.kind in ("parallel", "thread") and const_value(outer.extent) != 1:
             new = tree_of(step.rewrite(state).module.prim(ref.function))
-            for conflict in conflicts(new, new.loops[outer.uid]):
+            again = new.loops[outer.uid]
+            threads = outer.kind == "thread"
+            for conflict in (
+                thread_conflicts(new, again, outer.thread) if threads else conflicts(new, again)
+            ):
                 yield Problem(
                     requirement,
                     f"after this step, {conflict.reason}",

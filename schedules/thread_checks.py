@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..ir.analysis import (
-    OWN,
-    Conflict,
-    Tree,
-    bound_kinds,
-    conflicts,
-    is_private,
-    reduction_update,
-    tree_of,
-    writes,
-)
-from ..ir.analysis.scatter import commutes
-from ..ir.loop.nodes import For
+from ..ir.analysis import OWN, is_private, tree_of
+from ..ir.analysis.races import thread_conflicts
 from ..ir.symbolic import const_value
-from ..target.gpus import BLOCK_AXES, THREAD_AXES
+from ..target.gpus import BLOCK_AXES
 from .apply import Primitive
 from .handles import Handle, loop_ref
 from .problem import Problem
@@ -27,45 +16,6 @@ from .requirement import Requirement
 from .state import State
 
 _SHARED: Final = frozenset({"shared"})
-
-
-def thread_conflicts(tree: Tree, loop: For, axis: str) -> Iterator[Conflict]:
-    """Yield the conflicts between the iterations of a loop that is bound to a thread axis.
-
-    Reductions that the threads combine and updates that they apply atomically do not conflict.
-
-    Parameters
-    ----------
-    tree : Tree
-        The index of the function.
-    loop : For
-        The loop.
-    axis : str
-        The axis, such as ``threadIdx.x``.
-    """
-    if axis in BLOCK_AXES:
-        found = conflicts(tree, loop, own=OWN | _SHARED)
-    else:
-        found = conflicts(tree, loop, common=_SHARED)
-    for conflict in found:
-        combined = _is_combined(tree, loop, conflict)
-        if not combined and not _is_atomic(tree, loop, axis, conflict):
-            yield conflict
-
-
-def _is_atomic(tree: Tree, loop: For, axis: str, conflict: Conflict) -> bool:
-    """Return whether a conflict is only between updates that the threads apply atomically."""
-    axes = (*BLOCK_AXES, *THREAD_AXES)
-    return axis in axes and commutes(tree, loop, conflict.block, conflict.buffer)
-
-
-def _is_combined(tree: Tree, loop: For, conflict: Conflict) -> bool:
-    """Return whether a conflict is only in a reduction that the threads combine."""
-    block, buffer = conflict.block, conflict.buffer
-    if reduction_update(block) is None or "reduce" not in bound_kinds(loop, block):
-        return False
-    writers = [b for b in tree.blocks_in(loop.body) if writes(b, buffer)]
-    return writers == [block]
 
 
 def shared_scope_problems(

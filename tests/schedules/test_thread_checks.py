@@ -60,20 +60,6 @@ def f(idx: Buffer[(64,), i32], x: Buffer[(64,), i32], y: Out[(8,), i32]):
             y[vb] = t[vb]
 """
 
-READ_AFTER = """
-@prim_func
-def f(x: Buffer[(64,), f32], y: Out[(1,), f32]):
-    t = alloc((1,), f32)
-    for i in thread(64, "threadIdx.x"):
-        with block("last"):
-            vi = ordered(64, i)
-            t[0] = x[vi]
-    for k in range(1):
-        with block("copy"):
-            vk = spatial(k)
-            y[vk] = t[vk]
-"""
-
 
 def bound(text=REVERSED, loop="i"):
     sch = schedule(text)
@@ -138,12 +124,6 @@ def test_threads_may_update_a_shared_temporary_atomically():
     idx, x = np.arange(64, dtype=np.int32) % 5, np.arange(64, dtype=np.int32)
     expected = np.bincount(idx, x, 8).astype(np.int32)
     np.testing.assert_array_equal(compile(sch.module, "simt")["f"](idx, x), expected)
-
-
-def test_a_temporary_that_is_read_after_the_threads_has_no_private_fix():
-    sch = schedule(READ_AFTER)
-    step = SetScope(sch.get_buffer("t"), "shared")
-    assert not rejected(sch, step, SetScope.Requires.INDEPENDENT_THREADS).fixes
 
 
 def test_blocks_of_threads_do_not_share_a_temporary():

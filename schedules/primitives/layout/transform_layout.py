@@ -135,8 +135,8 @@ class TransformLayout(Primitive):
         if lost:
             yield Problem(
                 self.Requires.INJECTIVE_MAP,
-                f"{index_map_text(self.index_map)} is not injective in {', '.join(lost)}: two "
-                "elements may get the same indices",
+                f"{index_map_text(self.index_map)} is not provably injective in "
+                f"{', '.join(lost)}: two elements may get the same indices",
                 (self.buffer,),
                 {"lost": ", ".join(lost)},
             )

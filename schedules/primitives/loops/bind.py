@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, bound_kinds, reduction_update, writes
-from ....ir.analysis.scatter import scatter_updates
-from ....ir.loop.nodes import Block, For
+from ....ir.analysis import Tree, bound_kinds, reduction_update
+from ....ir.analysis.races import thread_conflicts, updates_atomically
+from ....ir.loop.nodes import For
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Expr, const_value, free_vars, to_text
 from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
@@ -20,7 +20,6 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
-from ...thread_checks import thread_conflicts
 from .split import tile_fixes
 
 
@@ -149,7 +148,7 @@ class Bind(Primitive):
     def _repeated(self, tree: Tree, state: State, loop: For) -> Iterator[Problem]:
         """Check that the threads combine each term of a reduction once."""
         for block in tree.blocks_in(loop.body):
-            if "reduce" in bound_kinds(loop, block) and not self._updates_atomically(block):
+            if "reduce" in bound_kinds(loop, block) and not updates_atomically(block, self.thread):
                 ref = block_ref(self.loop.function, block)
                 yield from repeat_problems(state, ref, self.Requires.RUNS_ONCE, loop)
 
@@ -301,7 +300,7 @@ class Bind(Primitive):
             where = (self.loop, block_ref(self.loop.function, block))
             if "ordered" in kinds:
                 reason = f"binds an ordered iteration variable of block {block.name!r}"
-            elif "reduce" not in kinds or self._updates_atomically(block):
+            elif "reduce" not in kinds or updates_atomically(block, self.thread):
                 continue
             elif self.thread not in THREAD_AXES:
                 reason = (
@@ -321,11 +320,6 @@ class Bind(Primitive):
             yield Problem(
                 self.Requires.ITERATION_KINDS, message, where, {"kinds": ", ".join(sorted(kinds))}
             )
-
-    def _updates_atomically(self, block: Block) -> bool:
-        """Return whether a block only updates its buffers in place, which threads do atomically."""
-        written = {a.buffer for a in writes(block)}
-        return self.thread in (*BLOCK_AXES, *THREAD_AXES) and written <= set(scatter_updates(block))
 
 
 def _bound(state: State, function: str) -> list[For]:

@@ -26,7 +26,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite
 from ...checks import counterexample, serial_problems
 from ...copies import copied, without_inits
-from ...domain_checks import iterates_reduction
+from ...domain_checks import facts_of_inits, iterates_reduction
 from ...edit import Edit, rebind
 from ...handles import Handle, LoopRef, block_ref
 from ...problem import Problem
@@ -121,7 +121,7 @@ class LoopPartition(Primitive):
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the point is in range, and that no init runs in the second part."""
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)
-        facts, point = tree.facts(loop), as_expr(self.point)
+        facts, point = facts_of_inits(tree, loop), as_expr(self.point)
         claims = ((point >= 0, "less than 0"), (point <= loop.extent, "past the end"))
         for claim, relation in claims:
             verdict = prove(claim, facts)
@@ -162,7 +162,7 @@ class LoopPartition(Primitive):
         """Shorten the loop, and insert a copy of it for the remaining iterations."""
         edit = Edit(state, self.loop.function)
         loop, point = state.loop(self.loop), as_expr(self.point)
-        facts = edit.tree.facts(loop)
+        facts = facts_of_inits(edit.tree, loop)
         rest = simplify(loop.extent - point, facts)
         first = replace(loop, extent=point, body=_simplified(loop, point, facts))
         variable = edit.loop_var(loop.var.name, rest)

@@ -81,9 +81,7 @@ class Parallel(Primitive):
         COMPATIBLE_NESTING = (
             "no loop around the loop or inside it is parallel, and no loop around it is vectorized"
         )
-        ITERATION_KINDS = (
-            "the loop binds no reduction iteration variable and no ordered iteration variable"
-        )
+        ITERATION_KINDS = "the loop iterates no reduction, and binds no ordered iteration variable"
         INDEPENDENT_ITERATIONS = (
             "the iterations are independent: no two of them write the same element of a buffer "
             "that outlives the iteration, and none reads an element that another one writes"

@@ -12,9 +12,11 @@ from ....ir.analysis import (
     is_reduction,
     reads,
     reduction_update,
+    tree_of,
     writes,
     writes_disjoint,
 )
+from ....ir.analysis.races import kind_conflicts
 from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.symbolic import free_vars, to_text
 from ...apply import Primitive, Rewrite
@@ -100,7 +102,8 @@ class Reorder(Primitive):
         INDEPENDENT_ITERATIONS = (
             "a loop that binds spatial iteration variables writes different elements in different "
             "iterations, and a value read from another block inside the loops is written in the "
-            "same iteration"
+            "same iteration; the iterations of a parallel, vectorized or thread-bound loop remain "
+            "independent with the loops that move into it"
         )
 
         INIT_BEFORE_LOOPS = (
@@ -171,6 +174,32 @@ class Reorder(Primitive):
                         f"iteration of loop {innermost.var.name!r} writes",
                         refs_of(self.loops[0].function, innermost, block, buffer),
                     )
+
+        yield from self._concurrent(state)
+
+    def _concurrent(self, state: State) -> Iterator[Problem]:
+        """Check the concurrent loops that would contain loops which they do not contain now."""
+        name = self.loops[0].function
+        chain = _chain(name, state.tree(name), [state.loop(ref) for ref in self.loops])
+        if isinstance(chain, Problem):
+            return
+        order = self._ordered(state, chain)
+        grown = [
+            x.uid
+            for k, x in enumerate(order)
+            if x.kind not in ("serial", "unrolled")
+            and not set(order[k:]) <= set(chain[chain.index(x) :])
+        ]
+        if not grown:
+            return
+        tree = tree_of(self.rewrite(state).module.prim(name))
+        for loop in (x for x in tree.loops.values() if x.uid in grown):
+            for conflict in kind_conflicts(tree, loop):
+                yield Problem(
+                    self.Requires.INDEPENDENT_ITERATIONS,
+                    f"after this step, {conflict.reason}",
+                    (*self.loops, *refs_of(name, conflict.block, conflict.buffer)),
+                )
 
     def _inits(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
         """Check that the init of a reduction runs before the same iterations."""

@@ -34,7 +34,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite, check
 from ...checks import counterexample, serial_problems
 from ...copies import copied, without_inits
-from ...domain_checks import iterates_reduction
+from ...domain_checks import facts_of_inits, iterates_reduction
 from ...edit import Edit, rebind
 from ...handles import FunctionRef, Handle, LoopRef, block_ref
 from ...problem import Problem
@@ -218,7 +218,7 @@ class Split(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the factors are positive and cover the extent."""
-        facts = state.tree(self.loop.function).facts(state.loop(self.loop))
+        facts = facts_of_inits(state.tree(self.loop.function), state.loop(self.loop))
         positive = True
         for factor in self.factors:
             term = None if factor is None else as_expr(factor)
@@ -327,7 +327,7 @@ class Split(Primitive):
     def rewrite(self, state: State) -> Rewrite:
         """Replace the loop by nested loops, and its variable by a term over theirs."""
         edit, loop = Edit(state, self.loop.function), state.loop(self.loop)
-        facts = edit.tree.facts(loop)
+        facts = facts_of_inits(edit.tree, loop)
         exact = self._is_exact(loop, facts)
         guarded = not exact and self.tail == "predicate"
         nest = self._nest(edit, loop, facts, guarded=guarded)
@@ -363,6 +363,8 @@ class Split(Primitive):
     def _nest(self, edit: Edit, loop: For, facts: Facts, *, guarded: bool) -> tuple[For, ...]:
         """Return the new loops, outermost first; the first one contains the others."""
         extents = self._extents(loop, facts)
+        if guarded and const_value(maximum(loop.extent, 0)) == 0:  # a guard would stop inits
+            extents, guarded = (as_expr(0), *extents[1:]), False
         names = [f"{loop.var.name}_{k}" for k in range(len(extents))]
         variables = [edit.loop_var(n, e) for n, e in zip(names, extents, strict=True)]
         index: Expr = variables[0]

@@ -140,8 +140,8 @@ class ComputeAt(Primitive):
         )
         NOT_VECTORIZED = "neither the loop nor a loop around it is vectorized"
         INDEPENDENT_ITERATIONS = (
-            "different iterations of a parallel loop around the destination do not write the same "
-            "elements, unless each has its own copy of the temporary"
+            "different iterations of a parallel or thread-bound loop around the destination do not "
+            "write the same elements, unless each has its own copy of the temporary"
         )
 
     block: BlockRef

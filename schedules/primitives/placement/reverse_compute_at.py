@@ -168,7 +168,7 @@ class ReverseComputeAt(Primitive):
         NOT_VECTORIZED = "neither the loop nor a loop around it is vectorized"
         INDEPENDENT_ITERATIONS = (
             "the moved block does not write the same elements in different iterations of a "
-            "parallel loop"
+            "parallel or thread-bound loop"
         )
         INJECTIVE_WRITES = (
             "the write indices of the block are injective in its spatial iteration variables"

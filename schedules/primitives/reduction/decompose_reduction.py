@@ -221,7 +221,7 @@ class DecomposeReduction(Primitive):
             raise TypeError(f"the init of {block.name!r} cannot be decomposed")
         new = before(edit.tree.function.body, loop, start.nest)
         return edit.finish(
-            replace_statement(new, block, replace(block, init=None)),
+            replace_statement(new, block, with_regions(replace(block, init=None))),
             results=(edit.block_ref(start.block),),
         )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import lcm
 
 from ....ir.graph.nodes import Binding, CallTIR, IfElse, KernelVersion
 from ....ir.identity import fresh_name
@@ -12,6 +13,8 @@ from ....ir.symbolic import (
     FALSE,
     TRUE,
     Bool,
+    ContradictoryFactsError,
+    Facts,
     SymInt,
     Var,
     all_of,
@@ -127,7 +130,7 @@ class Specialize(Primitive):
     def _range(self, symbol: Var) -> Iterator[Problem]:
         lows = [x for x in (self.lower, symbol.lower) if x is not None]
         highs = [x for x in (self.upper, symbol.upper) if x is not None]
-        step = max(self.multiple_of, 1)
+        step = lcm(max(self.multiple_of, 1), symbol.multiple_of)
         first = -(-max(lows) // step) * step if lows else None
         empty = first is not None and bool(highs) and first > min(highs)
         if self.multiple_of < 1 or empty:
@@ -147,10 +150,9 @@ class Specialize(Primitive):
         """Yield a problem for each fact that no value in the range satisfies, and for the code."""
         function = state.module.prim(self.function.function)
         new = {symbol: self._replacement(symbol)}
-        for fact in function.facts:
-            if substitute(fact.predicate, new) is FALSE:
-                message = f"the range has no value for which {fact.predicate} holds ({fact.origin})"
-                yield Problem(self.Requires.PROPER_RANGE, message, (self.function,))
+        message = _contradiction(function.facts, new)
+        if message is not None:
+            yield Problem(self.Requires.PROPER_RANGE, message, (self.function,))
         for reason in specialization_problems(function, new):
             yield Problem(self.Requires.PROPER_RANGE, f"in the version, {reason}", (self.function,))
 
@@ -184,17 +186,20 @@ class Specialize(Primitive):
     def _replacement(self, symbol: Var) -> SymInt:
         if self.lower is not None and self.lower == self.upper:
             return self.lower
-        low = [x for x in (self.lower, symbol.lower) if x is not None]
-        high = [x for x in (self.upper, symbol.upper) if x is not None]
-        return var(
+        lows = [x for x in (self.lower, symbol.lower) if x is not None]
+        highs = [x for x in (self.upper, symbol.upper) if x is not None]
+        new = var(
             symbol.name,
-            lower=max(low) if low else None,
-            upper=min(high) if high else None,
-            multiple_of=self.multiple_of,
+            lower=max(lows) if lows else None,
+            upper=min(highs) if highs else None,
+            multiple_of=lcm(self.multiple_of, symbol.multiple_of),
         )
+        return new.lower if new.lower is not None and new.lower == new.upper else new
 
-    def _guard(self, size: SymInt) -> Bool:
-        term = as_expr(size)
+    def _guard(self, symbol: Var, size: SymInt) -> Bool:
+        term, new = as_expr(size), self._replacement(symbol)
+        if not isinstance(new, Var):
+            return eq(term, new)
         parts: list[Bool] = []
         if self.lower is not None:
             parts.append(term >= self.lower)
@@ -202,8 +207,6 @@ class Specialize(Primitive):
             parts.append(term <= self.upper)
         if self.multiple_of != 1:
             parts.append(eq(term % self.multiple_of, 0))
-        if self.lower is not None and self.lower == self.upper:
-            parts = [eq(term, self.lower)]
         return all_of(*parts)
 
     def _updated(self, binding: Binding, old: PrimFunc, name: str, symbol: Var) -> Binding:
@@ -226,7 +229,7 @@ class Specialize(Primitive):
         self, binding: Binding, call: CallTIR, old: PrimFunc, name: str, symbol: Var
     ) -> Binding:
         terms = call_symbols(old, call)
-        guard = self._guard(substitute(symbol, terms))
+        guard = self._guard(symbol, substitute(symbol, terms))
         if guard is FALSE:
             return binding
         kept = [(v, s) for v, s in zip(old.scalar_params, call.scalars, strict=True)]
@@ -244,3 +247,22 @@ class Specialize(Primitive):
         if isinstance(found, PrimFunc):
             for symbol in sorted(symbols_of(found), key=lambda v: v.serial):
                 yield cls(FunctionRef(found.name), symbol.name, 1, 1)
+
+
+def _contradiction(facts: Facts, new: Mapping[Var, SymInt]) -> str | None:
+    """Return which facts contradict each other after a replacement of symbols; None if none do."""
+    found = Facts()
+    for fact in facts:
+        predicate = substitute(fact.predicate, new)
+        if predicate is FALSE:
+            return f"the range has no value for which {fact.predicate} holds ({fact.origin})"
+        try:
+            found = found.assume(predicate, origin=fact.origin, discharge=fact.discharge)
+        except ContradictoryFactsError:
+            older = found.about(predicate.free)
+            others = " and ".join(f"{f.predicate} ({f.origin})" for f in older) or "the range"
+            return (
+                f"the range has no value for which {fact.predicate} holds ({fact.origin}): in the "
+                f"version, it contradicts {others}"
+            )
+    return None

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Interval, Tree, domain_of, with_regions
+from ....ir.analysis import Interval, Tree, with_regions
 from ....ir.loop.decompose import Namer, split_off
 from ....ir.loop.nodes import Block, For, IterKind, IterVar, Let, Stmt
-from ....ir.symbolic import Expr, SymInt, Var, all_of, as_expr, conjuncts, free_vars, substitute
+from ....ir.symbolic import (
+    Expr,
+    SymInt,
+    Var,
+    all_of,
+    as_expr,
+    conjuncts,
+    free_vars,
+    substitute,
+    to_text,
+)
 from ...domain_checks import iterates_reduction
 from ...edit import Edit
 from ...handles import LoopRef, block_ref, refs_of
@@ -40,11 +50,12 @@ def chain_below(loop: For) -> Chain | Stmt:
     return Chain(tuple(loops), below) if isinstance(below, Block) else below
 
 
-def outside(tree: Tree, chain: Chain) -> dict[Var, Interval] | Let:
+def outside(tree: Tree, chain: Chain) -> dict[Var, Interval] | Let | IterVar:
     """Return the outer variables that the block of a chain depends on, with their intervals.
 
     Return the ``Let`` instead if the block depends on an integer read from memory whose range
-    depends on a loop or on another such integer, and has no constant bounds.
+    depends on a loop or on another such integer, and has no constant bounds. Return the iteration
+    variable if its block does not contain the variables of its extent.
     """
     used = frozenset[Var]().union(
         *(free_vars(v.binding) | free_vars(v.extent) for v in chain.block.iters),
@@ -61,11 +72,22 @@ def outside(tree: Tree, chain: Chain) -> dict[Var, Interval] | Let:
                 if interval is None:
                     return above
                 found = {variable: interval, **found}
-            case Block():
-                return {v: i for v, i in domain_of(above).items() if v in used} | found
+            case Block(iters=iters):
+                inner = _extents_inside(above)
+                visible = tree.symbols() | inner.keys()
+                for item in iters:
+                    if item.var in used and not free_vars(inner[item.var]) <= visible:
+                        return item
+                return {v: Interval.full(e) for v, e in inner.items() if v in used} | found
             case _:
                 pass
     return found
+
+
+def _extents_inside(block: Block) -> dict[Var, Expr]:
+    """Return the extents of the iteration variables of a block as terms over these variables."""
+    names: dict[Var, SymInt] = {v.binding: v.var for v in block.iters if isinstance(v.binding, Var)}
+    return {v.var: substitute(v.extent, names) for v in block.iters}
 
 
 def _symbolic_range(let: Let, symbols: frozenset[Var]) -> Interval | None:
@@ -114,6 +136,16 @@ def chain_problems(
             (ref, block_ref(ref.function, chain.block)),
         )
         return
+    if isinstance(found, IterVar):
+        around = next(b for b in tree.ancestors(loop) if isinstance(b, Block))
+        yield Problem(
+            kinds,
+            f"block {chain.block.name!r} depends on {found.var.name!r}, whose extent "
+            f"{to_text(found.extent)} is known only outside of block {around.name!r}",
+            (ref, *refs_of(ref.function, chain.block, around)),
+            {"extent": to_text(found.extent)},
+        )
+        return
     for variable in found:
         fed = kind_of_variable(chain, variable)
         if len(fed) > 1:
@@ -133,7 +165,7 @@ def blockized(edit: Edit, chain: Chain) -> Block:
     the predicate without loop variables of the chain move to the new block.
     """
     around = outside(edit.tree, chain)
-    if isinstance(around, Let):
+    if isinstance(around, Let | IterVar):
         raise TypeError(f"the range of {around.var.name!r} depends on a loop")
     made = {v: edit.loop_var(f"v{v.name}", values.extent) for v, values in around.items()}
     own: dict[Var, SymInt] = {v: made[v] + values.start for v, values in around.items()}
@@ -188,7 +220,7 @@ def _moved_init(
     start = split_off(inner, loops, Namer(edit.mint, edit.fresh))
     if start is None:
         raise TypeError(f"the init of {inner.name!r} cannot be decomposed")
-    return start.nest, replace(inner, init=None)
+    return start.nest, with_regions(replace(inner, init=None))
 
 
 def init_problems(state: State, ref: LoopRef, requirement: Requirement) -> Iterator[Problem]:

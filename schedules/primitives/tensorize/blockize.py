@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....ir.analysis import bound_kinds
+from ....ir.analysis.races import updates_atomically
+from ....ir.loop.nodes import Block, For
 from ...apply import Primitive, Rewrite
 from ...edit import Edit
-from ...handles import BlockRef, Handle, LoopRef
+from ...handles import BlockRef, Handle, LoopRef, refs_of
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -85,10 +88,15 @@ class Blockize(Primitive):
         PERFECT_NEST = "the loop is the outermost loop of a perfect nest around a single block"
         ONE_KIND_PER_VARIABLE = (
             "every outer variable that the block depends on binds iteration variables of one "
-            "kind; the range of one that is read from memory depends on symbols only"
+            "kind; the range of one that is read from memory depends on symbols only, that of an "
+            "iteration variable of a block around the loop on variables inside of that block"
         )
         DUPLICABLE_INIT = (
             "the init of a reduction can be duplicated for the spatial loops of the nest alone"
+        )
+        NOT_COMBINED = (
+            "no loop around the nest that is vectorized or bound to threads iterates a reduction "
+            "of the block, unless the updates are atomic"
         )
 
     loop: LoopRef
@@ -101,6 +109,27 @@ class Blockize(Primitive):
             )
         )
         yield from found or init_problems(state, self.loop, self.Requires.DUPLICABLE_INIT)
+        if not found:
+            yield from self._combined(state)
+
+    def _combined(self, state: State) -> Iterator[Problem]:
+        """Yield the loops whose lanes or threads combine their updates of one element."""
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        (block,) = tree.blocks_in(loop)
+        for outer in tree.ancestors(loop):
+            if isinstance(outer, Block):
+                return  # the loops outside iterate that block
+            if not isinstance(outer, For) or outer.kind not in ("vectorized", "thread"):
+                continue
+            atomic = outer.kind == "thread" and updates_atomically(block, outer.thread)
+            if "reduce" in bound_kinds(outer, block) and not atomic:
+                how = f"bound to {outer.thread}" if outer.thread else outer.kind
+                yield Problem(
+                    self.Requires.NOT_COMBINED,
+                    f"loop {outer.var.name!r} is {how} and iterates a reduction of "
+                    f"block {block.name!r}; only the updates of a single block can be combined",
+                    (self.loop, *refs_of(self.loop.function, outer, block)),
+                )
 
     def rewrite(self, state: State) -> Rewrite:
         """Replace the nest by a new block."""

@@ -14,8 +14,18 @@ from ....ir.loop.visit import replace_statement, substitute_in, walk
 from ....ir.symbolic import SymInt, Var, all_of, conjuncts, const_value, is_proved, substitute
 from ...apply import Primitive, Rewrite
 from ...checks import is_tensorized
+from ...domain_checks import repeat_problems
 from ...edit import Edit, with_attribute
-from ...handles import BlockRef, BufferRef, Handle, LoopRef, Removed, loop_ref, refs_of
+from ...handles import (
+    BlockRef,
+    BufferRef,
+    Handle,
+    LoopRef,
+    Removed,
+    block_ref,
+    loop_ref,
+    refs_of,
+)
 from ...intrinsics.difference import Kind
 from ...intrinsics.match import Unified
 from ...intrinsics.nest import ImperfectNest
@@ -119,8 +129,10 @@ class Tensorize(Primitive):
         NOT_TENSORIZED = "the target is not tensorized"
         ONE_KIND_PER_VARIABLE = (
             "every outer variable that the block depends on binds iteration variables of one "
-            "kind; the range of one that is read from memory depends on symbols only"
+            "kind; the range of one that is read from memory depends on symbols only, that of an "
+            "iteration variable of a block around the loop on variables inside of that block"
         )
+        RUNS_ONCE = "the nest runs each instance of its block once"
         SAME_EXTENTS = (
             "the nest has the loops of the intrinsic, with the same extents, in any order"
         )
@@ -197,6 +209,8 @@ class Tensorize(Primitive):
                 (self.target, *refs_of(self.target.function, *held)),
             )
             return
+        ref = block_ref(self.target.function, held[0])
+        yield from repeat_problems(state, ref, self.Requires.RUNS_ONCE, self._nest(state))
         for difference in site.differences:
             found = mismatch_of(site, difference, fixes_of(site, difference))
             yield Problem(
@@ -206,6 +220,14 @@ class Tensorize(Primitive):
                 found.numbers,
                 fixes=found.fixes,
             )
+
+    def _nest(self, state: State) -> Stmt:
+        """Return the loops of the target."""
+        return (
+            state.loop(self.target)
+            if isinstance(self.target, LoopRef)
+            else state.block(self.target).body
+        )
 
     def _where(self, found: tuple[Handle, ...]) -> tuple[Handle, ...]:
         """Return the handles of a difference; buffers with the target that accesses them."""

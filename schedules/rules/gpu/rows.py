@@ -102,13 +102,26 @@ def _inline_columns(sch: Schedule, name: str) -> None:
 
 
 def _scopes(sch: Schedule, name: str, shared: int) -> None:
-    """Set memory scopes: one value per row in registers of every thread, rows in shared memory."""
+    """Set memory scopes: one value per row in registers of every thread, rows in shared memory.
+
+    A value that one of the threads computes is in shared memory, too.
+    """
     for buffer in sch.module.prim(name).buffers:
         size = const_value(product(buffer.shape[shared:]))
         if size is None or size > LONGEST:
             raise _too_long(buffer, size)
-        scope = "local" if size == 1 else "shared"
+        scope = "local" if size == 1 and not _is_divided(sch, name, buffer, shared) else "shared"
         sch.set_scope(sch.get_buffer(buffer.name, name), scope)
+
+
+def _is_divided(sch: Schedule, name: str, buffer: Buffer, shared: int) -> bool:
+    """Return whether the loops that compute a row of a temporary are divided among threads."""
+    for block in sch.get_blocks(name):
+        writes = any(r.buffer is buffer for r in sch.state.block(block).writes)
+        loops = sch.get_loops(block)[shared:]
+        if writes and not all(_binds_reduction(sch, block, x) for x in loops):
+            return True
+    return False
 
 
 def _too_long(buffer: Buffer, size: int | None) -> RuleNotApplicableError:

@@ -138,6 +138,26 @@ def transposed(x: Buffer[(30, 17), i32], y: Out[(17, 30), i32]):
                 y[vi, vj] = x[vj, vi] + 1
 """
 
+ONE_ROW = """
+n = symbols("n", lower=1)
+
+@prim_func
+def one_row(x: Buffer[(1, n), i32], y: Out[(1, n), i32]):
+    s = alloc((1,), i32)
+    for i in range(1):
+        for j in range(n):
+            with block("sum"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): s[vi] = 0
+                s[vi] += x[vi, vj]
+    for i1 in range(1):
+        for j1 in range(n):
+            with block("use"):
+                wi, wj = spatial(i1), spatial(j1)
+                y[wi, wj] = x[wi, wj] * s[-wi]
+"""
+"""The rows of the two nests are not the same, so one thread computes the sum of all."""
+
 SCALAR = """
 @prim_func
 def scalar(x: Buffer[(1,), i32], y: Out[(), i32]):
@@ -160,6 +180,7 @@ PROGRAMS = {
     "norm": (NORM, {"blockIdx.x", "threadIdx.x"}),
     "border": (BORDER, {"threadIdx.x"}),
     "transposed": (TRANSPOSED, {"blockIdx.x", "threadIdx.x"}),
+    "one row": (ONE_ROW, {"threadIdx.x"}),
     "scalar": (SCALAR, {"threadIdx.x"}),
     "softmax": (kernels.SOFTMAX, {"blockIdx.x", "threadIdx.x"}),
     "elementwise": (kernels.ELEMENTWISE, {"blockIdx.x", "threadIdx.x"}),

@@ -264,5 +264,5 @@ def test_a_copy_in_another_layout():
         sch,
         CacheRead(mm, buffer, "global", crossed),
         CacheRead.Requires.LEGAL_INDEX_MAP,
-        "is not injective in",
+        "is not provably injective in",
     )

@@ -72,7 +72,7 @@ def test_requirements_of_transform_layout():
         sch,
         map_step(sch, buffer, "lambda a, b: (a, b // 2)"),
         TransformLayout.Requires.INJECTIVE_MAP,
-        "is not injective in b",
+        "is not provably injective in b",
     )
     rejected(
         sch,

@@ -132,6 +132,11 @@ def test_requires_serial():
     i, *_ = sch.get_loops(sch.get_block("mm"))
     sch.parallel(i)
     rejected(sch, Bind(i, "blockIdx.x"), Bind.Requires.SERIAL, "is already parallel")
+    sch = schedule(BOUND)
+    _, j = sch.get_loops(sch.get_block("copy"))
+    rejected(
+        sch, Bind(j, "threadIdx.x"), Bind.Requires.SERIAL, "'j' is already bound to blockIdx.x"
+    )
 
 
 def test_requires_one_extent_and_not_nested():

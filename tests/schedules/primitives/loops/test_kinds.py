@@ -1,7 +1,9 @@
 """Tests of parallel, vectorize and unroll."""
 
+import numpy as np
 import pytest
 
+import tilewright
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.schedules.primitives.loops.unroll import Unroll
 from tilewright.schedules.primitives.loops.vectorize import Vectorize
@@ -260,3 +262,29 @@ def test_a_scatter_is_not_parallel_on_a_cpu_except_over_its_spatial_loops():
     rejected(sch, Vectorize(i), Vectorize.Requires.ITERATION_KINDS, "'s'")
     sch.parallel(j)
     assert sch.verify().ok
+
+
+ANTI_DIAGONAL = """
+n = symbols("n", lower=1)
+m = symbols("m", lower=1)
+
+@prim_func
+def product(a: Buffer[(n,), i32], b: Buffer[(m,), i32], c: Out[(n + m,), i32]):
+    for s in range(n + m):
+        for i in range(max(min(s + 1, n) - max(s - m + 1, 0), 0)):
+            with block("c"):
+                vs, vi = spatial(s), reduce(n, i + max(s - m + 1, 0))
+                with init(): c[vs] = 0
+                c[vs] += a[vi] * b[vs - vi]
+"""
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 3), (40, 70)])
+def test_a_loop_that_the_spatial_variables_determine_does_not_iterate_the_reduction(n, m):
+    """The terms of one element are in one iteration, although their index contains the loop."""
+    sch = schedule(ANTI_DIAGONAL)
+    sch.parallel("s")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, k).astype(np.int32) for k in (n, m))
+    found = tilewright.compile(tilewright.parse(str(sch)), "cpu")(a, b)
+    np.testing.assert_array_equal(found, np.append(np.convolve(a, b), 0))

@@ -1,3 +1,5 @@
+import pytest
+
 from tilewright.schedules.primitives.loops.reorder import Reorder
 
 from tests.schedules.helpers import CHAIN, MATMUL, SAME, SCAN, rejected, schedule
@@ -126,3 +128,35 @@ def test_a_single_loop_is_rejected():
     scan = schedule(SCAN)
     (i,) = scan.get_loops(scan.get_block("step"))
     rejected(scan, Reorder((i,)), Reorder.Requires.DIFFERENT_LOOPS)
+
+
+POLYNOMIAL = """
+n, k = symbols("n k", lower=1)
+
+@prim_func
+def polynomial(a: Buffer[(n,), i32], b: Buffer[(k,), i32], y: InOut[(n + k - 1,), i32]):
+    for r in range(k):
+        for i in {kind}:
+            with block("y"):
+                vo, vk = spatial(n + k - 1, i + r), reduce(r)
+                y[vo] += a[vo - vk] * b[vk]
+"""
+
+
+@pytest.mark.parametrize("kind", ["parallel(n)", "vectorized(8)"])
+def test_a_concurrent_loop_must_stay_independent_with_the_loops_that_move_into_it(kind):
+    text = POLYNOMIAL.format(kind=kind)
+    sch = schedule(text if "n)" in kind else text.replace("(n,)", "(8,)").replace("n + k", "8 + k"))
+    r, i = sch.get_loops("y")
+    message = "after this step, iterations of loop 'i' may write the same elements"
+    rejected(sch, Reorder((i, r)), Reorder.Requires.INDEPENDENT_ITERATIONS, message)
+
+
+def test_a_concurrent_loop_moves_inward():
+    text = POLYNOMIAL.format(kind="range(n)")
+    sch = schedule(text.replace("i + r", "i").replace("n + k - 1", "n").replace("vo - vk", "vo"))
+    sch.reorder(("i", "r"))
+    sch.parallel("i")
+    sch.reorder(("r", "i"))
+    sch.reorder(("i", "r"))
+    assert sch.verify().required().compared[0].exact

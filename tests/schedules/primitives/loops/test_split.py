@@ -428,3 +428,68 @@ def test_iterations_of_a_reduction_do_not_imply_the_guard_of_its_init():
     sch.split(outer, factors=(None, 2))
     assert "i_0_0 * 8 + i_0_1 * 4 + i_1 < n" in str(sch)
     check_sizes(sch, ["n"], (0, 1, 2, 5, 17))
+
+
+@pytest.mark.parametrize("extent", [0, -3])
+def test_the_init_of_a_reduction_without_iterations_is_not_guarded(extent):
+    sch = schedule(f"""
+@prim_func
+def total(x: Buffer[(8,), i32], y: Out[(1,), i32]):
+    for i in range(1):
+        for k in range({extent}):
+            with block("y"):
+                vi, vk = spatial(i), reduce(8, k)
+                with init(): y[vi] = 7
+                y[vi] += x[vk]
+""")
+    sch.split("k", factors=(2, 3))
+    for module in (sch.module, tw.parse(str(sch))):
+        y = np.zeros(1, np.int32)
+        run_prim(module.prim("total"), [np.arange(8, dtype=np.int32), y])
+        assert y.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("head", "reduced", "length"), [("", 0, "m"), ("m: Int, ", "m", "max(m, 1)")]
+)
+def test_iterations_of_a_reduction_do_not_imply_the_extent_of_a_loop_of_its_init(
+    head, reduced, length
+):
+    sch = schedule(f"""
+m = symbols("m", lower=0)
+
+@prim_func
+def total({head}x: Buffer[(8,), i32], y: Out[({length},), i32]):
+    for r in range({reduced}):
+        for j in range({length}):
+            with block("y"):
+                vr, vj = reduce(8, r), spatial(j)
+                guard(r < 8)
+                with init(): y[vj] = 7
+                y[vj] += x[vr]
+""")
+    sch.split("j", factors=(2, None), tail="epilogue")
+    func = sch.module.prim("total")
+    for m in (0, 1, 2, 3, 7):
+        y = np.zeros(m if length == "m" else max(m, 1), np.int32)
+        run_prim(func, [np.zeros(8, np.int32), y], {v.name: m for v in func.scalar_params})
+        assert y.tolist() == [7] * y.size
+
+
+def test_an_inner_loop_may_have_more_iterations_where_the_tail_is_guarded():
+    """The first part has one iteration of `j`, of which `j % 3` is `j`; the tile has four."""
+    sch = schedule("""
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: InOut[(n,), f32]):
+    for j in range(n):
+        for l in range(j % 3):
+            with block("y"):
+                vj, vl = spatial(j), reduce(n, l)
+                y[vj] = y[vj] + x[vl]
+""")
+    sch.loop_partition("j", 1)
+    sch.split("j", (None, 4))
+    assert sch.verify().required().ok
+    tw.parse(str(sch))

@@ -1,5 +1,8 @@
 """Tests of compute_at and reverse_compute_at."""
 
+import numpy as np
+
+import tilewright
 from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.placement.reverse_compute_at import ReverseComputeAt
@@ -73,16 +76,17 @@ OVERWRITTEN = BETWEEN.replace("y[vj] = t[vj]", "y[vj] = t[vj] + x[vj]")
 OVERLAPPING = """
 @prim_func
 def overlapping(x: Buffer[(34,), i32], z: Out[(34,), i32]):
-    t = alloc((34,), i32)
+    t = alloc((4, 10), i32)
     for i in parallel(4):
         for a in range(10):
             with block("first"):
-                vi = spatial(34, i * 8 + a)
-                t[vi] = x[vi]
-    for k in range(34):
-        with block("second"):
-            vk = spatial(k)
-            z[vk] = t[vk]
+                vi, va = spatial(i), spatial(a)
+                t[vi, va] = x[vi * 8 + va]
+    for k in range(4):
+        for l in range(10):
+            with block("second"):
+                vk, vl = spatial(k), spatial(l)
+                z[vk * 8 + vl] = t[vk, vl]
 """
 
 ROW_SUMS = """
@@ -357,6 +361,41 @@ def test_parallel_tiles_that_are_disjoint():
     j0, _ = sch.split(j, factors=(None, 8))
     sch.parallel(j0)
     assert sch.check(ReverseComputeAt(copy, j0)) == ()
+
+
+SHARED_TOTAL = """
+n = symbols("n", lower=1)
+
+@prim_func
+def minus_total(x: Buffer[(n,), i32], y: Out[(n,), i32]):
+    t = alloc((), i32, scope="shared")
+    for k in range(n):
+        with block("total"):
+            vk = reduce(k)
+            with init(): t[()] = 0
+            t[()] += x[vk]
+    for i in thread(n, "THREADS"):
+        with block("minus"):
+            vi = spatial(i)
+            y[vi] = x[vi] - t[()]
+"""
+
+
+def test_threads_that_share_a_temporary_would_all_compute_it():
+    sch = schedule(SHARED_TOTAL.replace("THREADS", "threadIdx.x"))
+    rejected(
+        sch,
+        ComputeAt(sch.get_block("total"), sch.get_loop("i")),
+        ComputeAt.Requires.INDEPENDENT_ITERATIONS,
+        "may write the same elements of 't'",
+    )
+
+
+def test_thread_blocks_each_have_their_own_shared_temporary():
+    sch = schedule(SHARED_TOTAL.replace("THREADS", "blockIdx.x"))
+    sch.compute_at("total", "i")
+    x = np.arange(5, dtype=np.int32)
+    np.testing.assert_array_equal(tilewright.compile(sch.module, "simt")(x), x - 10)
 
 
 COPIES = """

@@ -1,3 +1,5 @@
+import pytest
+
 from tilewright.schedules.primitives.reduction.decompose_reduction import DecomposeReduction
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -132,3 +134,33 @@ def test_suggested_innermost_first():
     sch = schedule(MATMUL)
     found = [c.step.title() for c in sch.suggest(sch.get_block("mm")) if c.applicable]
     assert "decompose_reduction(block=mm, loop=k)" in found
+
+
+START_FROM_MEMORY = """
+k = symbols("k", lower=1)
+
+@prim_func
+def total(x: Buffer[(k,), i32], s: Buffer[(1,), i32], y: Out[(1,), i32]):
+    for i in range(1):
+        for j in range(k):
+            with block("total"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): y[vi] = s[vi]
+                y[vi] += x[vj]
+"""
+
+
+def decomposed_start(sch):
+    sch.decompose_reduction("total", "j")
+
+
+def start_in_the_first_part(sch):
+    sch.loop_partition("j", "1")
+
+
+@pytest.mark.parametrize("step", [decomposed_start, start_in_the_first_part])
+def test_a_reduction_without_its_init_omits_the_read_regions_of_the_init(step):
+    sch = schedule(START_FROM_MEMORY)
+    step(sch)
+    *_, last = sch.state.tree("total").blocks.values()
+    assert [r.buffer.name for r in last.reads] == ["x"]

@@ -1,6 +1,7 @@
 """Tests of specialize: accepted calls can choose the version."""
 
 import numpy as np
+import pytest
 
 from tilewright.ir.graph.nodes import CallTIR, IfElse
 from tilewright.ir.script import parse, to_text
@@ -182,3 +183,93 @@ def test_a_version_without_values_that_satisfy_the_facts_is_rejected():
         Specialize.Requires.PROPER_RANGE,
         "no value for which n % 4 == 0 holds",
     )
+
+
+def test_a_version_whose_facts_contradict_each_other_is_rejected():
+    sch = Schedule(parse(REACH.replace("lower=1", "lower=0")))
+    sch.assume("total", symbol="n", multiple_of=4)
+    sch.assume("total", symbol="n", lower=2)
+    rejected(
+        sch,
+        Specialize(FunctionRef("total"), "n", upper=3),
+        Specialize.Requires.PROPER_RANGE,
+        "no value for which n >= 2 holds (assumed: n >= 2): in the version, it contradicts n == 0",
+    )
+    version = sch.specialize("total", symbol="n", upper=7)
+    assert parse(to_text(sch.module)).prim(version.function).facts.consistent
+
+
+FUSED = """
+n, k = symbols("n k", lower=0)
+
+@prim_func(scheduled=True)
+def copy(x: Buffer[(n, k), f32], y: Out[(n, k), f32]):
+    for a in thread(ceildiv(n * k, 256), "blockIdx.x"):
+        for b in thread(256, "threadIdx.x"):
+            with block("y"):
+                vi, vj = spatial(n, (a * 256 + b) // k), spatial(k, (a * 256 + b) % k)
+                guard(a * 256 + b < n * k and (a * 256 + b) % k % 2 == 0)
+                y[vi, vj] = x[vi, vj]
+"""
+
+
+def test_a_symbol_of_a_single_value_is_a_constant_of_the_version():
+    sch = Schedule(parse(FUSED))
+    name = sch.specialize("copy", symbol="k", upper=0).function
+    version = sch.module.prim(name)
+    assert version.buffer_params[0].shape[1] == 0
+    assert violations(sch.module) == ()
+    assert violations(parse(to_text(sch.module))) == ()
+
+
+def test_a_version_keeps_the_divisor_of_its_symbol():
+    sch = Schedule(parse(REACH.replace("lower=1", "lower=1, multiple_of=4")))
+    name = sch.specialize("total", symbol="n", multiple_of=6).function
+    (n,) = [v for v in sch.module.prim(name).scalar_params if v.name == "n"]
+    assert n.multiple_of == 12
+
+
+EMPTY = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def copy(x: Buffer[(n, k), f32], y: Out[(n, k), f32]):
+    for i in range(n):
+        for j in range(k):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj]
+"""
+
+
+def fuse_loops(sch, block):
+    sch.parallel(sch.split(sch.fuse(*sch.get_loops(block)), (None, 16))[0])
+
+
+def split_loops(sch, block):
+    for loop in sch.get_loops(block):
+        sch.split(loop, (None, 4))
+
+
+def restrict_by_a_version(sch):
+    return sch.specialize("copy", symbol="k", upper=0).function
+
+
+def restrict_by_a_fact(sch):
+    sch.assume("copy", symbol="k", upper=0)
+    return "copy"
+
+
+@pytest.mark.parametrize("transform", [fuse_loops, split_loops])
+@pytest.mark.parametrize("restrict", [restrict_by_a_version, restrict_by_a_fact])
+@pytest.mark.parametrize("first", [True, False])
+def test_loops_without_iterations_can_be_transformed(transform, restrict, first):
+    sch = Schedule(parse(EMPTY))
+    if first:
+        name = restrict(sch)
+        transform(sch, sch.get_block("y", function=name))
+    else:
+        transform(sch, sch.get_block("y"))
+        restrict(sch)
+    assert violations(sch.module) == ()
+    assert violations(parse(to_text(sch.module))) == ()

@@ -253,3 +253,75 @@ def test_suggested_for_a_nest():
     sch, _, (*_, i1, _) = tiled()
     found = [c.step.title() for c in sch.suggest(i1) if c.applicable]
     assert "blockize(loop=i_1)" in found
+
+
+ROWS_OF_A_TRIANGLE = """
+n = symbols("n", lower=1)
+
+@prim_func
+def lower(x: Buffer[(n, n), i32], y: InOut[(n, n), i32]):
+    for i in range(n):
+        for j in range(i + 1):
+            with block("y"):
+                vi, vj = spatial(i), spatial(n, j)
+                y[vi, vj] = x[vi, vj]
+"""
+
+
+def test_a_block_of_a_triangle_in_a_block():
+    """The number of tiles of a row depends on the row, which is an iteration variable there."""
+    sch = schedule(ROWS_OF_A_TRIANGLE)
+    _, inner = sch.split("j", factors=(None, 16))
+    sch.blockize(inner)
+    sch.blockize(inner)
+    assert not violations(sch.module)
+    assert sch.verify().required().ok
+
+
+def test_an_extent_that_a_block_cannot_see_is_rejected():
+    sch = schedule("""
+n = symbols("n", lower=1)
+
+@prim_func
+def ends(x: Buffer[(n,), i32], y: InOut[(n,), i32]):
+    for i in range(n):
+        for j in range(i + 1):
+            with block("y_o"):
+                wj = spatial(i + 1, j)
+                reads(x[wj])
+                writes(y[wj])
+                for k in range(1):
+                    with block("y"):
+                        vj = spatial(n, wj)
+                        y[vj] = x[vj]
+""")
+    rejected(
+        sch,
+        Blockize(sch.get_loop("k")),
+        Blockize.Requires.ONE_KIND_PER_VARIABLE,
+        "depends on 'wj', whose extent i + 1 is known only outside of block 'y_o'",
+    )
+
+
+TOTAL = """
+@prim_func
+def total(x: Buffer[(8, 4), i32], y: InOut[(), i32]):
+    for i in range(8):
+        for j in range(4):
+            with block("sum"):
+                vi, vj = reduce(i), reduce(j)
+                with init(): y[()] = 0
+                y[()] += x[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("kind", ["vectorized", "bound to threadIdx.x"])
+def test_lanes_and_threads_combine_only_the_updates_of_one_block(kind):
+    sch = schedule(TOTAL)
+    if kind == "vectorized":
+        sch.decompose_reduction("sum", "i")
+        sch.vectorize("i")
+    else:
+        sch.bind("i", "threadIdx.x")
+    problem = rejected(sch, Blockize(sch.get_loop("j")), Blockize.Requires.NOT_COMBINED)
+    assert f"loop 'i' is {kind} and iterates a reduction of block 'sum'" in problem.message

@@ -365,12 +365,41 @@ def test_predicates_that_are_tails(guard):
     assert sch.verify().required().compared[0].exact
 
 
+REPEATED_UPDATE = """
+@prim_func
+def rows(A: Buffer[(14,), f32], B: Buffer[(32,), f32], C: InOut[(14, 32), f32]):
+    for r in range(2):
+        for i in range(14):
+            for j in range(32):
+                with block("mm"):
+                    vi, vj = spatial(i), spatial(32, j // COPIES)
+                    C[vi, vj] += A[vi] * B[vj]
+"""
+
+
+def test_a_nest_that_repeats_an_update_is_rejected():
+    sch = Schedule(parse(REPEATED_UPDATE.replace("COPIES", "2")), FMA_AVX512.target)
+    rejected(
+        sch,
+        Tensorize(sch.get_loop("i"), FMA),
+        Tensorize.Requires.RUNS_ONCE,
+        "do not determine the iterations of loop 'j', so an instance may run more than once",
+    )
+
+
+def test_a_nest_that_an_outer_loop_repeats_is_accepted():
+    sch = Schedule(parse(REPEATED_UPDATE.replace("COPIES", "1")), FMA_AVX512.target)
+    sch.tensorize(sch.get_loop("i"), FMA)
+    assert sch.verify().required().compared[0].exact
+
+
 def test_all_kinds_have_a_requirement():
     compared = set(Tensorize.Requires) - {
         Tensorize.Requires.INTRINSIC_EXISTS,
         Tensorize.Requires.PERFECT_NEST,
         Tensorize.Requires.NOT_TENSORIZED,
         Tensorize.Requires.ONE_KIND_PER_VARIABLE,
+        Tensorize.Requires.RUNS_ONCE,
     }
     assert set(REQUIREMENTS.values()) == compared
 
