@@ -38,10 +38,27 @@ class ModuleState:
         self.fused = True
         self.halves = True
         self.vector_bits = 0
+        self.nodes: list[str] = []
+        self._once = -1
 
     def declare(self, name: str, signature: str) -> None:
         """Declare an external function once."""
         self.declarations.setdefault(name, signature)
+
+    def loop_node(self) -> int:
+        """Return the number of a new metadata node of a loop that LLVM does not unroll."""
+        if self._once < 0:
+            self._once = self._add('!{!"llvm.loop.unroll.disable"}')
+        return self._add(f"distinct !{{!{self._next()}, !{self._once}}}")
+
+    def _next(self) -> int:
+        return len(self.nodes) if self.locations is None else self.locations.count
+
+    def _add(self, node: str) -> int:
+        if self.locations is not None:
+            return self.locations.add(node)
+        self.nodes.append(f"!{len(self.nodes)} = {node}")
+        return len(self.nodes) - 1
 
 
 class Emitter:

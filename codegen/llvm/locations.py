@@ -34,13 +34,19 @@ class Locations:
         self._nodes = list(_HEADER)
         self._locations: dict[tuple[int, int], int] = {}
 
-    def _add(self, node: str) -> int:
+    def add(self, node: str) -> int:
+        """Add a metadata node; return its number."""
         self._nodes.append(f"!{len(self._nodes)} = {node}")
         return len(self._nodes) - 1
 
+    @property
+    def count(self) -> int:
+        """The number of metadata nodes."""
+        return len(self._nodes)
+
     def function(self, name: str) -> int:
         """Return the metadata number of the scope of a function."""
-        return self._add(
+        return self.add(
             f'distinct !DISubprogram(name: "{name}", scope: !1, file: !1, line: 0, type: !3,'
             " scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !0)"
         )
@@ -53,7 +59,7 @@ class Locations:
             line = self._lines[source] = len(self.sources)
         key = (line, scope)
         if key not in self._locations:
-            self._locations[key] = self._add(f"!DILocation(line: {line}, scope: !{scope})")
+            self._locations[key] = self.add(f"!DILocation(line: {line}, scope: !{scope})")
         return self._locations[key]
 
     def text(self) -> str:

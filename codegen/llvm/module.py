@@ -76,7 +76,7 @@ def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState)
             if name not in state.defined
         ),
         *(() if target.is_gpu else (_attributes(resolve(target), state),)),
-        *((state.locations.text(),) if state.locations else ()),
+        *((state.locations.text(),) if state.locations else state.nodes),
     ]
     return "\n".join(parts) + "\n"
 

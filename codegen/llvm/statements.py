@@ -15,8 +15,10 @@ from ...ir.thread.nodes import (
     Body,
     Call,
     CompareExchange,
+    Gather,
     If,
     Let,
+    Load,
     Loop,
     MachineOp,
     Parallel,
@@ -29,6 +31,7 @@ from ...ir.thread.nodes import (
     While,
 )
 from ...ir.thread.types import ExecutionScope
+from ...ir.thread.visit import statement_values, walk, walk_values
 from . import atomics, memory_access
 from .emitter import Emitter
 from .indices import integer
@@ -172,10 +175,31 @@ def _loop(em: Emitter, loop: Loop) -> None:
         body(em, loop.body)
     last = em.block
     em.line(f"{following} = add nsw i64 {counter}, {loop.step}")
-    em.line(f"br label %{head}")
+    em.line(f"br label %{head}{_hint(em, loop)}")
     values = f"[ {start}, %{before} ], [ {following}, %{last} ]"
     em.lines[patch] = f"{counter} = phi i64 {values}{em.location}"
     em.begin(after)
+
+
+def _hint(em: Emitter, loop: Loop) -> str:
+    """Return the metadata of a loop that LLVM shall not unroll: one over masked vectors.
+
+    Such a loop runs the few iterations that a loop without masks leaves over, or one that is
+    limited by its masks. Its copies would cost registers, so many that the register allocation of
+    LLVM 22 fails in large kernels.
+    """
+    inner = tuple(walk(loop.body))
+    if any(isinstance(s, Loop | While) for s in inner) or not any(map(_is_masked, inner)):
+        return ""
+    return f", !llvm.loop !{em.module.loop_node()}"
+
+
+def _is_masked(statement: Stmt) -> bool:
+    """Return whether a statement accesses memory in some lanes only."""
+    if isinstance(statement, Store | Scatter) and statement.mask is not None:
+        return True
+    values = walk_values(statement_values(statement))
+    return any(isinstance(v, Load | Gather) and v.mask is not None for v in values)
 
 
 def _while(em: Emitter, loop: While) -> None:

@@ -25,6 +25,9 @@ DISJOINT: Final = "disjoint"
 IN_PLACE: Final = "in_place"
 """Function attribute: uids of those blocks that only read the elements that they write."""
 
+REPEATED: Final = "repeated"
+"""Function attribute: uids of blocks of which several threads execute the same iteration."""
+
 OWN_PARTS: Final = "own_parts"
 """Function attribute: names of the buffers of which each thread accesses only its own part."""
 
@@ -36,7 +39,7 @@ def marked_buffers(func: PrimFunc) -> frozenset[str]:
 
 
 def marked_blocks(func: PrimFunc, attribute: str) -> frozenset[Uid]:
-    """Return the uids that the pass ``mark_disjoint_writes`` recorded in an attribute."""
+    """Return the uids of blocks that a pass recorded in an attribute."""
     uids = dict(func.attributes).get(attribute, ())
     return (
         frozenset(u for u in uids if isinstance(u, int)) if isinstance(uids, tuple) else frozenset()
@@ -46,7 +49,7 @@ def marked_blocks(func: PrimFunc, attribute: str) -> frozenset[Uid]:
 def with_block_names(func: PrimFunc) -> PrimFunc:
     """Return a function for printing, whose attributes name blocks instead of their uids."""
     kept = dict(func.attributes)
-    for key in (DISJOINT, IN_PLACE):
+    for key in (DISJOINT, IN_PLACE, REPEATED):
         uids = marked_blocks(func, key)
         if uids:
             found = (s for s in walk(func.body) if isinstance(s, Block) and s.uid in uids)

@@ -44,9 +44,9 @@ KERNELS = [
         'for j in thread(8, "threadIdx.x"):\n       |         ^\n',
     ),
     (
-        'for i in thread(n, "blockIdx.x"):\n        for j in parallel(8): y[i] = x[i]',
+        'for i in thread(n, "blockIdx.x"):\n        for j in parallel(1): y[i] = x[i]',
         KernelStatementError,
-        "for j in parallel(8):\n      |             ^\n",
+        "for j in parallel(1):\n      |             ^\n",
     ),
     (
         (

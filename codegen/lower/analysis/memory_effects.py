@@ -178,6 +178,8 @@ def may_conflict(
     second: MemoryAccess,
     axes: Mapping[Var, int],
     prove: Callable[[Bool], bool] = _prove,
+    *,
+    repeated: bool = False,
 ) -> bool:
     """Return whether two threads of a block may access the same bytes, one of them writing.
 
@@ -191,12 +193,14 @@ def may_conflict(
         The thread indices and their extents.
     prove : callable
         Returns whether a claim is proved; called if simpler arguments do not decide.
+    repeated : bool
+        Whether several threads execute the same iteration of the block of the first access.
     """
     if first.base is not second.base or not (first.write or second.write):
         return False
     if first.atomic and second.atomic:
         return False
-    if _same_instance(first, second):
+    if not repeated and _same_instance(first, second):
         return False
     if first.offset is None or second.offset is None:
         return True
@@ -227,6 +231,7 @@ def _same_instance(first: MemoryAccess, second: MemoryAccess) -> bool:
 
     This applies to accesses of one block to global memory at one address: its iterations inside of
     the loops that are bound to threads are independent, and none of its offset's variables changed.
+    Each iteration must belong to one thread.
     """
     block = first.source.uid
     if first.base.type != PointerType("global") or block is None or block != second.source.uid:

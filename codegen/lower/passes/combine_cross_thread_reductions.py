@@ -265,4 +265,12 @@ def _last(block: Block, path: tuple[Stmt, ...], names: Namer, across: tuple[str,
         body=guarded,
         annotations=((ACROSS, across),),
     )
-    return new if made.nest is shell else replace_statement(made.nest, shell, new)
+    return _without_lanes(replace_statement(made.nest, shell, new))
+
+
+def _without_lanes(nest: Stmt) -> Stmt:
+    """Return a nest with serial instead of vectorized loops: threads combine single elements."""
+    if not isinstance(nest, For):
+        return nest
+    kind = "serial" if nest.kind == "vectorized" else nest.kind
+    return replace(nest, kind=kind, body=_without_lanes(nest.body))

@@ -19,6 +19,7 @@ from ..annotations import ATOMIC
 from ..lowering_pass import GPU, Pass
 from .compact_buffers import (
     CompactedBuffer,
+    Part,
     Rebase,
     buffer_accesses,
     common_loops,
@@ -116,11 +117,29 @@ def _per_thread(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> Compa
         return None  # the updates of all threads belong to one element
     launch = [x for x in accesses[0].loops if x.kind == "thread"]
     loops, intervals = live_scope(buffer, accesses, common_loops(accesses), tree)
-    if not set(launch) <= set(loops) or not _begins_empty(buffer, launch, tree):
+    if not set(launch) <= set(loops) and _is_written_by_all(accesses, launch):
+        intervals = [*map(_whole, buffer.shape)]  # each thread computes all elements that it reads
+    elif not set(launch) <= set(loops):
+        return None
+    if not _begins_empty(buffer, launch, tree):
         return None
     if buffer.scope == "fragment":
         return shrunk(buffer, intervals, "fragment")
     return shrunk(buffer, intervals, "local", dense=True)
+
+
+def _whole(_: Expr) -> Part | None:
+    """Return the part of a dimension that remains as it is."""
+    return None
+
+
+def _is_written_by_all(accesses: list[Occurrence], launch: list[For]) -> bool:
+    """Return whether several threads of a block write the same elements."""
+    threads = {x.var for x in launch if x.thread in THREAD_AXES and const_value(x.extent) != 1}
+    return any(
+        a.writes and threads > frozenset[Var]().union(*(i.free for i in a.indices)) & threads
+        for a in accesses
+    )
 
 
 def _updated_atomically(body: Stmt) -> frozenset[str]:

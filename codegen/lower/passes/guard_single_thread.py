@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from ....ir.loop.nodes import Block, If, PrimFunc, Stmt
-from ....ir.loop.visit import stores, transform
-from ....ir.symbolic import all_of, eq
+from ....ir.identity import Uid
+from ....ir.loop.nodes import Block, For, If, Let, PrimFunc, Stmt, Store
+from ....ir.loop.visit import children, loads, stores, transform
+from ....ir.symbolic import Bool, all_of, eq
 from ....target.target import Target
 from ..analysis.launch_axes import launch_axes
-from ..annotations import ONCE
+from ..annotations import ONCE, REPEATED
 from ..lowering_pass import GPU, Pass
+
+_PRIVATE: Final = ("local", "fragment")
+"""The scopes of memory that each thread has for itself."""
 
 
 class GuardSingleThread(Pass):
@@ -24,7 +29,8 @@ class GuardSingleThread(Pass):
             if threadIdx_x == 0:
                 S[0] = 0
 
-    Every thread executes a statement that writes registers.
+    Every thread executes a statement that writes registers. The attribute ``repeated`` records the
+    blocks with such a statement, or an integer loaded from memory, beside a guarded statement.
     """
 
     targets = GPU
@@ -40,9 +46,52 @@ class GuardSingleThread(Pass):
                 return statement
             tags = dict(statement.annotations)[ONCE]
             inner = statement.body
-            if next(stores(inner)).buffer.scope in ("local", "fragment"):
-                return inner
             names = tags if isinstance(tags, tuple) else ()
-            return If(all_of(*(eq(variables[str(t)], 0) for t in names)), inner)
+            return _guarded(inner, all_of(*(eq(variables[str(t)], 0) for t in names)))
 
-        return replace(func, body=transform(func.body, change))
+        repeated = _repeated(func.body)
+        func = replace(func, body=transform(func.body, change))
+        if not repeated:
+            return func
+        return replace(func, attributes=(*func.attributes, (REPEATED, repeated)))
+
+
+def _repeated(body: Stmt) -> tuple[Uid, ...]:
+    """Return the blocks that write memory in one thread and read memory in several threads."""
+    guarded: dict[Uid | None, None] = {}
+    reading: set[Uid | None] = set()
+
+    def visit(statement: Stmt, uid: Uid | None, *, once: bool) -> None:
+        match statement:
+            case Block(name=name) if name == ONCE:
+                once = True
+            case Block() | For(kind="serial" | "unrolled" | "vectorized"):
+                uid = statement.uid
+            case Let():
+                reading.add(uid)
+            case Store(buffer=buffer) if once and buffer.scope not in _PRIVATE:
+                guarded[uid] = None
+            case Store() if any(loads(statement)):
+                reading.add(uid)
+            case _:
+                pass
+        for child in children(statement):
+            visit(child, uid, once=once)
+
+    visit(body, None, once=False)
+    return tuple(uid for uid in guarded if uid is not None and uid in reading)
+
+
+def _guarded(statement: Stmt, condition: Bool) -> Stmt:
+    """Return a statement of which one thread executes the stores outside of registers."""
+    private = [store.buffer.scope in _PRIVATE for store in stores(statement)]
+    if all(private):
+        return statement
+    if not any(private):
+        return If(condition, statement)
+
+    def change(part: Stmt) -> Stmt:
+        guarded = isinstance(part, Store) and part.buffer.scope not in _PRIVATE
+        return If(condition, part) if guarded else part
+
+    return transform(statement, change)

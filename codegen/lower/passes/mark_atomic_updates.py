@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from ....ir.analysis import (
+    OWN,
     Tree,
     bound_kinds,
     is_private,
@@ -23,6 +25,8 @@ from ...errors import MemoryScopeError
 from ..annotations import ATOMIC
 from ..lowering_pass import GPU, Pass
 from .combine_cross_thread_reductions import repeated_part, spatial_loops
+
+_SHARED: Final = frozenset({"shared"})
 
 
 class MarkAtomicUpdates(Pass):
@@ -106,7 +110,10 @@ def _check_private(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -
 def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
     """Return whether iterations of thread-bound loops may update the same element."""
     overlapping = [
-        x for x in loops if not writes_disjoint(tree, x, _outermost_inside(tree, x, block), buffer)
+        x
+        for x in loops
+        if not writes_disjoint(tree, x, _outermost_inside(tree, x, block), buffer)
+        and not _is_copied(tree, x, buffer)
     ]
     reduced = reduction_update(block) is not None and all(
         _is_reduction_over_threads(x, block) for x in overlapping
@@ -116,6 +123,13 @@ def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
     if reduced:
         return not _is_combined_once(tree, block, buffer)
     return block.init is None
+
+
+def _is_copied(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether each iteration of a thread-bound loop has its own copy of a temporary."""
+    if buffer.scope == "shared" and loop.thread not in BLOCK_AXES:
+        return False
+    return is_private(tree, loop, buffer, OWN | _SHARED if buffer.scope == "shared" else OWN)
 
 
 def _is_reduction_over_threads(loop: For, block: Block) -> bool:

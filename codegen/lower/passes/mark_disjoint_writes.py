@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
+from math import gcd
 from typing import Final
 
 from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
 from ....ir.identity import Uid
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
 from ....ir.loop.visit import loads, stores, walk
-from ....ir.symbolic import Expr, Facts, Var, const_value, free_vars, substitute
+from ....ir.symbolic import Expr, Facts, Var, const_value, free_vars, linear_form, substitute
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
 from ..annotations import DISJOINT, IN_PLACE, OWN_PARTS
@@ -47,11 +49,11 @@ class MarkDisjointWrites(Pass):
             accesses.setdefault(access.buffer, []).append(access)
             if access.writes and access.block is not None and access.buffer.scope == "global":
                 writes.setdefault(access.block.uid, []).append(access)
-        # A block with several stores is left to the address analysis.
         uids = tuple(
             uid
             for uid, found in writes.items()
-            if len(found) == 1 and _is_disjoint(found[0], func.facts)
+            if all(_is_disjoint(write, func.facts) for write in found)
+            and all(_never_overlap(a, b) for a, b in combinations(found, 2))
         )
         attributes = (*func.attributes, (DISJOINT, uids))
         parts = tuple(b.name for b, found in accesses.items() if _in_own_parts(b, found, func))
@@ -63,9 +65,39 @@ class MarkDisjointWrites(Pass):
 
 def _is_in_place(block: Block) -> bool:
     """Return whether a block reads elements of the buffers that it writes, only those it writes."""
-    written = {s.buffer: s.indices for s in stores(block.body)}
-    read = [load for load in loads(block.body) if load.buffer in written]
-    return bool(read) and all(load.indices == written[load.buffer] for load in read)
+    written = {(s.buffer, s.indices) for s in stores(block.body)}
+    buffers = {buffer for buffer, _ in written}
+    read = [load for load in loads(block.body) if load.buffer in buffers]
+    return bool(read) and all((load.buffer, load.indices) in written for load in read)
+
+
+def _never_overlap(a: Occurrence, b: Occurrence) -> bool:
+    """Return whether two disjoint writes of a block cannot write one element in two iterations.
+
+    They have the same indices, or indices with different remainders, as ``2 * i`` and
+    ``2 * i + 1``.
+    """
+    if a.buffer is not b.buffer or a.indices == b.indices:
+        return True
+    return any(_remainders_differ(a, b, axis) for axis in range(len(a.indices)))
+
+
+def _remainders_differ(a: Occurrence, b: Occurrence, axis: int) -> bool:
+    """Return whether an index of two writes differs by no multiple of its steps."""
+    forms = [linear_form(x.indices[axis], [v.var for v in x.binders]) for x in (a, b)]
+    steps: list[int | None] = []
+    rests: list[Expr] = []
+    for form in forms:
+        if form is None:
+            return False
+        steps += [const_value(c) for c in form.coefficients.values()]
+        rests.append(form.rest)
+    distance = const_value(rests[0] - rests[1])
+    known = [s for s in steps if s is not None]
+    if distance is None or len(known) < len(steps):
+        return False
+    step = gcd(*known)
+    return distance % step != 0 if step else distance != 0
 
 
 def _is_disjoint(write: Occurrence, facts: Facts) -> bool:

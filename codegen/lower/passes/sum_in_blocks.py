@@ -203,6 +203,8 @@ class _Rewriter:
         if max(counts) > limit:
             loop, sums = self._per_iteration(loop, sums)
             counts = [1]
+        if max(counts) == 0:  # a loop inside has no iterations
+            return loop
         block = limit // max(counts)
         length = const_value(loop.extent)
         bound = bounds(loop.extent, self._facts).upper if length is None else length
@@ -425,7 +427,7 @@ def _sum(store: Store, path: tuple[Stmt, ...], loop: For, lanes: tuple[For, ...]
     for one in loops:
         extent = const_value(one.extent)
         if one not in tiles:
-            terms = None if terms is None or extent is None else terms * extent
+            terms = None if terms is None or extent is None else terms * max(extent, 0)
     branches = [s for s in path if isinstance(s, If)]
     inner = {loop.var} | {f.var for f in loops if f not in tiles}
     parts = [p for b in branches if b.otherwise is None for p in conjuncts(b.condition)]

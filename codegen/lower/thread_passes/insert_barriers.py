@@ -36,7 +36,7 @@ from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ...errors import DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
-from ..annotations import DISJOINT, IN_PLACE, marked_blocks, marked_buffers
+from ..annotations import DISJOINT, IN_PLACE, REPEATED, marked_blocks, marked_buffers
 from ..lowering_pass import GPU, ThreadPass
 
 
@@ -60,6 +60,8 @@ class InsertBarriers(ThreadPass):
         Those of them that only read the elements that they write.
     own_parts : frozenset of str
         The buffers of global memory of which each thread accesses only its own part.
+    repeated : frozenset of Uid
+        The blocks of which several threads execute the same iteration.
 
     Raises
     ------
@@ -72,12 +74,14 @@ class InsertBarriers(ThreadPass):
     disjoint: frozenset[Uid] = frozenset()
     in_place: frozenset[Uid] = frozenset()
     own_parts: frozenset[str] = frozenset()
+    repeated: frozenset[Uid] = frozenset()
 
     @classmethod
     def for_function(cls, func: PrimFunc) -> Self:
-        """Return the pass with the records of ``mark_disjoint_writes``."""
+        """Return the pass with the records of passes on the function."""
         disjoint, in_place = marked_blocks(func, DISJOINT), marked_blocks(func, IN_PLACE)
-        return cls(disjoint, in_place, marked_buffers(func))
+        repeated = marked_blocks(func, REPEATED)
+        return cls(disjoint, in_place, marked_buffers(func), repeated)
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Insert all barriers."""
@@ -118,6 +122,7 @@ class _BarrierInsertion:
         self._disjoint = known.disjoint
         self._in_place = known.in_place
         self._own_parts = known.own_parts
+        self._repeated = known.repeated
         self._answers: dict[tuple[int, int, int], bool] = {}
         self._classes: dict[tuple[object, ...], int] = {}
         self._known: dict[int, tuple[MemoryAccess, int, int]] = {}
@@ -258,7 +263,10 @@ class _BarrierInsertion:
                     continue
                 key = kind, other, end - constant
                 if key not in self._answers:
-                    self._answers[key] = may_conflict(a, b, self._axes, self._prove)
+                    repeated = a.source.uid in self._repeated
+                    self._answers[key] = may_conflict(
+                        a, b, self._axes, self._prove, repeated=repeated
+                    )
                 if self._answers[key]:
                     return a, b
         return None
@@ -286,7 +294,7 @@ class _BarrierInsertion:
         uid = a.source.uid
         if uid != b.source.uid or uid not in self._disjoint or a.base.type != GLOBAL_POINTER:
             return False
-        return (a.write and b.write) or uid in self._in_place
+        return (a.write and b.write) or (uid in self._in_place and uid not in self._repeated)
 
     def _reject(self, first: MemoryAccess, second: MemoryAccess, divergent: Stmt) -> None:
         source = _source(divergent)

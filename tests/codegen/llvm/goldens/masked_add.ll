@@ -23,7 +23,7 @@ body4:
   %v21 = getelementptr i8, ptr %p1, i64 %v17
   call void @llvm.masked.store.v8f32.p0(<8 x float> %v20, ptr %v21, i32 4, <8 x i1> %v16)
   %v7 = add nsw i64 %v6, 1
-  br label %head3
+  br label %head3, !llvm.loop !1
 exit5:
   ret i32 0
 dead22:
@@ -35,3 +35,5 @@ declare void @llvm.masked.store.v8f32.p0(<8 x float>, ptr, i32, <8 x i1>)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
 attributes #0 = { nounwind "target-cpu"="x86-64-v3" "target-features"="" "prefer-vector-width"="256" "min-legal-vector-width"="256" }
+!0 = !{!"llvm.loop.unroll.disable"}
+!1 = distinct !{!1, !0}

@@ -16,6 +16,7 @@ from tilewright.codegen.lower.annotations import with_block_names
 from tilewright.codegen.lower.pipeline import PASSES
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse, to_text
+from tilewright.ir.verify import violations
 from tilewright.target.target import Target
 
 from tests.codegen.arrays import data, outputs
@@ -34,6 +35,16 @@ NAMES: Final = tuple(one.name for one in PASSES)
 def program(text: str) -> PrimFunc:
     """Parse a program of one function."""
     return parse(text).prims[0]
+
+
+def racing(text: str) -> PrimFunc:
+    """Parse a program whose only violation is that the iterations of a loop are not independent.
+
+    The passes check or preserve such programs, too: a step or an earlier pass may make them.
+    """
+    module = parse(text, check=False)
+    assert {v.rule.number for v in violations(module)} == {"L23"}
+    return module.prims[0]
 
 
 def before(name: str, func: PrimFunc | str, target: Target) -> PrimFunc:

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.errors import MemoryScopeError
 
-from tests.codegen.lower.passes.running import GPU, both, check_comparison, rejected
+from tests.codegen.lower.passes.running import GPU, both, check_comparison, racing, rejected
 
 NAME = "check_interblock_memory"
 
@@ -106,7 +106,7 @@ def test_regions_of_thread_blocks_that_overlap():
     """Block b writes b, b + 4, ...; element b + 1 is in this interval, but of block b + 1."""
     message = "another thread block"
     interleaved = OVERLAPPING.format(write="vb + vt * 4", read="vb + 1")
-    rejected(NAME, interleaved, GPU, MemoryScopeError, message)
+    rejected(NAME, racing(interleaved), GPU, MemoryScopeError, message)
     first, second = both(NAME, OVERLAPPING.format(write="vb * 4 + vt", read="vb * 4 + 1"), GPU)
     assert second is first
 
@@ -125,4 +125,4 @@ def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: InOut[(9,), i32], z: Out[(
                 ui, up = spatial(8, i), spatial(8, p)
                 z[ui] = y[up + 1]
 """
-    rejected(NAME, text, GPU, MemoryScopeError, "another thread block")
+    rejected(NAME, racing(text), GPU, MemoryScopeError, "another thread block")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import tilewright
 from tilewright.codegen.errors import KernelStatementError
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse
@@ -17,6 +18,8 @@ from tests.codegen.lower.passes.running import (
     GPU,
     both,
     comparison,
+    program,
+    racing,
     rejected,
     same_results,
     text_of,
@@ -89,16 +92,17 @@ def test_the_annotation_names_operation_buffer_and_axes():
 
 
 @pytest.mark.parametrize(
-    ("kind", "axis"), [("range(64)", "threadIdx.x"), ('thread(64, "vthread")', "threadIdx.x")]
+    ("kind", "read"), [("range(64)", program), ('thread(64, "vthread")', racing)]
 )
-def test_a_reduction_within_each_thread_is_not_changed(kind, axis):
-    text = SUMS.replace('thread(64, "threadIdx.x")', kind).replace("blockIdx.x", axis)
-    assert unchanged(NAME, text.replace("thread(n,", "thread(4,").replace("(n,", "(4,"), GPU)
+def test_a_reduction_within_each_thread_is_not_changed(kind, read):
+    text = SUMS.replace('thread(64, "threadIdx.x")', kind).replace("blockIdx.x", "threadIdx.x")
+    assert unchanged(NAME, read(text.replace("thread(n,", "thread(4,").replace("(n,", "(4,")), GPU)
 
 
 def test_an_update_that_is_not_commutative():
     text = SUMS.replace("y[vi] += x[vi, vk]", "y[vi] = x[vi, vk] - y[vi]")
-    error = rejected(NAME, text, GPU, KernelStatementError, "'sum'", "C = C op value")
+    func = racing(text)
+    error = rejected(NAME, func, GPU, KernelStatementError, "'sum'", "C = C op value")
     assert error.where == "block 'sum' of function 'sums'"
 
 
@@ -273,8 +277,36 @@ def rows(a: Int, x: Buffer[(2, 4), i32], y: InOut[(2,), i32]):
 def test_a_block_that_reads_the_result_inside_the_loop_of_the_threads():
     first, last = RUNNING.split('        with block("copy')
     text = first + indent(f'        with block("copy{last}', "    ")
-    rejected(NAME, text, GPU, KernelStatementError, "'k'", "'sum'", "'copy'", "inside this loop")
+    names = ("'k'", "'sum'", "'copy'")
+    rejected(NAME, racing(text), GPU, KernelStatementError, *names, "inside this loop")
 
 
 def test_threads_that_share_elements_of_a_reduction_with_an_init_are_rejected():
-    rejected(NAME, ROWS, GPU, KernelStatementError, "loop 'f'", "update the same element")
+    message = "update the same element"
+    rejected(NAME, racing(ROWS), GPU, KernelStatementError, "loop 'f'", message)
+
+
+VECTORS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def columns(x: Buffer[(n, 7), i32], y: Out[(7,), i32]):
+    for k0 in range(ceildiv(n, 4)):
+        for k1 in thread(4, "threadIdx.x"):
+            for j in vectorized(7):
+                with block("least"):
+                    vk, vj = reduce(n, k0 * 4 + k1), spatial(j)
+                    guard(k0 * 4 + k1 < n)
+                    with init(): y[vj] = 9
+                    y[vj] = min(y[vj], x[vk, vj])
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_each_lane_of_a_vectorized_loop_is_combined_on_its_own(n):
+    """The combination of the parts of the threads is not a vector operation."""
+    first, second = both(NAME, VECTORS, GPU)
+    same_results(first, second, n=n)
+    x = np.random.default_rng(0).integers(-9, 9, (n, 7)).astype(np.int32)
+    run = tilewright.compile(parse(VECTORS), target="simt")
+    np.testing.assert_array_equal(run(x), np.min(x, axis=0, initial=9))

@@ -13,6 +13,7 @@ from tests.codegen.lower.passes.running import (
     both,
     comparison,
     program,
+    racing,
     rejected,
     same_results,
     text_of,
@@ -177,9 +178,9 @@ def test_a_write_in_a_loop_that_may_be_empty_does_not_count():
 
 
 def test_iterations_of_a_parallel_loop_that_share_an_element():
-    text = MAYBE_EMPTY.format(kind="parallel", at="0")
+    func = racing(MAYBE_EMPTY.format(kind="parallel", at="0"))
     message = "iterations of parallel loop 'i' share temporary 't'"
-    rejected(NAME, text, CPU, MemoryScopeError, message, "compute_at")
+    rejected(NAME, func, CPU, MemoryScopeError, message, "compute_at")
 
 
 def test_an_element_at_an_index_loaded_from_memory_is_not_moved():

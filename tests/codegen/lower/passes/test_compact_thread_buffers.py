@@ -10,6 +10,7 @@ from tests.codegen.lower.passes.running import (
     GPU,
     both,
     comparison,
+    racing,
     rejected,
     same_results,
     text_of,
@@ -80,6 +81,27 @@ def test_a_small_temporary_of_one_thread_block_is_in_shared_memory(rows, scope):
     assert declared(text) == f"s = alloc(({rows}, 64), i32{options})"
 
 
+def test_a_temporary_that_each_thread_computes_as_a_whole_is_private():
+    text = """
+@prim_func
+def pairs(x: Buffer[(4, 4), f32], y: Out[(4, 4), f32]):
+    s = alloc((4,), f32)
+    for a in thread(4, "threadIdx.x"):
+        for b in range(4):
+            for i in range(4):
+                for j in range(4):
+                    with block("fold"):
+                        vi, vj = spatial(i), reduce(j)
+                        with init(): s[vi] = 0.0
+                        s[vi] += x[vi, vj]
+            with block("use"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = s[va] + s[vb]
+"""
+    assert declared(text) == 's = alloc((4,), f32, scope="local")'
+    same_results(*both(NAME, text, GPU))
+
+
 def test_rows_are_padded():
     assert declared(reverse(padding=", storage_align=(0, 32, 8)")) == (
         's = alloc((1, 64), i32, scope="shared", strides=(72, 1))'
@@ -107,7 +129,7 @@ def test_registers_that_another_thread_reads(scope):
 def test_memory_that_another_thread_block_reads(scope):
     text = reverse(scope, "n - 1 - wi, wb")
     message = "another thread block wrote (loops bound to blockIdx.x)"
-    rejected(NAME, text, GPU, MemoryScopeError, message)
+    rejected(NAME, racing(text), GPU, MemoryScopeError, message)
 
 
 def test_shared_memory_of_symbolic_size():

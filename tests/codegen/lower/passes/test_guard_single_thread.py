@@ -84,3 +84,25 @@ def test_guards(text, guard, store):
 
 def test_statements_of_all_threads_are_not_changed():
     assert unchanged(NAME, copy(), GPU)
+
+
+def test_stores_into_memory_that_threads_share_are_guarded_beside_stores_into_registers():
+    text = """
+@prim_func
+def delay(x: Buffer[(5,), f32], r: InOut[(1,), f32], y: Out[(32,), f32]):
+    s = alloc((1,), f32, scope="local")
+    for i in range(5):
+        with block("step"):
+            vi = ordered(i)
+            s[0] = r[0]
+            r[0] = x[vi]
+    for a in thread(32, "threadIdx.x"):
+        with block("use"):
+            va = spatial(a)
+            y[va] = s[0]
+"""
+    _, second = both(NAME, text, GPU)
+    lines = [line.strip() for line in text_of(second).splitlines()]
+    guarded = [lines[k + 1] for k, line in enumerate(lines) if line == "if threadIdx_x == 0:"]
+    assert len(guarded) == 1
+    assert guarded[0].startswith("r[0] = ")

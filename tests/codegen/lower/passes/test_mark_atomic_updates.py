@@ -383,3 +383,35 @@ def f(x: Buffer[(3, n), i32], y: Out[(3, n), i32]):
     total = x.sum(1, keepdims=True, dtype=np.int32)
     np.testing.assert_array_equal(y, x + total * total * 2)
     assert report.findings == ()
+
+
+OWN_SUMS = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def normed(x: Buffer[(n, k), i32], y: Out[(n, k), i32]):
+    t = alloc((n,), i32)
+    for i in range(n):
+        for j0 in range(ceildiv(k, 32)):
+            for j1 in thread(32, "threadIdx.x"):
+                with block("zero"):
+                    vi = spatial(i)
+                    t[vi] = 0
+                for r in range(k):
+                    with block("sum"):
+                        wi, wr = spatial(i), reduce(r)
+                        t[wi] += x[wi, wr]
+                with block("minus"):
+                    ui, uj = spatial(i), spatial(k, j0 * 32 + j1)
+                    guard(j0 * 32 + j1 < k)
+                    y[ui, uj] = x[ui, uj] - t[ui]
+"""
+
+
+@pytest.mark.parametrize("k", [0, 2, 40])
+def test_the_sums_that_each_thread_computes_for_itself_are_not_atomic(k):
+    """Each thread writes the zero before its sum, so it has a sum of its own."""
+    assert unchanged(NAME, OWN_SUMS, GPU)
+    x = np.arange(3 * k, dtype=np.int32).reshape(3, k)
+    run = build(parse(OWN_SUMS), "simt")["normed"]
+    np.testing.assert_array_equal(run(x), x - x.sum(axis=1, keepdims=True))

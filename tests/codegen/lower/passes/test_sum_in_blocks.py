@@ -100,6 +100,13 @@ def test_results_of_nested_sums(n):
     same_results(first, second, n=n)
 
 
+@pytest.mark.parametrize("extent", ["0", "n - 1 - n"])
+@pytest.mark.parametrize("n", [1, 33])
+def test_a_sum_with_an_inner_loop_without_iterations(extent, n):
+    first, second = both(NAME, PLANE.replace("for j in range(n)", f"for j in range({extent})"), CPU)
+    same_results(first, second, n=n)
+
+
 @pytest.mark.parametrize("n", [0, 1, CONTRACTION_TERMS + 1])
 def test_results_of_contractions(n):
     same_results(*both(NAME, PRODUCT, CPU), n=n)

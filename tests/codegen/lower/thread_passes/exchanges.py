@@ -136,6 +136,25 @@ PROGRAMS = {
 """,
         ),
     ),
+    "a register and a global element outside of the thread loops": (
+        2,
+        """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n,), f32], r: InOut[(3,), f32], y: Out[(n, 64), f32]):
+    c = alloc((1,), f32, scope="local")
+    for i in range(n):
+        with block("step"):
+            vi = ordered(i)
+            c[0] = r[vi % 3]
+            r[vi % 3] = x[vi]
+        for t in thread(64, "threadIdx.x"):
+            with block("y"):
+                ui, ut = spatial(n, i), spatial(64, t)
+                y[ui, ut] = c[0]
+""",
+    ),
     "stores that overlap": (
         3,
         shared(
