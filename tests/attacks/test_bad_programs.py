@@ -20,6 +20,7 @@ import tilewright as tw
 from tilewright.codegen.errors import FactError, KernelError, SizeError
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtype import f32
+from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Number
 from tilewright.ir.module import Module
@@ -253,3 +254,32 @@ def test_a_reduction_of_the_builder_without_iterations_is_its_init() -> None:
     b.reduce(y, (n,), lambda i, j: b.load(x, i, j))
     exe = tw.compile(Module().with_functions(b.finish()))
     np.testing.assert_array_equal(exe(np.ones((4, 0), np.float32)), np.zeros(4, np.float32))
+
+
+HALF = """
+@prim_func
+def half(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n // 2):
+        y[i] = x[i]
+"""
+
+
+@pytest.mark.parametrize("door", ["interpreter", "cpu", "simt"])
+@pytest.mark.parametrize("n", [0, 1, 9, 40])
+def test_an_output_that_is_written_in_part_keeps_its_other_elements(door: str, n: int) -> None:
+    text = tw.parse(SYMBOLS + HALF)
+    x, y = np.arange(n, dtype=np.float32), np.full(n, -1, np.float32)
+    if door == "interpreter":
+        run_prim(text.prim("half"), [x, y])
+    else:
+        tw.compile(text, door)["half"].into(x, y)
+    np.testing.assert_array_equal(y, np.where(np.arange(n) < n // 2, x, -1))
+
+
+def test_a_library_returns_an_output_that_is_written_in_part(tmp_path: Path) -> None:
+    made = tw.export(tw.parse(SYMBOLS + HALF), tmp_path / "library", name="partial").directory
+    x = np.arange(9, dtype=np.float32)
+    result = loaded(made / "partial.py").load().half(x)
+    del sys.modules["partial"]
+    assert result.shape == (9,)
+    np.testing.assert_array_equal(result[:4], x[:4])

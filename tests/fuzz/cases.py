@@ -123,6 +123,8 @@ def _check_meaning(walk: Walk) -> None:
             raise ChangedMeaningError(load.buffer.name)
     if walk.program.exact and walk.original.undefined(walk.envs):
         raise ChangedMeaningError("results are not numbers")
+    if not walk.program.exact and not walk.original.covers(walk.envs):
+        raise ChangedMeaningError("elements of an output are not written")
 
 
 def _use_sizes(walk: Walk, case: Case) -> None:

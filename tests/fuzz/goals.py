@@ -34,16 +34,22 @@ FITTING: Mapping[str, Sequence[str]] = {
     "reverse_compute_at": ("chain",),
     "reverse_compute_inline": ("chain", "masked_temporary"),
     "rfactor": (*ROWS, "contraction"),
-    "schedule_elementwise": ("border", "product", "in_place", "chain"),
-    "schedule_gpu_matmul": ("contraction",),
-    "schedule_gpu_rows": ("reduction", "scalar", "overwide", "window", "softmax", "triangle"),
-    "schedule_matmul": ("contraction",),
-    "schedule_rows": ("reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling"),
+    "schedule_elementwise": ("border", "product", "in_place", "chain", "flattened", "strided"),
+    "schedule_gpu_matmul": ("contraction", "contraction", "product_epilogue"),
+    "schedule_gpu_rows": (
+        "reduction", "scalar", "overwide", "window", "softmax", "triangle", "rows_updated",
+        "rows_crossed",
+    ),
+    "schedule_matmul": ("contraction", "contraction", "product_epilogue"),
+    "schedule_rows": (
+        "reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling", "rows_updated",
+        "rows_crossed",
+    ),
     "set_scope": ("norm", "guarded_window", "chain", "softmax", "attention", "masked_temporary"),
     "storage_align": ("chain", "attention", "masked_temporary"),
-    "tensorize": ("contraction",),
+    "tensorize": ("contraction", "contraction", "product_epilogue"),
     "transform_layout": ("norm", "guarded_window", "chain", "softmax", "attention", "rolling"),
-}
+}  # fmt: skip
 """The families of programs that permit a step, for steps that most families do not permit."""
 
 WEIGHTS: Mapping[str, int] = {

@@ -96,6 +96,22 @@ class Original:
         found = [a for env in envs for a in self._run(env)[1] if a.dtype.kind not in "iub"]
         return any(bool(np.isnan(a.astype(np.float64)).any()) for a in found)
 
+    def covers(self, envs: Sequence[Mapping[Var, int]]) -> bool:
+        """Return whether the original program writes all elements of its outputs."""
+        params = [p for p in self.function.params if isinstance(p, BufferParam)]
+        outputs = [k for k, p in enumerate(params) if p.access == "out"]
+        for env in envs:
+            results = []
+            for old in (0, 1):
+                arrays = self.inputs(env)
+                for k in outputs:
+                    arrays[k][...] = old
+                run_prim(self.function, arrays, scalars(self.function, env))
+                results.append([arrays[k].tobytes() for k in outputs])
+            if results[0] != results[1]:
+                return False
+        return True
+
     def _run(self, env: Mapping[Var, int]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         key = tuple(env.values())
         if key not in self.runs:

@@ -173,6 +173,35 @@ def nest(loops: Sequence[tuple[str, str]], lines: Sequence[str]) -> str:
     return "\n".join([*found, *("    " * len(loops) + line for line in lines)])
 
 
+def block(
+    m: Maker, name: str, axes: Sequence[tuple[str, str, str]], lines: Sequence[str], guard: str = ""
+) -> str:
+    """Return a block whose axis ``vi`` is bound to loop ``i``, sometimes with other loop orders.
+
+    Parameters
+    ----------
+    m : Maker
+        The source of the order.
+    name : str
+        The name of the block.
+    axes : Sequence of tuple
+        The loop, its extent, and the kind of the axis or its binding, as ``spatial(n, i)``; an
+        extent may contain earlier loops.
+    lines : Sequence of str
+        The stores.
+    guard : str
+        A condition over the loops.
+    """
+    loops = [(loop, extent) for loop, extent, _ in axes]
+    if m.chance(0.3) and not any(re.search(rf"\b{v}\b", e) for v, _ in loops for _, e in loops):
+        first, *rest = loops
+        loops = [*rest, first]
+    kinds = ", ".join(k if "(" in k else f"{k}({loop})" for loop, _, k in axes)
+    head = [f'with block("{name}"):', f"    {', '.join(f'v{v}' for v, _, _ in axes)} = {kinds}"]
+    guards = [f"    guard({guard})"] if guard else []
+    return nest(loops, [*head, *guards, *(f"    {line}" for line in lines)]) + "\n"
+
+
 def zero(dtype: str) -> str:
     """Return the element 0 of a dtype."""
     return "False" if dtype == "bool" else f"{dtype}(0)"

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzz.families import dense, domains, indexed, rows, state
+from tests.fuzz.families import (
+    accesses,
+    dense,
+    domains,
+    indexed,
+    mixtures,
+    rows,
+    state,
+    times,
+    updates,
+)
 
 if TYPE_CHECKING:
     import random
@@ -23,6 +33,13 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
         indexed.ragged, indexed.csr, indexed.paged, indexed.append,
         state.in_place, state.recurrence, state.rolling, state.guarded_window,
         state.masked_temporary, state.several_stores, state.raw, state.nested, state.biased,
+        updates.rows_updated, updates.rows_crossed, updates.product_epilogue,
+        accesses.flattened, accesses.both_triangular, accesses.anti_diagonal, accesses.strided,
+        accesses.joined, accesses.pages, accesses.butterfly,
+        times.double_buffer, times.wavefront, times.factorization, times.swap, times.cyclic,
+        times.running,
+        mixtures.several_indices, mixtures.dependent_sums, mixtures.several_outputs,
+        mixtures.offset_domains,
     )
 }  # fmt: skip
 

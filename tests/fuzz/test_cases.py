@@ -11,10 +11,12 @@ import tilewright as tw
 from tilewright.schedules.primitives.loops.reorder import Reorder
 
 from tests.fuzz import driver, record, walk
-from tests.fuzz.cases import Case, Minimizer, fails
+from tests.fuzz.cases import Case, Minimizer, fails, run
 from tests.fuzz.contained import Child, Parent, run_contained
+from tests.fuzz.oracles import Original
 from tests.fuzz.program import Program
 from tests.fuzz.walks import Walk
+from tests.strategies import symbols_of
 
 TEXT = """
 n = symbols("n", lower=0)
@@ -73,6 +75,31 @@ def test_a_minimized_case_is_small_and_parses(case):
     assert "other" not in small.program.text
     assert tw.parse(small.program.text).prims[0].name == "random"
     assert "sch.reorder(loops=('j', 'i', ))" in str(small)
+
+
+PARTLY = """
+n = symbols("n", lower=0)
+
+@prim_func
+def random(x: Buffer[(n,), f32], y: Out[({size},), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = x[vi] / 3.0
+"""
+
+
+@pytest.mark.parametrize(("size", "covered"), [("n", True), ("n + 1", False)])
+def test_a_case_becomes_smaller_only_if_its_outputs_are_written(size, covered):
+    """Elements that the original program does not write have no value to compare with."""
+    text = PARTLY.replace("{size}", size)
+    program = Program("case", text, exact=False)
+    steps = ({"verb": "split", "loop": at("i"), "factors": [None, 4], "tail": "predicate"},)
+    found = Case(program, 0, steps, None, ({"n": 3},), "native", "WrongResultError", "", 0)
+    original = Original(program, tw.parse(text))
+    env = dict.fromkeys(symbols_of(original.function), 3)
+    assert original.covers([env]) is covered
+    assert run(found) is None
 
 
 def test_crashes_and_endless_functions_are_contained():

@@ -31,6 +31,8 @@ def random(x: Buffer[(8,), f32], y: Out[(8,), f32]):
             vi = spatial(i)
             y[vi] = x[vi] + 1.0
 """
+LAST = PROGRAM.replace("Out[(8,)", "Out[(1,)").replace("y[vi]", "y[0]")
+"""Each iteration writes the same element."""
 
 REPEAT = "run python -m tests.fuzz.mutate --record, or with --only KEY for some checks"
 ROWS = {key: row for rows in table().values() for key, row in rows.items()}
@@ -126,14 +128,22 @@ def test_a_check_at_run_time_is_disabled(tmp_path, monkeypatch):
 
 
 def test_effects_of_steps():
-    sch = schedule(PROGRAM.replace("y[vi] = x[vi] + 1.0", "y[0] = x[vi]"))
+    sch = schedule(LAST)
     (loop,) = sch.get_loops("y")
     with mutants.disabled("parallel.independent_iterations"):
-        assert effect(Parallel(loop), sch.state).startswith("wrong result: native code")
+        assert effect(Parallel(loop), sch.state) == "wrong result: native code"
     assert effect(Parallel(loop), sch.state).startswith("implied: ")
     own = schedule(PROGRAM)
     assert effect(Parallel(own.get_loops("y")[0]), own.state) == "none"
     assert rank("wrong result: interpreter") < rank("ill-formed program: L5") < rank("none")
+
+
+def test_effects_of_races():
+    """The rule that notices a race does not hide that native code computes wrong results."""
+    sch = schedule(LAST.replace("x[vi] + 1.0", "1.0"))
+    (loop,) = sch.get_loops("y")
+    with mutants.disabled("parallel.independent_iterations"):
+        assert effect(Parallel(loop), sch.state) == "ill-formed program: L23 independent iterations"
 
 
 def test_a_walk_notices_a_disabled_requirement():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 
 import pytest
 
@@ -11,6 +12,7 @@ from tilewright.schedules.primitives.loops.parallel import Parallel
 
 from tests.attacks.children import IS_LONG
 from tests.codegen.kernels import LEVELS
+from tests.fuzz.effects import races_permitted
 from tests.fuzz.inputs import sizes
 from tests.fuzz.later import known
 from tests.fuzz.oracles import Original, interpret
@@ -75,13 +77,16 @@ def test_programs_compile_as_a_whole(family):
     start(SEED, family=family).compiled()
 
 
-def test_a_step_without_its_check_is_noticed(monkeypatch):
-    for phase in ("structural", "proofs"):
-        monkeypatch.setattr(Parallel, phase, lambda *_: iter(()))
-    with pytest.raises(DefectError) as found:
+@pytest.mark.parametrize("phase", ["verify", "native"])
+def test_a_step_without_its_check_is_noticed(monkeypatch, phase):
+    """The rule of independent iterations notices it; without the rule, native code is wrong."""
+    for name in ("structural", "proofs"):
+        monkeypatch.setattr(Parallel, name, lambda *_: iter(()))
+    rules = races_permitted() if phase == "native" else nullcontext()
+    with rules, pytest.raises(DefectError) as found:
         for seed in range(SEED, SEED + 30):
             walk = start(seed, family="recurrence", goal="parallel")
             while not walk.tally.accepted["parallel"] and walk.tally.attempts < 40:
                 walk.step("parallel")
             walk.natively(walk.function, "native")
-    assert found.value.phase == "native"
+    assert found.value.phase == phase
