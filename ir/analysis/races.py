@@ -96,6 +96,8 @@ def races(tree: Tree, loop: For) -> Iterator[Race]:
         return
     found = tuple(kind_conflicts(tree, loop))
     for buffer in dict.fromkeys(c.buffer for c in found):
+        if loop.kind == "thread" and buffer.scope in OWN and not _is_own(tree, loop, buffer):
+            continue  # threads have their own elements; lowering rejects reads of other threads'
         witness = _witness(tree, loop, buffer)
         if witness is not None:
             block = next(c.block for c in found if c.buffer is buffer)

@@ -26,12 +26,14 @@ INVALID_VALUES = (
 
 RACE = """
 @prim_func
-def lost(x: Buffer[(64,), f32], y: Out[(1,), f32]):
+def lost(at: Buffer[(64,), i32], x: Buffer[(64,), f32], y: InOut[(64,), f32]):
     for t in thread(64, "threadIdx.x"):
         with block("store"):
             vt = spatial(t)
-            y[vt // 64] = x[vt]
+            with clamped(at[vt], 0, 2) as p:
+                y[vt] = y[p] + x[vt]
 """
+"""Threads read elements at indices from memory, which other threads write."""
 
 PRODUCT = """
 M = symbols("M", lower=1)

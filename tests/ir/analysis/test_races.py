@@ -280,3 +280,21 @@ def test_updates_at_loaded_indices_race_where_they_are_not_atomic(kind):
     assert reason.startswith("iterations 0 and 1 write y at loaded indices")
     own = SCATTER.replace("InOut[(8,)", "InOut[(64, 8)").replace("y[p]", "y[vi, p]")
     assert reasons(own.replace("KIND", kind)) == []
+
+
+def test_threads_have_their_own_elements_of_registers_in_different_loops():
+    text = """
+@prim_func
+def f(x: Buffer[(64,), f32], y: Out[(64,), f32]):
+    t = alloc((1,), f32, scope="local")
+    for a in thread(64, "threadIdx.x"):
+        with block("t"):
+            va = spatial(a)
+            t[0] = x[va]
+    for b in thread(64, "threadIdx.x"):
+        with block("y"):
+            vb = spatial(b)
+            y[vb] = t[0] * 2.0
+"""
+    x = np.arange(64, dtype="f")
+    np.testing.assert_array_equal(compile(parse(text), "simt")(x), x * 2)
