@@ -58,8 +58,7 @@ def kind_problems(state: State, ref: LoopRef, requirement: Requirement) -> Itera
     """Yield a problem if a loop is not serial."""
     loop = state.loop(ref)
     if loop.kind != "serial":
-        kind = f"bound to {loop.thread}" if loop.kind == "thread" else loop.kind
-        message = f"loop {loop.var.name!r} is already {kind}"
+        message = f"loop {loop.var.name!r} is already {loop.kind_text}"
         yield Problem(requirement, message, (ref,), {"kind": loop.kind})
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 from ..ir.analysis import (
     Interval,
     Tree,
-    conflicts,
     injective_in,
     is_plain,
     read_buffers,
@@ -17,7 +16,7 @@ from ..ir.analysis import (
     writes_disjoint,
     written_buffers,
 )
-from ..ir.analysis.races import thread_conflicts
+from ..ir.analysis.races import kind_conflicts
 from ..ir.loop.nodes import Block, Buffer, For, Stmt
 from ..ir.loop.visit import stores
 from ..ir.symbolic import Var, const_value, free_vars, to_text
@@ -271,17 +270,16 @@ def parallel_problems(
 ) -> Iterator[Problem]:
     """Yield a problem for each conflict that a step would cause in a parallel or thread loop."""
     tree, loop = state.tree(ref.function), state.loop(ref)
-    around = [s for s in (loop, *tree.ancestors(loop)) if isinstance(s, For)]
-    for outer in around:
-        if outer.kind in ("parallel", "thread") and const_value(outer.extent) != 1:
-            new = tree_of(step.rewrite(state).module.prim(ref.function))
-            again = new.loops[outer.uid]
-            threads = outer.kind == "thread"
-            for conflict in (
-                thread_conflicts(new, again, outer.thread) if threads else conflicts(new, again)
-            ):
-                yield Problem(
-                    requirement,
-                    f"after this step, {conflict.reason}",
-                    (ref, *refs_of(ref.function, outer, conflict.block, conflict.buffer)),
-                )
+    concurrent = [
+        s
+        for s in (loop, *tree.ancestors(loop))
+        if isinstance(s, For) and s.kind in ("parallel", "thread") and const_value(s.extent) != 1
+    ]
+    new = tree_of(step.rewrite(state).module.prim(ref.function)) if concurrent else tree
+    for outer in concurrent:
+        for conflict in kind_conflicts(new, new.loops[outer.uid]):
+            yield Problem(
+                requirement,
+                f"after this step, {conflict.reason}",
+                (ref, *refs_of(ref.function, outer, conflict.block, conflict.buffer)),
+            )

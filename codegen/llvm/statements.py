@@ -188,10 +188,12 @@ def _hint(em: Emitter, loop: Loop) -> str:
     limited by its masks. Its copies would cost registers, so many that the register allocation of
     LLVM 22 fails in large kernels.
     """
-    inner = tuple(walk(loop.body))
-    if any(isinstance(s, Loop | While) for s in inner) or not any(map(_is_masked, inner)):
-        return ""
-    return f", !llvm.loop !{em.module.loop_node()}"
+    masked = False
+    for statement in walk(loop.body):
+        if isinstance(statement, Loop | While):
+            return ""
+        masked = masked or _is_masked(statement)
+    return f", !llvm.loop !{em.module.loop_node()}" if masked else ""
 
 
 def _is_masked(statement: Stmt) -> bool:

@@ -211,6 +211,11 @@ class For(Printable):
     annotations: Attributes = ()
     origins: Origins = NO_ORIGIN
 
+    @property
+    def kind_text(self) -> str:
+        """The kind as text for messages; that of a thread-bound loop names the axis."""
+        return f"bound to {self.thread}" if self.thread else self.kind
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Range(Printable):

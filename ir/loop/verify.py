@@ -197,10 +197,9 @@ class _Checker:
         tree = tree_of(self._func)
         for loop in self._concurrent:
             for race in races(tree, loop):
-                kind = f"bound to {loop.thread}" if loop.kind == "thread" else loop.kind
                 self._out.report(
                     rules.RACES,
-                    f"loop {loop.var.name!r} is {kind}, but {race.reason}",
+                    f"loop {loop.var.name!r} is {loop.kind_text}, but {race.reason}",
                     loop.uid,
                 )
 

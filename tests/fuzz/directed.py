@@ -59,7 +59,7 @@ def candidates(rng: random.Random, state: State, verb: str) -> Iterator[Step]:
         return
     handles = [*selections(state), FUNCTION]
     rng.shuffle(handles)
-    suggested = chain.from_iterable(_shuffled(rng, cls.suggest(state, h)) for h in handles)  # type: ignore[attr-defined]
+    suggested = chain.from_iterable(_shuffled(rng, cls.suggest(state, h)) for h in handles)
     maker = MAKERS.get(verb)
     drawn = (_drawn(rng, state, cls, maker) for _ in range(TRIES))
     for either in zip(drawn, chain(suggested, [None] * TRIES), strict=False):
@@ -98,7 +98,7 @@ def _reductions(_: random.Random, state: State) -> Iterator[tuple[object, ...]]:
 def _initialized(rng: random.Random, state: State) -> Iterator[tuple[object, ...]]:
     """Yield every block with an init with every loop around it."""
     for block, loop in _reductions(rng, state):
-        if state.block(block).init is not None:  # type: ignore[arg-type]
+        if state.block(block).init is not None:
             yield block, loop
 
 

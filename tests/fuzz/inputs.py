@@ -69,7 +69,7 @@ def sizes(rng: random.Random, program: Program, function: PrimFunc, kind: str) -
 def _conditions(program: Program, function: PrimFunc) -> list[Bool]:
     names = {v.name: v for v in symbols_of(function)}
     relations = [parse_expr(text, names) for text in program.relations]
-    return [*(f.predicate for f in function.facts), *relations]  # type: ignore[list-item]
+    return [*(f.predicate for f in function.facts), *relations]
 
 
 def legal(program: Program, function: PrimFunc, env: Mapping[Var, int]) -> bool:
@@ -159,7 +159,7 @@ def _indices(
 
 
 def _bound(text: str, env: Mapping[Var, int]) -> int:
-    return int(evaluate(_parsed(text, tuple(env)), env))  # type: ignore[call-overload]
+    return int(evaluate(_parsed(text, tuple(env)), env))
 
 
 @cache
@@ -203,7 +203,7 @@ def snapshot(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _memory(array: np.ndarray) -> np.ndarray:
-    return np.frombuffer(array.base, np.uint8)  # type: ignore[arg-type]
+    return np.frombuffer(array.base, np.uint8)
 
 
 def intact(array: np.ndarray) -> bool:

@@ -287,7 +287,7 @@ class _Guarding(ast.NodeTransformer):
         if key is None:
             return node
         call = ast.parse(f"if not {NOTICE}({key!r}): pass").body[0]
-        call.body = [node]  # type: ignore[attr-defined]
+        call.body = [node]
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
 

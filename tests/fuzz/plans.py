@@ -74,7 +74,7 @@ def _by_fixes(walk: Walk, step: Tensorize) -> bool:
         if not problems:
             return walk.attempt(step)
         fix = next((f for p in problems for f in p.fixes if not isinstance(f, Tensorize)), None)
-        if fix is None or not walk.attempt(fix):  # type: ignore[arg-type]
+        if fix is None or not walk.attempt(fix):
             return False
         step = followed(step, walk.state)
     return False
@@ -112,4 +112,4 @@ def _threads(walk: Walk, loop: LoopRef, size: int, *, alone: bool) -> bool:
         return walk.attempt(Bind(loop, "threadIdx.x"))
     if not walk.attempt(Split(loop, (None, size))):
         return False
-    return walk.attempt(Bind(walk.results[1], "threadIdx.x"))  # type: ignore[arg-type]
+    return walk.attempt(Bind(walk.results[1], "threadIdx.x"))

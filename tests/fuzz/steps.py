@@ -78,9 +78,9 @@ def draw(rng: random.Random, state: State, verb: str) -> Step | None:
         handles = [*selections(state), FUNCTION]
         rng.shuffle(handles)
         for handle in handles[:8]:
-            if found := list(cls.suggest(state, handle)):  # type: ignore[attr-defined]
+            if found := list(cls.suggest(state, handle)):
                 return rng.choice(found)
-    return random_step(rng, state, cls) if issubclass(cls, Primitive) else None  # type: ignore[arg-type]
+    return random_step(rng, state, cls) if issubclass(cls, Primitive) else None
 
 
 def _buffers(state: State, ref: BlockRef, *, written: bool) -> list[BufferRef]:

@@ -123,10 +123,9 @@ class Blockize(Primitive):
                 continue
             atomic = outer.kind == "thread" and updates_atomically(block, outer.thread)
             if "reduce" in bound_kinds(outer, block) and not atomic:
-                how = f"bound to {outer.thread}" if outer.thread else outer.kind
                 yield Problem(
                     self.Requires.NOT_COMBINED,
-                    f"loop {outer.var.name!r} is {how} and iterates a reduction of "
+                    f"loop {outer.var.name!r} is {outer.kind_text} and iterates a reduction of "
                     f"block {block.name!r}; only the updates of a single block can be combined",
                     (self.loop, *refs_of(self.loop.function, outer, block)),
                 )
