@@ -109,6 +109,7 @@ python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
 	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --resume --record --out $(OUT)/walks
+	$(PY) -m tests.fuzz.walk --graphs --minutes $(MINUTES) --resume --record --out $(OUT)/walks
 
 mutate: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	nice -n 10 $(PY) -m tests.fuzz.mutate --record

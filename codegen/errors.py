@@ -109,6 +109,12 @@ class SizeError(CallError):
     title = "Invalid size"
 
 
+class StateError(CallError):
+    """A state that does not fit the executable, or values that do not fit the state."""
+
+    title = "Invalid state"
+
+
 class OutOfMemoryError(CallError):
     """A failed allocation of memory."""
 
@@ -274,7 +280,7 @@ class KernelProgramError(TilewrightError):
 def _named(func: PrimFunc, names: Sequence[str]) -> Iterator[Uid]:
     """Yield the uids of loops, blocks and buffers by name, and of loops by thread axis."""
     from ..ir.loop.nodes import Block, For
-    from ..ir.loop.visit import walk
+    from ..ir.loop.visit import all_buffers, walk
 
     for statement in walk(func.body):
         if isinstance(statement, For):
@@ -282,7 +288,7 @@ def _named(func: PrimFunc, names: Sequence[str]) -> Iterator[Uid]:
                 yield statement.uid
         elif isinstance(statement, Block) and statement.name in names:
             yield statement.uid
-    yield from (b.uid for b in (*func.buffer_params, *func.buffers) if b.name in names)
+    yield from (b.uid for b in all_buffers(func) if b.name in names)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ _LEVELS: Final = {
     "host": "Host IR is the code between the caller and the kernels, made from the graph function "
     "`main`: checks of the arguments, memory, and launches.\n`main__entry` checks the arguments, "
     "and `main__run` computes the results. Functions\n`tw_...` are those of the run-time library; "
-    "`keys` are the sizes, and `plan` is the memory plan for them, which is computed once.",
+    "`keys` are the sizes, and `plan` is the memory plan for them, which is reused.",
     "llvm": "LLVM compiles each kernel in a worker process. The body of the parallel loop is a "
     "function of its own, which the threads call.",
 }

@@ -33,7 +33,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ParamSpec:
-    """A parameter; ``annotation`` is its printed type, a ``rank`` of -1 means any rank."""
+    """A parameter; ``annotation`` is its printed type, a ``rank`` of -1 means any rank.
+
+    ``shape`` are the dimensions of a tensor of known shape, as terms over the symbols of the
+    function. ``initial`` is the constant with the initial value of a state; empty for zero.
+    """
 
     name: str
     annotation: str
@@ -41,6 +45,8 @@ class ParamSpec:
     dtype: str
     rank: int
     access: Literal["in", "out", "inout", "state"]
+    shape: tuple[str, ...] = ()
+    initial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,17 @@ class TensorSpec:
 
     name: str
     size: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSpec:
+    """An update of a tensor, as in :class:`~tilewright.ir.graph.update_report.UpdateReport`."""
+
+    value: str
+    kernel: str
+    memory: str
+    in_place: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +263,10 @@ class FunctionSpec:
         listed: they are called by their symbols.
     device : str
         The device of the tensors.
+    updates : tuple of UpdateSpec
+        The updates of tensors, in program order.
+    body : tuple of int
+        The first and the last run-time check after kernels may have written arguments.
     """
 
     name: str
@@ -262,6 +283,18 @@ class FunctionSpec:
     prepares: str = ""
     kernels: tuple[str, ...] = ()
     device: str = "cpu"
+    updates: tuple[UpdateSpec, ...] = ()
+    body: tuple[int, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[ParamSpec, ...]:
+        """The parameters that a caller passes: all but states."""
+        return tuple(p for p in self.params if p.access != "state")
+
+    @property
+    def states(self) -> tuple[ParamSpec, ...]:
+        """The state parameters."""
+        return tuple(p for p in self.params if p.access == "state")
 
     @property
     def launch_count(self) -> int:
@@ -275,7 +308,10 @@ class FunctionSpec:
 
     def signature(self, name: str) -> str:
         """Return the signature as text: parameters with annotations, and dtypes of results."""
-        params = ", ".join(f"{p.name}: {p.annotation}" for p in self.params)
+        params = ", ".join(f"{p.name}: {p.annotation}" for p in self.inputs)
+        if self.states:
+            states = ", ".join(f"{p.name}: {p.annotation}" for p in self.states)
+            params = f"{params}{'; ' if params else ''}state {states}"
         results = ", ".join(r.dtype for r in self.results) or "None"
         return f"{name}({params}) -> {results}"
 

@@ -38,6 +38,7 @@ class Code(IntEnum):
     PROCESSOR = 17
     INTERNAL = 18
     THREADS = 19
+    STATE = 20
 
 
 IN_FUNCTION: Final = "function '{function}'"
@@ -160,6 +161,14 @@ class Message(Enum):
     WEIGHTS_SIZE = Code.WEIGHTS, "expected weights of {expected} bytes, got {actual} bytes"
     WEIGHTS_HEADER = Code.WEIGHTS, "the header of the weights is not that of the exported file"
     WEIGHTS_DIGEST = Code.WEIGHTS, "the sha256 of the weights is not that of the exported file"
+    NULL_STATE = Code.NULL, "the state is null"
+    OTHER_STATE = Code.STATE, "the state belongs to another model"
+    BUSY_STATE = Code.STATE, "another call is using the state"
+    FAILED_STATE = (
+        Code.STATE,
+        "an earlier call failed after it had begun to write the state; reset the state",
+    )
+    STATE_SIZE = Code.SIZE, "symbol '{symbol}': expected 0 to {expected}, got {actual}"
     MODEL_MEMORY = Code.MEMORY, "cannot allocate memory for the model"
     ALLOCATION = Code.MEMORY, "cannot allocate {bytes} bytes"
 

@@ -40,6 +40,9 @@ _MAX_LISTED: Final = 12
 _LATER: Final = (rules.SYMBOLS, rules.CONSTANTS, rules.FACTS, rules.RECURSION)
 """Rules that later parts of the compilation check, or that are checked at run time."""
 
+_COMPARED: Final = (rules.SHAPES, rules.LAST_VALUES)
+"""Rules about dimensions, which are compared at run time if they may be equal."""
+
 _VALID_NAMES: Final = (rules.VALID_NAMES, loop_rules.VALID_NAMES)
 
 _CHECKED: WeakSet[Module] = WeakSet()
@@ -97,7 +100,7 @@ class IllFormedProgramError(MalformedProgramError):
         super().__init__(
             _message(violations),
             where=first.location,
-            hint=first.rule.fix,
+            hint=first.fix or first.rule.fix,
             details={"violations": [v.to_json() for v in violations]},
         )
 
@@ -252,7 +255,7 @@ def check_program(module: Module, *, names: bool = True) -> None:
     found = tuple(
         v
         for v in violations(module)
-        if v.rule not in later and not (v.rule is rules.SHAPES and depends_on_values(v.message))
+        if v.rule not in later and not (v.rule in _COMPARED and depends_on_values(v.message))
     )
     if found:
         raise IllFormedProgramError(module, found)

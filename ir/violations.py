@@ -56,6 +56,8 @@ class Violation:
     within : Uid or None
         The loop, block or binding that accesses the buffer or value ``uid``, if the access
         violates the rule.
+    fix : str
+        A change of this program; empty if only the fix of the rule is known.
     """
 
     rule: Rule
@@ -64,6 +66,7 @@ class Violation:
     location: str
     uid: Uid | None
     within: Uid | None = None
+    fix: str = ""
 
     def __str__(self) -> str:
         """Return one line of text."""
@@ -99,14 +102,14 @@ class Collector:
         yield
         self._path.pop()
 
-    def report(self, rule: Rule, message: str, uid: Uid | None = None) -> None:
+    def report(self, rule: Rule, message: str, uid: Uid | None = None, *, fix: str = "") -> None:
         """Add a violation at the current location."""
         path = [f"function {self._function!r}", *(location for location, _ in self._path)]
         uids = [u for _, u in self._path if u is not None]
         innermost = uids[-1] if uids else None
         nearest, within = (innermost, None) if uid is None else (uid, innermost)
         location = ", ".join(path)
-        violation = Violation(rule, message, self._function, location, nearest, within)
+        violation = Violation(rule, message, self._function, location, nearest, within, fix)
         if violation not in self._seen:  # init and body may violate a rule alike
             self._seen.add(violation)
             self.found.append(violation)

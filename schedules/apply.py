@@ -8,12 +8,15 @@ from types import MappingProxyType
 from typing import TypeVar, cast
 
 from ..errors import Json
+from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
+from .allocations import AllocationScopeError, has_scopes, lifted, sunk
 from .coerce import Context, coerced
 from .handles import BufferRef, Handle, Move, Removed
 from .lookup import accessed, find
 from .problem import ParameterError, Problem, Problems, StepError
 from .record import called, grouped, located, recorded
+from .requirement import CommonRequirement
 from .state import State
 from .step import Step
 from .step_watcher import report_step
@@ -72,12 +75,13 @@ class Primitive(Step):
 
     def check(self, state: State) -> Iterator[Problem]:
         """Yield all problems: existence, enclosing blocks, structure, then proofs."""
-        found = False
+        found, (state, _) = False, lifted(state, self)
         phases = (
             state.missing(self),
             state.enclosed(self),
             self.structural(state),
             self.proofs(state),
+            self._scopes(state),
         )
         for phase in phases:
             for problem in phase:
@@ -85,6 +89,15 @@ class Primitive(Step):
                 yield problem
             if found:
                 return
+
+    def _scopes(self, state: State) -> Iterator[Problem]:
+        """Check that the uses of temporaries remain in the scopes of their allocations."""
+        if not has_scopes(state, self):
+            return
+        try:
+            self.rewrite(state)
+        except AllocationScopeError as error:
+            yield Problem(CommonRequirement.ALLOCATED, error.message, tuple(self.handles()))
 
 
 class Query(Step):
@@ -199,9 +212,21 @@ def _composed(state: State, step: Composite) -> Applied:
     return Applied(new, results, Rewrite(new.module, results))
 
 
+def _rewritten(step: Primitive, state: State) -> Rewrite:
+    """Return the outcome of a step; allocations that it moved outward move inward again."""
+    outside, moved = lifted(state, step)
+    made = step.rewrite(outside)
+    for name in dict.fromkeys(ref.function for ref in moved):
+        func = made.module.functions.get(name)
+        if isinstance(func, PrimFunc):
+            new = sunk(func, [ref.uid for ref in moved if ref.function == name])
+            made = replace(made, module=made.module.with_functions(new))
+    return made
+
+
 def _run(step: Step, state: State) -> Rewrite:
     if isinstance(step, Query):
         return Rewrite(state.module, step.run(state))
     if isinstance(step, Primitive):
-        return step.rewrite(state)
+        return _rewritten(step, state)
     raise TypeError(f"{type(step).__name__} is neither a primitive nor a query")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from ..ir.analysis import accesses, bound_kinds, conflicts, iterated_kinds, reduction_update
 from ..ir.analysis.scatter import is_scatter
-from ..ir.loop.nodes import INTRINSIC, SCOPES, Block, For, LoopKind
+from ..ir.identity import Uid
+from ..ir.loop.memory_scopes import SCOPES
+from ..ir.loop.nodes import INTRINSIC, Block, For, LoopKind
 from ..ir.loop.visit import walk
 from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
+from .allocations import sunk
 from .apply import Primitive, Rewrite
 from .edit import Edit
 from .handles import BlockRef, BufferRef, Handle, LoopRef, block_ref, label, loop_ref, refs_of
@@ -260,6 +263,13 @@ def with_kind(state: State, ref: LoopRef, kind: LoopKind) -> Rewrite:
     return edit.finish(edit.replaced(loop, replace(loop, kind=kind)))
 
 
+def with_allocations_inside(made: Rewrite, loop: LoopRef, uids: Collection[Uid]) -> Rewrite:
+    """Return a rewrite in which temporaries are allocated inside of a loop."""
+    func = made.module.prim(loop.function)
+    new = sunk(func, uids, loop.uid)
+    return made if new is func else replace(made, module=made.module.with_functions(new))
+
+
 def counterexample(verdict: Proved | Refuted | Unknown) -> dict[str, int] | None:
     """Return the values of a refutation by the names of the symbols; None without one."""
     if not isinstance(verdict, Refuted):
@@ -270,7 +280,7 @@ def counterexample(verdict: Proved | Refuted | Unknown) -> dict[str, int] | None
 def temporary_problems(state: State, ref: BufferRef, requirement: Requirement) -> Iterator[Problem]:
     """Yield a problem if a buffer is a parameter."""
     buffer, tree = state.buffer(ref), state.tree(ref.function)
-    if buffer not in tree.function.buffers:
+    if not tree.is_temporary(buffer):
         yield Problem(
             requirement,
             f"{buffer.name!r} is a parameter of {ref.function!r}, so its layout and memory scope "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.analysis import Tree, with_regions
-from ..ir.loop.nodes import Block, For, Let, Stmt
+from ..ir.loop.nodes import Alloc, Block, For, Let, Stmt
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import children, substitute_in, with_children
 from ..ir.symbolic import Var, var
@@ -14,7 +14,9 @@ from .edit import Edit
 
 
 def copied(edit: Edit, statement: Stmt, suffix: str = "") -> Stmt:
-    """Return a copy of a statement whose loops, blocks and variables have new names and handles.
+    """Return a copy of a statement whose parts have new names and handles.
+
+    These are its loops, blocks, variables, and the temporaries that it allocates.
 
     Parameters
     ----------
@@ -38,6 +40,9 @@ def copied(edit: Edit, statement: Stmt, suffix: str = "") -> Stmt:
             name = edit.fresh(variable.name)
             value = var(name, lower=variable.lower, upper=variable.upper)
             return replace(inner, var=value, body=substitute_in(inner.body, {variable: value}))
+        case Alloc(buffer=buffer):
+            fresh = replace(buffer, uid=edit.mint(), name=edit.fresh(buffer.name))
+            return Alloc(fresh, substitute_in(inner.body, buffers={buffer: fresh}))
         case _:
             return inner
 

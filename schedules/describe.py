@@ -87,7 +87,7 @@ def _function(state: State, ref: FunctionRef) -> Rows:
     tree = state.tree(ref.function)
     return [
         ("parameters", _listed(str(p) for p in function.params)),
-        ("temporaries", _listed(str(b) for b in function.buffers)),
+        ("temporaries", _listed(str(b) for b in tree.temporaries)),
         ("loops", len(tree.loops)),
         ("blocks", _listed(b.name for b in tree.blocks.values())),
         ("facts", _listed(str(f.predicate) for f in function.facts)),

@@ -25,7 +25,7 @@ from ..ir.loop.decompose import (
     reduction_variables,
     starts_before_reduction,
 )
-from ..ir.loop.nodes import Block, For, Seq, Stmt
+from ..ir.loop.nodes import Alloc, Block, For, Seq, Stmt
 from ..ir.symbolic import Bool, Facts, Var, free_vars, is_proved
 from .apply import Primitive
 from .handles import BlockRef, refs_of
@@ -231,9 +231,9 @@ def executed_after(state: State, step: Primitive, ref: BlockRef, loop: For) -> D
     """
     tree, block = state.tree(ref.function), state.block(ref)
     shared = tree.common((block, loop))
-    depth = sum(not isinstance(s, Seq) for s in (shared, *tree.ancestors(shared)))
+    depth = sum(not isinstance(s, Seq | Alloc) for s in (shared, *tree.ancestors(shared)))
     new = tree_of(step.rewrite(state).module.prim(ref.function))
     moved = new.blocks[ref.uid]
     path = [moved, *new.ancestors(moved)][::-1]
-    nested = [s for s in path if not isinstance(s, Seq)]
+    nested = [s for s in path if not isinstance(s, Seq | Alloc)]
     return executed_domain(new, moved, nested[depth])

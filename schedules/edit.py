@@ -12,6 +12,7 @@ from ..ir.dtype import DType
 from ..ir.identity import fresh_name
 from ..ir.loop.decompose import without_variables
 from ..ir.loop.nodes import (
+    Alloc,
     Attribute,
     Attributes,
     Block,
@@ -48,6 +49,7 @@ from ..ir.symbolic import (
     var,
     without_zero_divisors,
 )
+from .allocations import settled
 from .apply import Rewrite
 from .handles import BlockRef, BufferRef, Handle, LoopRef, Removed, block_ref, loop_ref
 from .state import State
@@ -121,8 +123,12 @@ class Edit:
         moved: Mapping[Handle, tuple[Handle, ...] | Removed] | None = None,
         decisions: Mapping[str, Json] | None = None,
         buffers: tuple[Buffer, ...] | None = None,
+        like: Buffer | None = None,
     ) -> Rewrite:
-        """Return the rewrite with a new body; the function is marked as scheduled."""
+        """Return the rewrite with a new body; the function is marked as scheduled.
+
+        ``like`` is the buffer whose elements the new temporaries hold.
+        """
         old = self.tree.function
         new = replace(
             old,
@@ -130,6 +136,7 @@ class Edit:
             buffers=old.buffers if buffers is None else buffers,
             attributes=with_attribute(old.attributes, "scheduled", value=True),
         )
+        new = settled(new, self.tree, like)
         module = self.state.module.with_functions(new)
         return Rewrite(module, results, dict(moved or {}), dict(decisions or {}))
 
@@ -189,6 +196,8 @@ def rebind(
             if claim is FALSE:  # the inits of reductions inside may run nevertheless
                 claim = substitute(condition, mapping)
             return If(claim, rebind(then, mapping, facts, guard), other)
+        case Alloc():
+            return _rebind_alloc(statement, mapping, facts, guard)
         case Store() | Let():
             new = substitute_in(statement, mapping)
             return new if guard == TRUE else If(guard, new)
@@ -209,6 +218,16 @@ def _loop_var(loop: For, extent: Expr, facts: Facts) -> Var:
     if fits or is_proved(extent <= most, facts):
         return variable
     return loop_var(variable.name, extent)
+
+
+def _rebind_alloc(alloc: Alloc, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool) -> Alloc:
+    old, body = alloc.buffer, rebind(alloc.body, mapping, facts, guard)
+    shape = tuple(_term(dim, mapping, facts) for dim in old.shape)
+    strides = old.strides and tuple(_term(s, mapping, facts) for s in old.strides)
+    if (shape, strides) == (old.shape, old.strides):
+        return replace(alloc, body=body)
+    new = replace(old, shape=shape, strides=strides)
+    return Alloc(new, substitute_in(body, buffers={old: new}))
 
 
 def _rebind_block(block: Block, mapping: Mapping[Var, SymInt], facts: Facts, guard: Bool) -> Block:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.identity import UidSource, fresh_name
-from ..ir.loop.nodes import Block, Buffer, For, Let, PrimFunc, Stmt
+from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, PrimFunc, Stmt
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import Rebuilder
 from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
@@ -72,6 +72,10 @@ class _Copy(Rebuilder):
                 return super().statement(replace(rebuilt, var=renamed))
             case Block():
                 return self._copy_block(statement)
+            case Alloc(buffer=buffer):
+                name = self._names.fresh(buffer.name)
+                self._buffers[buffer] = self.reshaped(replace(buffer, uid=self._mint(), name=name))
+                return super().statement(statement)
             case _:
                 return super().statement(statement)
 

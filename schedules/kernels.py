@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from ..ir.graph.nodes import CallTIR, ConstantRef, TensorInfo, Value
+from ..ir.analysis.entry_checks import with_entry_checks
+from ..ir.graph.call_conditions import argument_infos
+from ..ir.graph.nodes import CallTIR, TensorInfo
 from ..ir.identity import NO_ORIGIN, Origins, fresh_name
 from ..ir.loop.decompose import without_variables
 from ..ir.loop.nodes import (
@@ -157,8 +159,27 @@ def generalize(kernel: KernelCall) -> KernelCall:
         temporaries = tuple(buffers.get(b, b) for b in func.buffers)
         changed = replace(func, params=params, body=body, buffers=temporaries)
         old = {v for d in terms for v in free_vars(d)}
-        func = func if old & symbols_of(changed) else changed
+        func = func if old & symbols_of(changed) else _with_entry_checks(changed)
     return _drop_scalars(KernelCall(func, kernel.scalars))
+
+
+_COMPLETE: Final[set[str]] = set()
+"""The structural hashes of functions without conditions at entry, of at most `_REMEMBERED`."""
+
+_REMEMBERED: Final = 4096
+
+
+def _with_entry_checks(func: PrimFunc) -> PrimFunc:
+    """Add the conditions that a function with new symbols needs at entry; equal ones once."""
+    key = structural_hash(func)
+    if key in _COMPLETE:
+        return func
+    checked = with_entry_checks(func)
+    if checked is func:
+        if len(_COMPLETE) >= _REMEMBERED:
+            _COMPLETE.clear()
+        _COMPLETE.add(key)
+    return checked
 
 
 def _drop_scalars(kernel: KernelCall) -> KernelCall:
@@ -448,8 +469,7 @@ def with_symbols(func: PrimFunc, name: str, terms: Mapping[Var, SymInt]) -> Prim
 def call_symbols(func: PrimFunc, call: CallTIR) -> dict[Var, Expr]:
     """Return the terms, in the caller's symbols, that a call determines for a kernel's symbols."""
     terms: dict[Var, Expr] = dict(zip(func.scalar_params, call.scalars, strict=True))
-    infos = [a.info for a in call.args if isinstance(a, Value | ConstantRef)]
-    for buffer, info in zip(func.buffer_params, (*infos, *call.outputs), strict=True):
+    for buffer, info in argument_infos(func, call):
         if isinstance(info, TensorInfo) and info.shape is not None:
             for dim, size in zip(buffer.shape, info.shape, strict=True):
                 if isinstance(dim, Var):

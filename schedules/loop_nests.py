@@ -17,7 +17,7 @@ from ..ir.analysis import (
     within_dimension,
     within_loop,
 )
-from ..ir.loop.nodes import Block, Buffer, For, If, IterVar, Let, Load, Seq, Stmt, Store
+from ..ir.loop.nodes import Alloc, Block, Buffer, For, If, IterVar, Let, Load, Seq, Stmt, Store
 from ..ir.loop.visit import (
     Rebuilder,
     children,
@@ -295,7 +295,7 @@ def without(root: Stmt, removed: Stmt) -> Stmt | None:
     if isinstance(root, If):
         return _without_branch(root, new)
     kept = tuple(s for s in new if s is not None)
-    if isinstance(root, For | Let | Block) and len(kept) < len(new):
+    if isinstance(root, For | Let | Block | Alloc) and len(kept) < len(new):
         return None
     return with_children(root, kept)
 

@@ -72,7 +72,7 @@ def _reasons(tree: Tree, block: Block, requires: Movable) -> Iterator[_Reason]:
         yield requires.one_store, "does not consist of exactly one store", ()
         return
     buffer = found[0].buffer
-    if requires.temporary is not None and buffer not in tree.function.buffers:
+    if requires.temporary is not None and not tree.is_temporary(buffer):
         message = f"writes {buffer.name!r}, which is a parameter; expected a temporary"
         yield requires.temporary, message, (buffer,)
     others = tuple(b for b in tree.writers(buffer) if b is not block)

@@ -198,7 +198,7 @@ def _rows(func: PrimFunc, blocks: list[Block]) -> Rows:
 def _keeps_rows(func: PrimFunc, block: Block, shared: int) -> bool:
     """Return whether a block accesses temporaries only in its own row."""
     rows = tuple(v.var for v in block.iters[:shared])
-    temporaries = set(func.buffers)
+    temporaries = set(tree_of(func).temporaries)
     for load in loads(block.body):
         if load.buffer in temporaries and load.indices[:shared] != rows:
             return False

@@ -52,6 +52,7 @@ class CommonRequirement(Requirement):
         "the target of each handle is not inside a tensorized block, and for steps of the families "
         "caching, placement, and reduction not inside any block"
     )
+    ALLOCATED = "each temporary is used only in the loops whose iterations allocate it"
 
 
 def by_key(requires: type[Requirement]) -> Mapping[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from ..ir.analysis import OWN, is_private, tree_of
 from ..ir.analysis.races import thread_conflicts
+from ..ir.loop.memory_scopes import OF_BLOCK
 from ..ir.symbolic import const_value
 from ..target.gpus import BLOCK_AXES
 from .apply import Primitive
@@ -14,8 +14,6 @@ from .handles import Handle, loop_ref
 from .problem import Problem
 from .requirement import Requirement
 from .state import State
-
-_SHARED: Final = frozenset({"shared"})
 
 
 def shared_scope_problems(
@@ -44,15 +42,15 @@ def shared_scope_problems(
     function = where[0].function
     if all(x.kind != "thread" for x in state.tree(function).loops.values()):
         return
-    before = set(state.module.prim(function).buffers)
+    before = set(state.tree(function).temporaries)
     tree = tree_of(step.rewrite(state).module.prim(function))
-    made = {b for b in tree.function.buffers if b not in before}
+    made = {b for b in tree.temporaries if b not in before}
     for loop in tree.loops.values():
         if loop.kind != "thread" or loop.thread in BLOCK_AXES or const_value(loop.extent) == 1:
             continue
         for conflict in thread_conflicts(tree, loop, loop.thread or ""):
             if conflict.buffer in made:
-                private = is_private(tree, loop, conflict.buffer, OWN | _SHARED)
+                private = is_private(tree, loop, conflict.buffer, OWN | OF_BLOCK)
                 yield Problem(
                     requirement,
                     f"after this step, {conflict.reason}",

@@ -279,8 +279,10 @@ def _run(
         inputs = [a.astype(np.float64) if _is_float(a) else a for a in inputs]
     if isinstance(function, PrimFunc):
         return call_prim(function, inputs, dict(sizes), precise=precise)
-    results = run_graph(module, inputs, function=name, precise=precise)
-    return tuple(r for result in results for r in _arrays(result))
+    passed = [np.array(a) for a in inputs]
+    results = run_graph(module, passed, function=name, precise=precise)
+    written = (a for p, a in zip(function.params, passed, strict=False) if p.access != "in")
+    return tuple(r for result in (*results, *written) for r in _arrays(result))
 
 
 def _arrays(result: object) -> Iterator[Array]:

@@ -96,7 +96,7 @@ def test_the_groups_and_the_number_of_mistakes() -> None:
     groups = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
     assert groups == [
         "Program text", "Types and shapes", "Scheduling", "Targets", "Compiling", "Calling",
-        "Files", "Command line",
+        "Files", "Command line", "State",
     ]  # fmt: skip
     assert len(MISTAKES) >= 40
     assert [int(m.number) for m in MISTAKES] == list(range(1, len(MISTAKES) + 1))

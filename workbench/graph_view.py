@@ -16,6 +16,7 @@ from ..ir.graph.nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     GraphFunc,
     IfElse,
     Info,
@@ -52,7 +53,7 @@ def graph_view(function: GraphFunc) -> GraphView:
     bound = [_binding(b) for b in function.bindings if not isinstance(b.right, Kill | Check)]
     nodes = [_param(p.value) for p in function.params]
     nodes += _with_inherited_namespaces(bound)
-    nodes.append(_result(function.results))
+    nodes.append(_result(function.returned))
     digest = hashlib.sha256(repr(nodes).encode()).hexdigest()[:24]
     return GraphView(digest, function.name, nodes)
 
@@ -94,7 +95,7 @@ def _describe(right: Rhs) -> tuple[_Kind, str, str]:
             return "call", name, name
         case MatchCast() | MakeTuple() | TupleItem() | IfElse():
             return "other", _snake_case(right), ""
-        case AllocStorage() | ViewTensor() | Kill() | Check() | VersionSwitch():
+        case AllocStorage() | ViewTensor() | CopyTensor() | Kill() | Check() | VersionSwitch():
             return "other", _snake_case(right), ""
         case _:
             assert_never(right)

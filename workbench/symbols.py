@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..errors import TilewrightError
 from ..ir.analysis import tree_of
 from ..ir.analysis.bounds import displayed_accesses, status_counts
-from ..ir.graph.nodes import CallTIR, ConstantRef, GraphFunc, TensorInfo, TupleInfo, Value
+from ..ir.graph.call_conditions import argument_infos
+from ..ir.graph.nodes import CallTIR, GraphFunc, TensorInfo, TupleInfo
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Function, Module
 from ..ir.symbolic import TRUE, Discharge, Expr, Facts, Var, const_value, free_vars, to_text
@@ -89,9 +90,8 @@ def _from_caller(
 
 
 def _bound(function: PrimFunc, call: CallTIR, samples: Samples) -> Samples:
-    infos = [arg.info for arg in call.args if isinstance(arg, Value | ConstantRef)]
     found: dict[str, int] = {}
-    for buffer, info in zip(function.buffer_params, (*infos, *call.outputs), strict=False):
+    for buffer, info in argument_infos(function, call):
         if not isinstance(info, TensorInfo) or info.shape is None:
             continue
         for inner, outer in zip(buffer.shape, info.shape, strict=False):

@@ -28,6 +28,11 @@ IN_C: Final = (
     Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY,
 )  # fmt: skip
 """The messages that libraries write themselves."""
+OF_STATES: Final = (
+    Message.NULL_STATE, Message.OTHER_STATE, Message.BUSY_STATE, Message.FAILED_STATE,
+    Message.STATE_SIZE,
+)  # fmt: skip
+"""The messages that libraries with state also write."""
 IN_PYTHON: Final = (
     Message.ARGUMENT_COUNT, Message.UNKNOWN_ARGUMENT, Message.DUPLICATE_ARGUMENT,
     Message.MISSING_ARGUMENT, Message.ARGUMENT_TYPE, Message.INTEGER_RANGE, Message.DTYPE,
@@ -52,8 +57,8 @@ def c_text(text: str) -> str:
     return json.dumps(text.encode("ascii", "backslashreplace").decode())
 
 
-def c_functions() -> Iterator[str]:
-    """Yield a C function per location and message.
+def c_functions(*, state: bool = False) -> Iterator[str]:
+    """Yield a C function per location and message; those of states only for models with state.
 
     ``put_in_function(w, ...)`` writes a location. ``fail_rank(w, ...)`` writes a message and its
     code, which it returns. The fields of the template are the parameters, in order.
@@ -62,7 +67,7 @@ def c_functions() -> Iterator[str]:
         head, lines = _function(template)
         body = "\n".join(f"  put{line};" for line in lines).replace("&w", "w")
         yield f"static void put_{name}(tw_writer *w, {head}) {{\n{body}\n}}"
-    for message in IN_C:
+    for message in (*IN_C, *(OF_STATES if state else ())):
         head, lines = _function(message.template)
         parameters = ", ".join(filter(None, ("tw_writer w", head)))
         body = "\n".join(f"  put{line};" for line in lines)

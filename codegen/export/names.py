@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, cast
 
 from .errors import ExportError
@@ -48,7 +48,7 @@ def check_name(name: str, kind: str) -> None:
         )
 
 
-def check_functions(names: Iterable[str]) -> None:
+def check_functions(names: Iterable[str], reserved: Collection[str] = RESERVED) -> None:
     """Check that no function has a reserved name.
 
     Raises
@@ -57,8 +57,8 @@ def check_functions(names: Iterable[str]) -> None:
         If one has.
     """
     for name in names:
-        if name in RESERVED:
+        if name in reserved:
             raise ExportError(
                 f"function name {name!r} is reserved in exported programs",
-                hint=f"rename the function; reserved names are {', '.join(sorted(RESERVED))}",
+                hint=f"rename the function; reserved names are {', '.join(sorted(reserved))}",
             )

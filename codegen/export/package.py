@@ -41,6 +41,7 @@ from .link import (
     write_objects,
 )
 from .names import check_functions, check_name
+from .states import RESERVED, states_of
 from .symbols import rename
 from .tables import Model, header_text, model_source, symbol_of
 from .weights import write_weights
@@ -195,14 +196,20 @@ def _write(
     (kind, name), ready = form, with_level(target)
     artifact, _ = compile_artifact(module, ready, BuildOptions(progress=part_of(report, 0.0, 0.9)))
     functions = _functions(artifact)
+    public = [f for f in functions if not f.prepares]
+    states = states_of(public if kind != "wasm" else ())  # in WebAssembly, states are arguments
+    if states.params:
+        check_functions((public_name(f.name) for f in public), RESERVED)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
-    model = Model(name, functions, weights, needed_features(ready), artifact.threads)
+    model = Model(name, functions, weights, needed_features(ready), artifact.threads, states)
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
-        (folder / f"{name}.py").write_text(_python(name), encoding="utf-8")
+        (folder / f"{name}.py").write_text(
+            _python(name, stateful=bool(states.params)), encoding="utf-8"
+        )
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
     report(0.9, "linking")
@@ -255,7 +262,7 @@ def _write_kernels(
     write_manifest(folder, name, {**facts, "kernels": kernels})
 
 
-def _python(name: str) -> str:
+def _python(name: str, *, stateful: bool) -> str:
     """Return the Python loader of a shared library, with the pool layout of the runtime library."""
     words = {
         word.removeprefix("POOL_"): offset
@@ -263,6 +270,11 @@ def _python(name: str) -> str:
         if word.startswith("POOL_")
     }
     text = (NATIVE / "loader.py").read_text(encoding="utf-8")
+    if stateful:
+        part = (NATIVE / "loader_state.py").read_text(encoding="utf-8")
+        text = text.replace(
+            "StatefulModel = Model  # @STATES@", part.split("# @BEGIN@\n")[1].strip()
+        )
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
     return text.replace("@NAME@", name).replace("{}  # @POOL@", json.dumps(words))
 
@@ -309,6 +321,7 @@ def _constants(
 ) -> dict[str, Constant]:
     prepared = {r.name for f in functions if f.prepares for r in f.results}
     used = {key for f in functions for key in f.constants} - prepared
+    used |= {p.initial for f in functions for p in f.states if p.initial}
     constants = {**module.constants, **artifact.constants}
     return {key: constants[key] for key in sorted(used)}
 
@@ -323,5 +336,6 @@ def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> No
         "features": list(model.features),
         "threads": model.threads,
         "functions": _function_facts(model),
+        "states": model.states.facts(),
     }
     write_manifest(folder, model.name, facts)

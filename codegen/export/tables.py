@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ...ir.dtype import dtype
@@ -14,6 +14,7 @@ from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..rtlib import layout
 from .c_messages import c_functions, c_text
+from .states import States, state_functions, state_prototypes, state_tables
 from .weights import Weights
 
 _SITES: Final = (
@@ -43,6 +44,7 @@ typedef struct {
   int32_t constant_count, prepares;
   const tw_launch *launches;
   int64_t launch_count, slot;
+  int64_t first_written, last_written; /* the checks after which state may be written */
 } tw_function;
 """
 
@@ -59,7 +61,8 @@ class Model:
     """An exported model.
 
     ``functions`` are in the order of the tables. ``features`` are the processor features that the
-    library requires. ``threads`` is the number of workers that memory is reserved for.
+    library requires. ``threads`` is the number of workers that memory is reserved for. ``states``
+    are the parameters that a call takes from a state instead of arguments.
     """
 
     name: str
@@ -67,11 +70,22 @@ class Model:
     weights: Weights
     features: tuple[str, ...]
     threads: int
+    states: States = field(default_factory=States)
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:
         """The functions that users call."""
         return tuple(f for f in self.functions if not f.prepares)
+
+
+def takes_state(model: Model, spec: FunctionSpec) -> bool:
+    """Return whether a function takes a state."""
+    return bool(model.states.params and spec.states)
+
+
+def passed_params(model: Model, spec: FunctionSpec) -> tuple[ParamSpec, ...]:
+    """Return the parameters that are arguments of the C function."""
+    return spec.inputs if takes_state(model, spec) else spec.params
 
 
 def symbol_of(model: Model, spec: FunctionSpec) -> str:
@@ -100,6 +114,7 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         f'#include "{model.name}.h"',
         f"#define TW_NAME {model.name}",
         f"#define TW_MODEL {model.name}_model",
+        f"#define TW_STATE {model.name}_state",
         *_defines(model),
         _TYPES,
         *_tables(model),
@@ -107,14 +122,22 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         '#include "processor.c"',
         '#include "sha256.c"',
         '#include "messages.c"',
-        *c_functions(),
+        *c_functions(state=bool(model.states.params)),
         '#include "shim.c"',
         '#include "memory.c"',
+        *_state_parts(model),
         *_public(model),
         *(('#include "wasm.c"',) if wasm else ()),
         *(('#include "pool.c"',) if pool else ()),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _state_parts(model: Model) -> Iterator[str]:
+    if model.states.params:
+        yield from state_tables(model.states, list(_constant_sources(model)))
+        yield '#include "state.c"'
+        yield from state_functions(model.name, model.states)
 
 
 def _defines(model: Model) -> Iterator[str]:
@@ -209,9 +232,14 @@ def _function_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
         records.append(
             f"{{{c_text(public_name(f.name))}, {entry_symbol(f.name)}, params_{k}, "
             f"{len(f.params)}, {len(f.results)}, sites_{k}, constants_{k}, {len(f.constants)}, "
-            f"{first}, launches_{k}, {len(f.launches)}, {f.slot}}}"
+            f"{first}, launches_{k}, {len(f.launches)}, {f.slot}, {_written_checks(f)}}}"
         )
     yield "static const tw_function functions[] = {\n  " + ",\n  ".join(records) + "\n};"
+
+
+def _written_checks(spec: FunctionSpec) -> str:
+    first, last = spec.body or (0, len(spec.sites))
+    return f"{first}, {last}"
 
 
 def _param(param: ParamSpec) -> str:
@@ -230,7 +258,10 @@ def _site(site: CheckSite) -> str:
 def prototypes(model: Model) -> Iterator[str]:
     """Yield the declarations of the public functions, with a comment on their parameters."""
     for spec in model.public:
-        lines = [f" * {p.name}: {p.annotation}, {p.access}" for p in spec.params]
+        passed = passed_params(model, spec)
+        lines = [f" * {p.name}: {p.annotation}, {p.access}" for p in passed]
+        if takes_state(model, spec):
+            lines.append(f" * state: {', '.join(p.name for p in spec.states)}")
         lines += [f" * result {k}: {spec.results[k].name}" for k in written_results(spec)]
         yield "/* " + "\n".join(lines)[3:] + " */\n" + _prototype(model, spec) + ";"
 
@@ -239,8 +270,9 @@ def _prototype(model: Model, spec: FunctionSpec) -> str:
     params = [f"{model.name}_model *model"]
     params += [
         f"int64_t {p.name}_" if p.form == "integer" else f"const tw_tensor *{p.name}_"
-        for p in spec.params
+        for p in passed_params(model, spec)
     ]
+    params += [f"{model.name}_state *state"] * takes_state(model, spec)
     params += [f"tw_result **result_{k}" for k in written_results(spec)]
     params.append("tw_error *error")
     return f"TW_EXPORT int32_t {symbol_of(model, spec)}({', '.join(params)})"
@@ -271,7 +303,13 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
     for k in results:
         lines.append(f"  if (!result_{k}) return fail_null_result(begin(error), {k});")
         lines.append(f"  *result_{k} = 0;")
+    stateful = takes_state(model, spec)
     for k, p in enumerate(spec.params):
+        if stateful and p.access == "state":
+            tensor = f"state ? WORD(&state->tensors[{model.states.position(p.name)}]) : 0"
+            lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k}] = FORM_DLPACK;")
+            lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k + 1}] = {tensor};")
+            continue
         form = "FORM_INTEGER" if p.form == "integer" else "FORM_DLPACK"
         value = f"(uint64_t){p.name}_" if p.form == "integer" else f"WORD({p.name}_)"
         if p.form == "tensor":
@@ -279,7 +317,8 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
             lines.append(f"  if ((code = {check})) return code;")
         lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k}] = {form};")
         lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k + 1}] = {value};")
-    lines.append(f"  code = call_function(model, {number}, call, error);")
+    start = f"with_state(model, {number}, state" if stateful else f"function(model, {number}"
+    lines.append(f"  code = call_{start}, call, error);")
     lines.append("  if (code) return code;")
     lines += [f"  *result_{k} = ADDRESS(call[{base} + {k}]);" for k in results]
     head = _prototype(model, spec).removeprefix("TW_EXPORT ")
@@ -289,7 +328,8 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
 def header_text(model: Model) -> str:
     """Return the public header of a model."""
     name, guard = model.name, f"TILEWRIGHT_{model.name.upper()}_H"
-    declared = "\n\n".join(prototypes(model))
+    states = state_prototypes(name, model.states) if model.states.params else ()
+    declared = "\n\n".join((*states, *prototypes(model)))
     return f"""\
 /* Model {name}, compiled by Tilewright. Every function returns TW_OK or an error code, and writes
  * to error unless it is null. Several threads may call one model concurrently. */

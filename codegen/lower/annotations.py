@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from ...ir.identity import Uid
 from ...ir.loop.nodes import Block, PrimFunc
 from ...ir.loop.visit import walk
+from ...ir.script.printer.loop import NOTES
 
 ACROSS: Final = "across"
 """Block annotation of a cross-thread reduction: the operation, the partial buffer, the axes."""
@@ -31,6 +33,9 @@ REPEATED: Final = "repeated"
 OWN_PARTS: Final = "own_parts"
 """Function attribute: names of the buffers of which each thread accesses only its own part."""
 
+OWN_AXES: Final = "own_axes"
+"""Function attribute: the name of each allocated buffer, and the axes around its allocation."""
+
 
 def marked_buffers(func: PrimFunc) -> frozenset[str]:
     """Return the names that the pass ``mark_disjoint_writes`` recorded in ``own_parts``."""
@@ -44,6 +49,13 @@ def marked_blocks(func: PrimFunc, attribute: str) -> frozenset[Uid]:
     return (
         frozenset(u for u in uids if isinstance(u, int)) if isinstance(uids, tuple) else frozenset()
     )
+
+
+def with_notes(func: PrimFunc, notes: Mapping[str, str]) -> PrimFunc:
+    """Return a function with comments about temporaries, by their names."""
+    kept = tuple(a for a in func.attributes if a[0] != NOTES)
+    known = tuple((name, text) for name, text in notes.items() if text)
+    return replace(func, attributes=(*kept, (NOTES, known)) if known else kept)
 
 
 def with_block_names(func: PrimFunc) -> PrimFunc:

@@ -17,6 +17,7 @@ from ...schedules.python_text import step_lines
 from ...target.target import Target
 from ..build.worker_pool import CancelToken
 from ..runtime.executable import Executable
+from ..runtime.state import StateSource, new_state, sizes_of
 from ..sandbox.interpreter_process import exact_results
 from ..sandbox.parent import Runner
 from ..sandbox.sampling_plan import Array
@@ -129,7 +130,7 @@ def measure(
         ]
         name = function or _function_of(executables[0])
         _check_functions(name, dict(zip(others, executables[1:], strict=True)))
-        inputs = [_argument(a) for a in arguments]
+        inputs = _with_states(executables[0], name, [_argument(a) for a in arguments])
         report(_COMPILED, "interpreting")
         exact = _exact(programs, name, inputs, cancel) if check else None
         runner = Runner(*executables, steps=[_steps(p) for p in programs])
@@ -214,6 +215,18 @@ def _argument(value: object) -> Array | int:
         where="arguments of measure",
         hint="pass the arguments one by one: measure(program, x, y)",
     )
+
+
+def _with_states(
+    executable: Executable, name: str, inputs: Sequence[Array | int]
+) -> Sequence[Array | int]:
+    """Return the arguments with those of state parameters, which have their initial values."""
+    spec = executable.spec(name)
+    if not spec.states or len(inputs) != len(spec.inputs):
+        return inputs
+    source = StateSource(executable, (spec,), executable.initial_value)
+    state, given = new_state(source, sizes_of(spec, inputs)), iter(inputs)
+    return [state[p.name] if p.access == "state" else next(given) for p in spec.params]
 
 
 def _exact(

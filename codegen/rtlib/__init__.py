@@ -9,8 +9,11 @@ Python functions on real memory; tests compare both forms.
 - :mod:`.calls`: the call record, and saturating arithmetic of sizes
 - :mod:`.views`: decoding and checking of NumPy and DLPack arguments
 - :mod:`.memory`: host and device memory of a call
+- :mod:`.plan_table`: constant data of the planner for the storages of a function
 - :mod:`.planner`: the memory planner, which assigns arena offsets to storages
-- :mod:`.workspaces`: arenas and cached memory plans, shared by concurrent calls
+- :mod:`.narrow`, :mod:`.sweep`: the placement of many storages
+- :mod:`.plans`: cached memory plans, which are reused for smaller sizes
+- :mod:`.workspaces`: arenas, shared by concurrent calls
 - :mod:`.results`: result tensors that own their memory (DLPack)
 - :mod:`.providers`: default functions of the runtime table: memory, time, serial and OpenMP loops
 - :mod:`.pool`: the thread pool
@@ -23,15 +26,18 @@ from . import (
     devices,
     gemm,
     memory,
+    narrow,
     planner,
+    plans,
     pool,
     providers,
     results,
+    sweep,
     views,
     workspaces,
 )
 
 __all__ = [
-    "calls", "devices", "gemm", "memory", "planner", "pool", "providers", "results", "views",
-    "workspaces",
+    "calls", "devices", "gemm", "memory", "narrow", "planner", "plans", "pool",
+    "providers", "results", "sweep", "views", "workspaces",
 ]  # fmt: skip

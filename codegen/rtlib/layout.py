@@ -83,7 +83,25 @@ SLOT_BUSY: Final = 0
 SLOT_ARENA: Final = 8
 SLOT_ARENA_BYTES: Final = 16
 SLOT_CLOCK: Final = 24
-SLOT_PLANS: Final = 32
+SLOT_PLANNED: Final = 32
+"""The number of plans that were computed."""
+SLOT_REUSED: Final = 40
+"""The number of shapes for which the plan of other sizes was reused."""
+SLOT_NEEDED: Final = 48
+"""The number of bytes that planning needed and did not get."""
+SLOT_STALE: Final = 56
+"""1 if the arena was freed, so that it may be too small for the plans of the recent shapes."""
+SLOT_SHAPES: Final = 64
+"""The recent shapes, then the plans, the sizes of the storages, and temporary memory."""
+
+SHAPE_COUNT: Final = 8
+"""The number of shapes whose plan a workspace remembers."""
+SHAPE_USED: Final = 0
+"""The logical time of the last use; 0 means that there is no shape."""
+SHAPE_PLAN: Final = 8
+"""The address of the plan."""
+SHAPE_KEYS: Final = 16
+"""The values of the symbols."""
 
 PLAN_COUNT: Final = 8
 """The number of memory plans that a workspace caches."""
@@ -91,8 +109,55 @@ PLAN_USED: Final = 0
 """The logical time of the last use; 0 means that there is no plan."""
 PLAN_TOTAL: Final = 8
 """The size of the arena in bytes."""
-PLAN_KEYS: Final = 16
-"""The values of the symbols, then the offsets of the storages."""
+PLAN_PEAK: Final = 16
+"""The maximum of live bytes for storages as large as the capacities."""
+PLAN_OFFSETS: Final = 24
+"""The offsets of the storages, then their capacities."""
+
+# The table of the storages of a function, which is constant.
+
+TABLE_KEYS: Final = 0
+"""The number of symbols."""
+TABLE_STORAGES: Final = 8
+"""The number of storages."""
+TABLE_SHAPE_BYTES: Final = 16
+TABLE_PLAN_BYTES: Final = 24
+TABLE_PLANS: Final = 32
+"""The offsets of the plans, the sizes, and the temporary memory in a workspace."""
+TABLE_SIZES: Final = 40
+TABLE_SCRATCH: Final = 48
+TABLE_SWEEP_BYTES: Final = 56
+"""The size of the temporary memory for more than ``SMALL_COUNT`` storages."""
+TABLE_RANGES: Final = 64
+"""The live ranges, then the storages in the order of their first steps, and of their last steps."""
+
+SMALL_COUNT: Final = 1024
+"""The number of storages up to which :func:`.planner.pack` places them."""
+
+SWEEP_CLASSES: Final = 448
+"""The number of lists of free blocks, one per class of sizes."""
+SWEEP_UNUSED: Final = 8 * SWEEP_CLASSES
+"""The list of unused block records, and the last block of the arena."""
+SWEEP_TAIL: Final = SWEEP_UNUSED + 8
+SWEEP_HEADS: Final = SWEEP_UNUSED + 16
+"""The size of the heads of the lists."""
+SWEEP_NODE: Final = 56
+"""The size of the record of a block: offset, size, neighbors, list, and whether it is free."""
+
+# The answer of a query for the plan of a call.
+
+QUERY_PLANNED: Final = 0
+"""The number of plans computed by all workspaces."""
+QUERY_REUSED: Final = 8
+QUERY_KIND: Final = 16
+"""The kind of the plan that a call uses: exact, of larger sizes, or with room for growth."""
+QUERY_TOTAL: Final = 24
+"""The size of its arena in bytes."""
+QUERY_SIZE: Final = 32
+
+KIND_EXACT: Final = 0
+KIND_DOMINATING: Final = 1
+KIND_GROWING: Final = 2
 
 # The system record of the providers.
 

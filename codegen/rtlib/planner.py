@@ -2,16 +2,49 @@
 
 Storages are placed from the largest to the smallest. Each one is put into the smallest sufficient
 gap between the already placed storages whose live ranges overlap with its own (greedy by size with
-best fit; Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020).
+best fit; Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020). This
+takes quadratic time, so :mod:`.narrow` and :mod:`.sweep` place more than
+``SMALL_COUNT`` storages.
 
 The live range of storage ``k`` is two words: its first and its last step, both inclusive.
 """
 
 from __future__ import annotations
 
+from . import layout
 from .language import Ptr, load_i64, move, rtlib_function, store_i64
 
 NOWHERE = 1 << 62
+
+
+@rtlib_function
+def total_of(table: Ptr, sizes: Ptr) -> int:
+    """Return the sum of all sizes, or a large number if it overflows."""
+    total = 0
+    for k in range(load_i64(table, layout.TABLE_STORAGES)):
+        total = min(total + load_i64(sizes, 8 * k), NOWHERE)
+    return total
+
+
+@rtlib_function
+def peak_of(table: Ptr, sizes: Ptr) -> int:
+    """Return the maximum of live bytes at any step, a lower bound of every arena."""
+    count = load_i64(table, layout.TABLE_STORAGES)
+    ranges = move(table, layout.TABLE_RANGES)
+    by_first = move(ranges, 16 * count)
+    by_last = move(ranges, 24 * count)
+    live = 0
+    peak = 0
+    ended = 0
+    for k in range(count):
+        item = load_i64(by_first, 8 * k)
+        first = load_i64(ranges, 16 * item)
+        while load_i64(ranges, 16 * load_i64(by_last, 8 * ended) + 8) < first:
+            live = live - load_i64(sizes, 8 * load_i64(by_last, 8 * ended))
+            ended = ended + 1
+        live = live + load_i64(sizes, 8 * item)
+        peak = max(peak, live)
+    return peak
 
 
 @rtlib_function

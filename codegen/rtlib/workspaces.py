@@ -1,9 +1,9 @@
 """Workspaces: arenas with cached memory plans, each used by one call at a time.
 
-A workspace contains an arena and the memory plans of recent shapes, keyed by the values of the
-symbols. Every function keeps a fixed number of workspaces. A call acquires a free one by an atomic
-exchange of its busy flag and then has exclusive access, so no other synchronization is needed. If
-all workspaces are busy, the call allocates a temporary one and frees it at the end.
+A workspace contains an arena, the memory plans of recent shapes (:mod:`.plans`), and temporary
+memory of the planner. Every function keeps a fixed number of workspaces. A call acquires a free one
+by an atomic exchange of its busy flag and then has exclusive access, so no other synchronization is
+needed. If all workspaces are busy, the call allocates a temporary one and frees it at the end.
 """
 
 from __future__ import annotations
@@ -68,47 +68,6 @@ def return_workspace(call: Ptr, slot: Ptr) -> None:
 
 
 @rtlib_function
-def find_plan(slot: Ptr, keys: Ptr, count: int, size: int) -> Ptr:
-    """Return the cached plan of these symbol values, or null if there is none."""
-    clock = load_i64(slot, layout.SLOT_CLOCK) + 1
-    for k in range(layout.PLAN_COUNT):
-        plan = move(slot, layout.SLOT_PLANS + size * k)
-        if load_i64(plan, layout.PLAN_USED) != 0:
-            same = 1
-            for j in range(count):
-                if load_i64(plan, layout.PLAN_KEYS + 8 * j) != load_i64(keys, 8 * j):
-                    same = 0
-            if same == 1:
-                store_i64(slot, layout.SLOT_CLOCK, clock)
-                store_i64(plan, layout.PLAN_USED, clock)
-                return plan
-    return NULL
-
-
-@rtlib_function
-def oldest_plan(slot: Ptr, size: int) -> Ptr:
-    """Evict and return the least recently used plan."""
-    best = move(slot, layout.SLOT_PLANS)
-    for k in range(1, layout.PLAN_COUNT):
-        plan = move(slot, layout.SLOT_PLANS + size * k)
-        if load_i64(plan, layout.PLAN_USED) < load_i64(best, layout.PLAN_USED):
-            best = plan
-    store_i64(best, layout.PLAN_USED, 0)
-    return best
-
-
-@rtlib_function
-def keep_plan(slot: Ptr, plan: Ptr, keys: Ptr, count: int, total: int) -> None:
-    """Store the keys of a plan, which makes it available to :func:`find_plan`."""
-    for j in range(count):
-        store_i64(plan, layout.PLAN_KEYS + 8 * j, load_i64(keys, 8 * j))
-    clock = load_i64(slot, layout.SLOT_CLOCK) + 1
-    store_i64(slot, layout.SLOT_CLOCK, clock)
-    store_i64(plan, layout.PLAN_TOTAL, total)
-    store_i64(plan, layout.PLAN_USED, clock)
-
-
-@rtlib_function
 def arena_of(call: Ptr, slot: Ptr, size: int) -> Ptr:
     """Return the arena, reallocated if smaller than ``size`` bytes; null if out of memory."""
     if max(size, 1) > load_i64(slot, layout.SLOT_ARENA_BYTES):
@@ -118,6 +77,8 @@ def arena_of(call: Ptr, slot: Ptr, size: int) -> Ptr:
         if arena != NULL:
             store_ptr(slot, layout.SLOT_ARENA, arena)
             store_i64(slot, layout.SLOT_ARENA_BYTES, size_needed)
+        else:
+            store_i64(slot, layout.SLOT_STALE, 1)
         return arena
     return load_ptr(slot, layout.SLOT_ARENA)
 
@@ -129,4 +90,5 @@ def drop_workspaces(call: Ptr, instance: Ptr, size: int) -> None:
         slot = move(instance, layout.INSTANCE_SLOTS + size * k)
         if exchange(slot, layout.SLOT_BUSY, 0, 1) == 0:
             drop_arena(call, slot)
+            store_i64(slot, layout.SLOT_STALE, 1)
             publish(slot, layout.SLOT_BUSY, 0)

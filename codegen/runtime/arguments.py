@@ -33,7 +33,7 @@ def bound_arguments(
     ArgumentCountError
         If a parameter has no value, or there are more positional arguments than parameters.
     """
-    names = [p.name for p in spec.params]
+    names = [p.name for p in spec.inputs]
     if len(arguments) > len(names):
         raise count_error(spec, len(arguments) + len(named))
     given = dict(zip(names, arguments, strict=False))
@@ -51,18 +51,21 @@ def bound_arguments(
 
 def count_error(spec: FunctionSpec, actual: int) -> ArgumentCountError:
     """Return the error of a call with too many or too few positional arguments."""
-    expected = len(spec.params)
+    expected = len(spec.inputs)
+    states = ", ".join(repr(p.name) for p in spec.states)
     fields = {"expected": expected, "actual": actual, "signature": _call_text(spec)}
     return ArgumentCountError(
         Message.ARGUMENT_COUNT.format(**fields),
         where=_where(spec),
-        hint="pass one argument per parameter",
+        hint=f"{states} is passed as a state: exe(x, state=exe.new_state(...))"
+        if states
+        else "pass one argument per parameter",
         details={"expected": expected, "actual": actual},
     )
 
 
 def _unknown(spec: FunctionSpec, name: str) -> CallError:
-    near = nearest(name, [p.name for p in spec.params])
+    near = nearest(name, [p.name for p in spec.inputs])
     return ArgumentNameError(
         Message.UNKNOWN_ARGUMENT.format(
             parameter=name,
@@ -70,13 +73,13 @@ def _unknown(spec: FunctionSpec, name: str) -> CallError:
             signature=_call_text(spec),
         ),
         where=_where(spec),
-        hint=f"parameters are {', '.join(p.name for p in spec.params) or 'none'}",
+        hint=f"parameters are {', '.join(p.name for p in spec.inputs) or 'none'}",
         details={"parameter": name, "similar": list(near)},
     )
 
 
 def _duplicate(spec: FunctionSpec, name: str) -> CallError:
-    position = next(k for k, p in enumerate(spec.params, 1) if p.name == name)
+    position = next(k for k, p in enumerate(spec.inputs, 1) if p.name == name)
     return ArgumentNameError(
         Message.DUPLICATE_ARGUMENT.format(
             parameter=name, position=position, signature=_call_text(spec)
@@ -103,7 +106,7 @@ def _where(spec: FunctionSpec) -> str:
 
 
 def _call_text(spec: FunctionSpec) -> str:
-    params = ", ".join(f"{p.name}: {p.annotation}" for p in spec.params)
+    params = ", ".join(f"{p.name}: {p.annotation}" for p in spec.inputs)
     return f"{public_name(spec.name)}({params})"
 
 
@@ -114,13 +117,18 @@ def signature_of(spec: FunctionSpec) -> inspect.Signature | None:
     it is not unique.
     """
     made: list[inspect.Parameter] = []
-    for param in spec.params:
+    for param in spec.inputs:
         if not _is_valid(param.name):
             return None
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         made.append(inspect.Parameter(param.name, kind, annotation=param.annotation))
     if len({p.name for p in made}) < len(made):
         return None
+    if spec.states and "state" not in (p.name for p in made):
+        keyword_only = inspect.Parameter.KEYWORD_ONLY
+        made.append(
+            inspect.Parameter("state", keyword_only, default=None, annotation="ExecutableState")
+        )
     returned = ", ".join(_result_text(r) for r in spec.results)
     several = len(spec.results) > 1
     text = f"({returned})" if several else returned or "None"
@@ -132,8 +140,11 @@ def documentation(spec: FunctionSpec) -> str:
     lines = [f"Compiled function {public_name(spec.name)!r} for {spec.device}."]
     if spec.params:
         lines += ["", "Parameters", "----------"]
-        for param in spec.params:
+        for param in spec.inputs:
             lines += [f"{param.name} : {param.annotation}", f"    {_ACCESS[param.access]}"]
+    if spec.states:
+        parts = ", ".join(f"{p.name}: {p.annotation}" for p in spec.states)
+        lines += ["state : ExecutableState, optional", f"    Read, and written in place: {parts}."]
     if spec.results:
         lines += ["", "Returns", "-------"]
         for result in spec.results:
@@ -148,7 +159,6 @@ _ACCESS: Mapping[str, str] = {
     "in": "Read.",
     "out": "Written in place.",
     "inout": "Read, and written in place.",
-    "state": "Read, and written in place; persists across calls.",
 }
 
 

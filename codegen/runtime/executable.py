@@ -31,14 +31,15 @@ from ..libraries import library_address
 from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
-from .arguments import bound_arguments, signature_of
+from .arguments import signature_of
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
 from .explanation import Explanation, explanation
 from .function import ExternalAddresses, NativeFunction
-from .memory_plan import MemoryPlan, memory_plan
+from .memory_plan import MemoryPlan, plan_of_call
 from .profile import Profile, check_repeats, make_profile
 from .remote import RemoteFunction
+from .state import ExecutableState, StateSource, new_state
 from .summary import summary
 from .table import ProviderError, RuntimeTable, default_table
 
@@ -113,6 +114,7 @@ class Executable:
         self._functions: dict[str, NativeFunction] = {}
         self._preparing: dict[str, NativeFunction] = {}
         self._main: NativeFunction | None = None
+        self._state: ExecutableState | None = None
         if table is not None and not isinstance(cast("object", table), RuntimeTable):
             raise ProviderError(
                 f"expected a RuntimeTable, got {type(table).__name__}",
@@ -139,6 +141,8 @@ class Executable:
             functions = self._bind(self._device)
             for name, function in functions.items():
                 function.in_place = functions.get(public_name(name) + INTO)
+                function.owner = self
+                function.provide_state = self._default_state
             self._preparing = {
                 result.name: function
                 for function in functions.values()
@@ -188,7 +192,56 @@ class Executable:
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call ``main``, or the only function; arguments as for :class:`NativeFunction`."""
         function = self._main or self._only()
-        return function(*arguments, **named) if named else function.invoke(arguments)
+        if named or function.states:
+            return function(*arguments, **named)
+        return function.invoke(arguments)
+
+    @property
+    def state(self) -> ExecutableState:
+        """The default state; its shapes must not depend on symbols."""
+        return self._default_state()
+
+    def _default_state(self) -> ExecutableState:
+        if self._state is not None:
+            return self._state
+        with self._lock:
+            if self._state is None:
+                self._state = self.new_state()
+            return self._state
+
+    def new_state(self, /, **values: Any) -> ExecutableState:
+        """Create a state: the values of the state parameters of all functions, by name.
+
+        Parameters
+        ----------
+        **values
+            Values of the symbols of the shapes, and initial arrays of state parameters, which are
+            copied. The others have the initial values of the program, by default zero.
+
+        Returns
+        -------
+        ExecutableState
+            An independent state, for calls such as ``exe(x, state=s)``.
+
+        Raises
+        ------
+        StateError
+            If no function has state parameters, a name is unknown, the value of a symbol is
+            missing, or an array does not fit.
+        """
+        self._load()
+        device = self._device if isinstance(self._device, RemoteDevice) else None
+        specs = self.artifact.functions
+        return new_state(StateSource(self, specs, self.initial_value, device), values)
+
+    def initial_value(self, key: str) -> Array:
+        """Return the constant with the initial value of a state."""
+        found = self._constants.get(key)
+        if found is None:
+            raise MissingConstantError(
+                f"no constant {key!r}", hint="add it to the constants of the module"
+            )
+        return _load_compact(found)
 
     def _only(self) -> NativeFunction:
         self._load()
@@ -335,7 +388,7 @@ class Executable:
         repeats : int
             Number of measured calls, after one warm-up call.
         **named
-            Arguments by the names of the parameters.
+            Arguments by the names of the parameters, and ``state``.
 
         Returns
         -------
@@ -349,11 +402,13 @@ class Executable:
         """
         check_repeats(repeats)
         chosen = self._function(function)
-        if named:
-            arguments = bound_arguments(chosen.spec, arguments, named)
-        chosen.timed(arguments)
-        runs = [chosen.timed(arguments) for _ in range(repeats)]
-        return make_profile(chosen.spec, runs)
+
+        def measured(given: Sequence[Any], state: ExecutableState | None) -> Profile:
+            chosen.timed(given, state)
+            runs = [chosen.timed(given, state) for _ in range(repeats)]
+            return make_profile(chosen.spec, runs)
+
+        return chosen.with_state(arguments, named, measured)
 
     def memory(
         self, shapes: Mapping[str, int] | None = None, *, function: str = "main"
@@ -370,8 +425,8 @@ class Executable:
         Returns
         -------
         MemoryPlan
-            The size of the arena, the peak, and the offset of each storage in bytes; ``print``
-            shows a table.
+            The size of the arena, the peak, the offset of each storage in bytes, and the plan of
+            the next call, which may have been made for larger sizes; ``print`` shows a table.
 
         Raises
         ------
@@ -380,7 +435,7 @@ class Executable:
         SymbolValueError
             If a value is not a size, or a name is not a symbol of the function.
         """
-        return memory_plan(self.spec(function), {} if shapes is None else shapes)
+        return plan_of_call(self._functions, self.spec(function), {} if shapes is None else shapes)
 
     def explain(
         self, kernel: str | None = None, shapes: Mapping[str, int] | None = None
@@ -392,8 +447,8 @@ class Executable:
         kernel : str, optional
             Name of the kernel to explain in detail; by default a table of all kernels.
         shapes : Mapping of str to int, optional
-            The value of each symbol, for the counts of operations and bytes; by default the
-            counts are terms.
+            The value of each symbol, for the counts of operations and bytes, and for the memory
+            of temporary tensors; by default the counts are terms.
 
         Returns
         -------
@@ -414,7 +469,7 @@ class Executable:
                 f"no kernel {kernel!r}; kernels are {listed(str(kernel), sorted(known))}",
                 hint=usage if isinstance(kernel, Mapping) else "",
             )
-        return explanation(self.artifact, kernel, shapes)
+        return explanation(self.artifact, kernel, shapes, self._functions)
 
     def constants(self) -> dict[str, Array]:
         """Load the constants that the functions use, except results of ``prepare``, by name."""

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ...display import Cell, Table
 from ...errors import Json
@@ -14,7 +14,16 @@ from ...ir.symbolic import Var, evaluate, parse_expr, var
 from ..artifact import Artifact
 from ..lower.host.entry_wrappers import public_name
 from ..manifest import CheckSite, FunctionSpec, KernelFacts, to_json
-from .memory_plan import symbol_values
+from .memory_plan import (
+    MemoryPlan,
+    SymbolValueError,
+    bytes_text,
+    plan_of_call,
+    symbol_values,
+)
+
+if TYPE_CHECKING:
+    from .function import NativeFunction
 
 MAX_TEXT: Final = 48
 """The number of characters of a cell of the summary; the explanation of a kernel shows all."""
@@ -44,18 +53,35 @@ class Explanation:
         Values of the symbols for the counts of operations and bytes; None for symbolic counts.
     kernel : str
         The kernel to show with all of its facts; empty for one row per kernel.
+    memory : tuple of MemoryPlan or SymbolValueError
+        For each function with temporary tensors, its plan at ``shapes``, or why there is none.
     """
 
     kernels: tuple[KernelFacts, ...]
     functions: tuple[FunctionSpec, ...]
     shapes: Mapping[str, int] | None = None
     kernel: str = ""
+    memory: tuple[MemoryPlan | SymbolValueError, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """Return the tables that ``print`` shows."""
         if self.kernel:
             return tuple(self._details(k) for k in self.kernels if k.kernel == self.kernel)
-        return (self._summary(), *(t for f in self.functions if (t := _checks(f)) is not None))
+        checks = (t for f in self.functions if (t := _checks(f)) is not None)
+        return (self._summary(), *self._memory(), *checks)
+
+    def _memory(self) -> tuple[Table, ...]:
+        if not self.memory:
+            return ()
+        columns = ("function", "exact plan", "peak of live bytes", "plan of the next call")
+        rows = tuple(
+            (str(plan.message), None, None, None)
+            if isinstance(plan, SymbolValueError)
+            else (plan.function, bytes_text(plan.arena), bytes_text(plan.peak), _used(plan))
+            for plan in self.memory
+        )
+        note = "exe.memory(shapes) shows the storages"
+        return (Table(columns, rows, f"memory of temporary tensors{_at(self.shapes)}", (note,)),)
 
     def _summary(self) -> Table:
         at = _at(self.shapes)
@@ -127,7 +153,8 @@ class Explanation:
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts as JSON data."""
-        return {"kernels": [to_json(k) for k in self.kernels]}
+        plans = [p.to_json() for p in self.memory if isinstance(p, MemoryPlan)]
+        return {"kernels": [to_json(k) for k in self.kernels], "memory": [*plans]}
 
     def __str__(self) -> str:
         """Return the tables as text."""
@@ -143,10 +170,20 @@ class Explanation:
         return f"<Explanation of {count} kernel{'' if count == 1 else 's'}>"
 
 
+def _used(plan: MemoryPlan) -> str:
+    kind = {"exact": "exact", "larger": "of larger sizes", "growing": "new, with room for growth"}
+    return f"{kind[plan.call.kind]}: {bytes_text(plan.call.total)}"
+
+
 def explanation(
-    artifact: Artifact, kernel: str | None, shapes: Mapping[str, int] | None
+    artifact: Artifact,
+    kernel: str | None,
+    shapes: Mapping[str, int] | None,
+    loaded: Mapping[str, NativeFunction],
 ) -> Explanation:
     """Return the facts about all kernels of an artifact, or about one kernel.
+
+    ``loaded`` are the functions whose memory plans are known.
 
     Raises
     ------
@@ -158,10 +195,23 @@ def explanation(
     functions: dict[str, FunctionSpec] = {}
     for spec in artifact.functions:
         functions.setdefault(public_name(spec.name), spec)
+    memory: tuple[MemoryPlan | SymbolValueError, ...] = ()
     if shapes is not None:
         shown = {k.function for k in artifact.facts if kernel in (None, k.kernel)}
-        _check_shapes([spec for name, spec in functions.items() if name in shown], shapes)
-    return Explanation(artifact.facts, tuple(functions.values()), shapes, kernel or "")
+        known = [spec for name, spec in functions.items() if name in shown]
+        _check_shapes(known, shapes)
+        if kernel is None:
+            memory = tuple(_planned(spec, shapes, loaded) for spec in known if spec.storages)
+    return Explanation(artifact.facts, tuple(functions.values()), shapes, kernel or "", memory)
+
+
+def _planned(
+    spec: FunctionSpec, shapes: Mapping[str, int], loaded: Mapping[str, NativeFunction]
+) -> MemoryPlan | SymbolValueError:
+    try:
+        return plan_of_call(loaded, spec, {name: shapes[name] for name in spec.symbols})
+    except SymbolValueError as error:  # the sizes are too large for a plan, not for counts
+        return error
 
 
 def _check_shapes(functions: Sequence[FunctionSpec], shapes: Mapping[str, int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -15,8 +15,10 @@ from ...errors import TilewrightError, UnpicklableError
 from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
+from ..errors import StateError
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.function import entry_symbol
+from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..rtlib import layout, workspaces
 from .arguments import (
@@ -28,6 +30,8 @@ from .arguments import (
 )
 from .device import Device, ReportingDevice
 from .explain import explain, failed_launch
+from .plan_query import CallPlan, query_instance
+from .state import ExecutableState
 from .table import RuntimeTable
 from .tensors import (
     Words,
@@ -83,6 +87,12 @@ class NativeFunction:
         """Bind the entry point and allocate the instance, without constants and arenas."""
         self.spec = spec
         self.in_place: NativeFunction | None = None
+        self.states = tuple(p.name for p in spec.states)
+        self._inputs = len(spec.inputs)
+        self.order = tuple(p.name if p.access == "state" else "" for p in spec.params)
+        self._where = f"function {public_name(spec.name)!r}"
+        self.provide_state: Callable[[], ExecutableState] | None = None
+        self.owner: object = None
         self._library = library
         self._table = table
         self._fetch = constants
@@ -141,6 +151,9 @@ class NativeFunction:
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call with arrays and integers, by position or by the names of the parameters.
 
+        State parameters are passed together: ``state=s`` passes a state of the executable, and the
+        default is ``exe.state``. Calls with one state wait for each other.
+
         Returns
         -------
         object
@@ -152,16 +165,83 @@ class NativeFunction:
         CallError
             If an argument does not match its parameter; the subclass names the problem.
         """
+        if self.states or (named and isinstance(named.get("state"), ExecutableState)):
+            return self.with_state(arguments, named, self._invoke_with)
         if named:
             arguments = bound_arguments(self.spec, arguments, named)
         return self.invoke(arguments, 0)
+
+    def with_state(
+        self,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        call: Callable[[Sequence[Any], ExecutableState | None], Any],
+    ) -> Any:
+        """Call a function with all arguments in order, including those of state parameters.
+
+        Raises
+        ------
+        StateError
+            If the state is not one of this executable, or the function has no state parameters.
+        """
+        given: object = None
+        if named:
+            named, given = self._split(named)
+        if named or len(arguments) != self._inputs:
+            arguments = bound_arguments(self.spec, arguments, named)
+        state = self._chosen_state(given)
+        return call(arguments, None) if state is None else state.run(self.order, arguments, call)
+
+    def _split(self, named: Mapping[str, Any]) -> tuple[dict[str, Any], object]:
+        """Return the named arguments without the state, and the state; it may be None."""
+        rest, given = dict(named), named.get("state")
+        taken = any(p.name == "state" for p in self.spec.inputs)
+        if isinstance(given, ExecutableState) or (self.states and not taken):
+            rest.pop("state", None)
+            return rest, given
+        return rest, None
+
+    def _chosen_state(self, given: object) -> ExecutableState | None:
+        """Return the state of a call: the given or the default one; None if it needs none."""
+        if not self.states:
+            if given is not None:
+                raise StateError(
+                    "the function has no state parameters",
+                    where=self._where,
+                    hint="call it without the argument 'state'",
+                )
+            return None
+        if given is None and self.provide_state is not None:
+            given = self.provide_state()
+        if not isinstance(given, ExecutableState):
+            raise StateError(
+                f"expected an ExecutableState, got {type(given).__name__}",
+                where=self._where,
+                hint="pass state=exe.new_state(...)",
+            )
+        if given.owner is not self.owner:
+            raise StateError(
+                "the state belongs to another executable",
+                where=self._where,
+                hint="create the state with new_state() of the executable that is called; "
+                "new_state(**other) copies the values of another state",
+            )
+        return given
 
     def resident(self) -> Any:
         """Call without arguments and return results in the memory that kernels read."""
         return self.invoke(())
 
-    def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
-        """Call; ``sink`` is the address that receives the times of launches, or 0."""
+    def _invoke_with(self, arguments: Sequence[Any], state: ExecutableState | None) -> Any:
+        return self.invoke(arguments, 0, state)
+
+    def invoke(
+        self, arguments: Sequence[Any], sink: int = 0, state: ExecutableState | None = None
+    ) -> Any:
+        """Call with all arguments, including the arrays of a state.
+
+        ``sink`` is the address that receives the times of launches, or 0.
+        """
         if not self._ready:
             self._prepare()
         if len(arguments) != len(self._writers):
@@ -183,8 +263,16 @@ class NativeFunction:
             self._reporting.begin()
         code = self._entry(self._address, words)
         if code:
-            raise self._error(code, list(words), arguments)
+            error = self._error(code, list(words), arguments)
+            if state is not None and self._may_have_written(code, words):
+                state.fail(error)
+            raise error
         return self._convert_results(words, arguments)
+
+    def _may_have_written(self, code: int, words: Words) -> bool:
+        """Return whether kernels may have run before a call failed."""
+        first, last = self.spec.body
+        return code != CODE_CHECK or first <= words[layout.CALL_SITE // 8] <= last
 
     def _convert_results(self, words: Words, arguments: Sequence[Any]) -> Any:
         results = tuple(
@@ -211,11 +299,23 @@ class NativeFunction:
         """
         (self.in_place or self)(*arguments, **named)
 
-    def timed(self, arguments: Sequence[Any]) -> list[int]:
+    def timed(self, arguments: Sequence[Any], state: ExecutableState | None = None) -> list[int]:
         """Call once and return the time of every launch, in nanoseconds."""
         sink = (ctypes.c_int64 * max(3 * len(self.spec.launches), 1))()
-        self.invoke(arguments, ctypes.addressof(sink))
+        self.invoke(arguments, ctypes.addressof(sink), state)
         return [sink[3 * k + 1] for k in range(len(self.spec.launches))]
+
+    def query_plan(self, keys: Sequence[int], sizes: Sequence[int]) -> CallPlan:
+        """Return the memory plan that the next call uses.
+
+        Parameters
+        ----------
+        keys : sequence of int
+            The values of the symbols.
+        sizes : sequence of int
+            The sizes of the storages in bytes, multiples of the alignment.
+        """
+        return query_instance(self.spec, self._instance, keys, sizes)
 
     def trim(self) -> None:
         """Free the arenas that no call is using."""

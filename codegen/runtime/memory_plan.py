@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...display import Table
-from ...errors import Json, TilewrightError
+from ...errors import Json
 from ...ir.symbolic import UnboundSymbolError, Var, evaluate, parse_expr, var
 from ...nearest import listed
-from ..build.rtlib_object import rtlib_address
 from ..lower.host.entry_wrappers import public_name
-from ..manifest import FunctionSpec
-from ..rtlib import layout, planner
+from ..manifest import FunctionSpec, UpdateSpec, to_json
+from ..rtlib import layout
+from .plan_query import CallPlan, PlanQuery, exact_plan
+from .sizes import SIZE_LIMIT, SymbolValueError, bytes_text, symbol_value
 
-_PACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *([ctypes.c_void_p] * 4))
+if TYPE_CHECKING:
+    from .function import NativeFunction
 
 MAX_NAMES = 3
 """The number of tensors of a storage that the table lists."""
-
-_LIMIT = 1 << 62
-"""Sizes must be less than this number of bytes."""
-
-
-class SymbolValueError(TilewrightError):
-    """A value of a symbol that is not a size, or a value for an unknown symbol."""
-
-    title = "Invalid value of a symbol"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +46,7 @@ class MemoryPlan:
     Parameters
     ----------
     arena : int
-        The size of the arena in bytes.
+        The size of the arena of the exact plan in bytes.
     peak : int
         The maximum of live bytes at any position of the program, a lower bound of every plan.
     unshared : int
@@ -66,6 +57,11 @@ class MemoryPlan:
         The name of the function.
     symbols : Mapping[str, int]
         The values of the symbols.
+    call : CallPlan
+        The plan that the next call uses: the exact plan, one of larger sizes that a previous call
+        computed, or one with room for growth.
+    updates : tuple of UpdateSpec
+        The tensors that kernels update, and the copies of last values to state parameters.
     """
 
     arena: int
@@ -74,6 +70,8 @@ class MemoryPlan:
     storages: tuple[StorageAllocation, ...]
     function: str
     symbols: Mapping[str, int]
+    call: CallPlan
+    updates: tuple[UpdateSpec, ...] = ()
 
     def table(self) -> Table:
         """Return the storages as a table, in the order of the program."""
@@ -86,12 +84,39 @@ class MemoryPlan:
         saved = 1 - self.arena / self.unshared if self.unshared else 0.0
         notes = (
             f"peak of live bytes: {bytes_text(self.peak)}",
+            self.call_text(),
             f"all tensors without sharing: {bytes_text(self.unshared)}, saved {saved:.0%}",
             "live ranges count operations of the program",
             "arguments, results and constants are not in the arena",
         )
         columns = ("storage", "size", "offset (bytes)", "live range", "tensors")
         return Table(columns, rows, title, notes)
+
+    def update_table(self) -> Table:
+        """Return the updates as a table: whether they are in place, or the reason of the copy."""
+        rows = tuple(
+            (u.value, u.kernel, u.memory, "in place" if u.in_place else "copied", u.reason)
+            for u in self.updates
+        )
+        count = sum(u.in_place for u in self.updates)
+        title = f"updates of {self.function!r}: {count} of {len(rows)} in place"
+        return Table(("tensor", "kernel", "memory", "update", "reason"), rows, title)
+
+    def _tables(self) -> tuple[Table, ...]:
+        return (self.table(), self.update_table()) if self.updates else (self.table(),)
+
+    def call_text(self) -> str:
+        """Return a sentence about the plan that the next call uses."""
+        size = bytes_text(self.call.total)
+        above = self.call.total / self.arena - 1 if self.arena else 0.0
+        match self.call.kind:
+            case "exact":
+                text = "the next call uses the exact plan"
+            case "larger":
+                text = f"the next call uses a plan of larger sizes: {size}, {above:.0%} more"
+            case _:
+                text = f"the next call makes a plan with room for growth: {size}, {above:.0%} more"
+        return f"{text}; plans made by calls: {self.call.planned}"
 
     def to_json(self) -> dict[str, Json]:
         """Return the plan as JSON data; sizes and offsets are in bytes."""
@@ -112,16 +137,23 @@ class MemoryPlan:
             "arena": self.arena,
             "peak": self.peak,
             "unshared": self.unshared,
+            "call": {
+                "plan": self.call.kind,
+                "arena": self.call.total,
+                "planned": self.call.planned,
+                "reused": self.call.reused,
+            },
             "storages": storages,
+            "updates": [to_json(u) for u in self.updates],
         }
 
     def __str__(self) -> str:
-        """Return a table of the storages, with totals."""
-        return str(self.table())
+        """Return a table of the storages, with totals, and one of the updates, if any."""
+        return "\n\n".join(map(str, self._tables()))
 
     def _repr_html_(self) -> str:
-        """Return the table as static HTML."""
-        return self.table().to_html()
+        """Return the tables as static HTML."""
+        return "".join(table.to_html() for table in self._tables())
 
     def __repr__(self) -> str:
         """Return one line with the totals."""
@@ -131,8 +163,20 @@ class MemoryPlan:
         )
 
 
-def memory_plan(spec: FunctionSpec, shapes: Mapping[str, int]) -> MemoryPlan:
+def memory_plan(
+    spec: FunctionSpec, shapes: Mapping[str, int], query: PlanQuery | None = None
+) -> MemoryPlan:
     """Plan the arena for values of the symbols, with the same planner as calls.
+
+    Parameters
+    ----------
+    spec : FunctionSpec
+        The function.
+    shapes : Mapping of str to int
+        The value of each symbol.
+    query : PlanQuery, optional
+        A function that returns the plan of the next call; default: there was no call, so the plan
+        is exact.
 
     Raises
     ------
@@ -145,19 +189,30 @@ def memory_plan(spec: FunctionSpec, shapes: Mapping[str, int]) -> MemoryPlan:
     symbols: dict[str, Var] = {name: var(name) for name in spec.symbols}
     terms = {symbols[name]: value for name, value in values.items()}
     sizes = [_aligned(_size(s.size, symbols, terms)) for s in spec.storages]
-    total, offsets = _pack(spec, sizes)
+    _check_total(sizes)
+    total, peak, offsets = exact_plan(spec, sizes)
+    call = CallPlan("exact", total, 0, 0)
+    if query is not None:
+        call = query(list(values.values()), sizes)
     storages = tuple(
         StorageAllocation(s.name, offset, size, s.first, s.last, tuple(t.name for t in s.tensors))
         for s, offset, size in zip(spec.storages, offsets, sizes, strict=True)
     )
-    moments = {m for s in spec.storages for m in (s.first, s.last)}
-    live = (sum(s.bytes for s in storages if s.first <= m <= s.last) for m in moments)
     unshared = sum(
         sum(_aligned(_size(t.size, symbols, terms)) for t in s.tensors) or size
         for s, size in zip(spec.storages, sizes, strict=True)
     )
     name = public_name(spec.name)
-    return MemoryPlan(total, max(live, default=0), unshared, storages, name, values)
+    updates = spec.updates
+    return MemoryPlan(total, peak, unshared, storages, name, values, call, updates)
+
+
+def plan_of_call(
+    functions: Mapping[str, NativeFunction], spec: FunctionSpec, shapes: Mapping[str, int]
+) -> MemoryPlan:
+    """Plan the arena for values of the symbols, with the plans of a function that is loaded."""
+    loaded = functions.get(spec.name)
+    return memory_plan(spec, shapes, None if loaded is None else loaded.query_plan)
 
 
 def symbol_values(spec: FunctionSpec, shapes: object) -> dict[str, int]:
@@ -189,28 +244,12 @@ def symbol_values(spec: FunctionSpec, shapes: object) -> dict[str, int]:
     missing = [name for name in spec.symbols if name not in given]
     if missing:
         raise UnboundSymbolError(f"no value for symbol {', '.join(map(repr, missing))}", hint=hint)
-    return {name: _symbol_value(name, given[name]) for name in spec.symbols}
-
-
-def _symbol_value(name: str, value: object) -> int:
-    try:
-        size = operator.index(cast("Any", value))
-    except TypeError:
-        size = -1
-    if not 0 <= size < _LIMIT or isinstance(value, bool):
-        raise SymbolValueError(
-            f"the value of symbol {name!r} must be an integer of at least 0 and less than 2**62, "
-            f"got {value!r}",
-            where=f"shapes[{name!r}]",
-            hint="pass the number of elements of the dimension",
-            details={"symbol": name, "value": str(value)},
-        )
-    return size
+    return {n: symbol_value(n, given[n], f"shapes[{n!r}]") for n in spec.symbols}
 
 
 def _size(text: str, symbols: Mapping[str, Var], values: Mapping[Var, int]) -> int:
     size = int(evaluate(parse_expr(text, symbols), values))
-    if not 0 <= size < _LIMIT:
+    if not 0 <= size < SIZE_LIMIT:
         raise SymbolValueError(
             f"a storage of {text} = {size} bytes is not less than 2**62 bytes",
             hint="pass smaller values of the symbols",
@@ -222,32 +261,15 @@ def _aligned(size: int) -> int:
     return (size + layout.ALIGNMENT - 1) // layout.ALIGNMENT * layout.ALIGNMENT
 
 
-def _pack(spec: FunctionSpec, sizes: Sequence[int]) -> tuple[int, list[int]]:
-    if sum(sizes) >= _LIMIT:
+def _check_total(sizes: Sequence[int]) -> None:
+    if sum(sizes) >= SIZE_LIMIT:
         raise SymbolValueError(
             f"all storages have {sum(sizes)} bytes, not less than 2**62 bytes",
             hint="pass smaller values of the symbols",
         )
-    count = len(sizes)
-    words = ctypes.c_int64 * max(count, 1)
-    live_ranges = (ctypes.c_int64 * max(2 * count, 1))(
-        *(m for s in spec.storages for m in (s.first, s.last))
-    )
-    offsets, scratch = words(), (ctypes.c_int64 * max(2 * count, 1))()
-    pack = _PACK(rtlib_address(planner.pack))
-    total = pack(count, words(*sizes), live_ranges, offsets, scratch)
-    return total, list(offsets)[:count]
 
 
 def _names(tensors: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
     more = len(tensors) - MAX_NAMES
     return ", ".join(tensors[:MAX_NAMES]) + (f", {more} more" if more > 0 else "")
-
-
-def bytes_text(count: int) -> str:
-    """Return a number of bytes with a unit."""
-    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.4g} {unit}"
-    return f"{count} bytes"

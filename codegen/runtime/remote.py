@@ -25,6 +25,7 @@ from .device import RemoteDevice
 from .device_tensor import DeviceTensor, DLTensor, compact_strides, element_type, from_managed
 from .explain import alias_error, parameter_location
 from .function import ArgumentWriter, NativeFunction
+from .state import ExecutableState
 from .tensors import (
     READ_ONLY,
     Words,
@@ -82,18 +83,21 @@ class RemoteFunction(NativeFunction):
             f"function {self.spec.name!r} requires a device, but was loaded without one"
         )
 
-    def invoke(self, arguments: Sequence[Any], sink: int = 0) -> Any:
+    def invoke(
+        self, arguments: Sequence[Any], sink: int = 0, state: ExecutableState | None = None
+    ) -> Any:
         """Call; results are on the host or on the device as the arguments are."""
         if len(arguments) != len(self.spec.params):
-            return super().invoke(arguments, sink)
+            return super().invoke(arguments, sink, state)
         pairs = list(zip(self.spec.params, arguments, strict=True))
         ready = [self._passed(p, a) for p, a in pairs]
         self._check_aliases(ready)
-        results = super().invoke([a.passed for a in ready], sink)
+        results = super().invoke([a.passed for a in ready], sink, state)
         for param, argument in zip(self.spec.params, ready, strict=True):
             if argument.array is not None and param.access != "in":
                 np.copyto(argument.array, self.remote.download(argument.passed))
-        return self._download_results(results, ready)
+        inputs = [a for p, a in zip(self.spec.params, ready, strict=True) if p.access != "state"]
+        return self._download_results(results, inputs)
 
     def resident(self) -> Any:
         """Call without arguments and return results on the device."""

@@ -210,7 +210,7 @@ def _copied(arguments: Sequence[Any]) -> list[Any]:
 
 
 def _repeating(call: Any, arguments: Sequence[Any]) -> Callable[[], object]:
-    return lambda: call(*arguments)
+    return lambda: call.invoke(arguments)
 
 
 def _listed(results: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..loop.nodes import Block, Buffer, For, If, Let, Load, Stmt, Store
+from ..loop.nodes import Alloc, Block, Buffer, For, If, Let, Load, Stmt, Store
 from ..loop.visit import children, walk_element
 from ..symbolic import Expr, Var, substitute
 from .intervals import Interval
@@ -77,7 +77,10 @@ def bindings_of(block: Block) -> dict[Var, Expr]:
 
 @lru_cache(maxsize=4096)
 def accesses(block: Block) -> tuple[Access, ...]:
-    """Return the loads and stores of a block, including its init, in program order."""
+    """Return the loads and stores of a block, including its init, in program order.
+
+    Accesses to buffers that the block allocates itself are omitted.
+    """
     parts = () if block.init is None else (block.init,)
     return tuple(a for part in (*parts, block.body) for a in _in(part, block, {}, {}))
 
@@ -127,6 +130,9 @@ def _in(
             inner = {**inner, statement.var: values_of(statement).substitute(bound)}
         case Block(iters=iters):
             bound = {**bound, **{v.var: substitute(v.binding, bound) for v in iters}}
+        case Alloc(buffer=own, body=body):
+            yield from (a for a in _in(body, block, inner, bound) if a.buffer is not own)
+            return
         case _:
             pass
     for child in children(statement):
@@ -134,11 +140,10 @@ def _in(
 
 
 def is_plain(block: Block) -> bool:
-    """Return whether a block is straight-line code: no loops, branches, lets, or blocks."""
+    """Return whether a block is straight-line code: no loops, branches, or other scopes."""
     parts = [block.body] if block.init is None else [block.init, block.body]
-    return all(
-        not isinstance(s, For | If | Let | Block) for part in parts for s in _statements(part)
-    )
+    scopes = (Alloc, For, If, Let, Block)
+    return not any(isinstance(s, scopes) for part in parts for s in _statements(part))
 
 
 def _statements(statement: Stmt) -> Iterator[Stmt]:

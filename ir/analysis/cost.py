@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from ..loop.nodes import (
     Binary,
@@ -21,6 +22,7 @@ from ..loop.nodes import (
 from ..loop.visit import walk, walk_element
 from ..symbolic import Expr, Var, as_expr, ceildiv, maximum, product, substitute, total
 from .accesses import accesses, bindings_of
+from .allocations import temporary_shapes
 from .facts_at import within_loop
 from .intervals import Interval
 from .iter_map import injective_in
@@ -114,8 +116,12 @@ def live_ranges(function: PrimFunc) -> dict[Buffer, tuple[int, int]]:
     tree = tree_of(function)
     numbers = {block: k for k, block in enumerate(tree.outermost_blocks())}
     found: dict[Buffer, tuple[int, int]] = {}
-    for buffer in function.buffers:
-        users = [b for b in numbers if any(a.buffer is buffer for a in accesses(b))]
+    for buffer in tree.temporaries:
+        users = [
+            b
+            for b in numbers
+            if any(a.buffer is buffer for a in accesses(b)) or tree.allocated_in(buffer, b)
+        ]
         if users:
             covered = [numbers[b] for b in users]
             found[buffer] = (min(covered), max(covered))
@@ -123,11 +129,16 @@ def live_ranges(function: PrimFunc) -> dict[Buffer, tuple[int, int]]:
 
 
 def peak_bytes(function: PrimFunc) -> Expr:
-    """Return the maximal number of bytes of temporaries live at one time, at their full shapes."""
-    ranges = live_ranges(function)
+    """Return the maximal number of bytes of temporaries live at one time, at their full shapes.
+
+    Those that are allocated in loops count once, at their largest shapes; those whose largest
+    shape is unknown are omitted.
+    """
+    sizes = {b: size_in_bytes(replace(b, shape=s)) for b, s in temporary_shapes(function)}
+    ranges = {b: r for b, r in live_ranges(function).items() if b in sizes}
     count = len(tree_of(function).outermost_blocks())
     at_once = [
-        total(tuple(size_in_bytes(b) for b, (first, last) in ranges.items() if first <= k <= last))
+        total(tuple(sizes[b] for b, (first, last) in ranges.items() if first <= k <= last))
         for k in range(count)
     ]
     return maximum(_ZERO, *at_once)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from ..loop.nodes import Block, Buffer
-from ..loop.visit import loads
-from .tree import Tree, block_stores
+from .accesses import accesses
+from .tree import Tree
 
 
 def read_buffers(block: Block) -> frozenset[Buffer]:
     """Return the buffers that a block loads from, including its accumulator."""
-    found = {load.buffer for load in loads(block.body)}
-    if block.init is not None:
-        found |= {load.buffer for load in loads(block.init)}
-    return frozenset(found)
+    return frozenset(access.buffer for access in accesses(block) if not access.writes)
 
 
 def written_buffers(block: Block) -> frozenset[Buffer]:
     """Return the buffers that a block stores to."""
-    return frozenset(store.buffer for store in block_stores(block))
+    return frozenset(access.buffer for access in accesses(block) if access.writes)
 
 
 def producers(tree: Tree, block: Block) -> tuple[Block, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from ..loop.decompose import decomposed_in, reduction_position, reduction_variables
+from ..loop.memory_scopes import PRIVATE
 from ..loop.nodes import Block, Buffer, For, If, Let, Scope, Stmt
 from ..loop.visit import children, stores, walk
 from ..symbolic import (
@@ -195,7 +196,7 @@ def written_in(tree: Tree, statement: Stmt, buffer: Buffer) -> tuple[Interval, .
     return found[0] if found else None
 
 
-OWN: Final = frozenset({"local", "fragment"})
+OWN: Final = PRIVATE
 """The memory scopes that are private to each thread."""
 
 
@@ -211,7 +212,8 @@ def conflicts(
 
     Iterations are independent if no two of them write the same element of a shared buffer, and
     none reads an element that another one writes. A temporary is private to an iteration if all
-    its uses are inside the loop and every read follows a write in the same iteration.
+    its uses are inside the loop and every read follows a write in the same iteration. One that is
+    allocated inside of the loop is always private, also to a lane.
 
     Parameters
     ----------
@@ -230,7 +232,8 @@ def conflicts(
     written: dict[Buffer, list[Block]] = {}
     for block in blocks:
         for buffer in dict.fromkeys(w.buffer for w in writes(block)):
-            written.setdefault(buffer, []).append(block)
+            if buffer.scope in common or not tree.allocated_in(buffer, loop.body):
+                written.setdefault(buffer, []).append(block)
     separate: set[Buffer] = set()
     for buffer, writers in written.items():
         if buffer.scope in common or lanes or not is_private(tree, loop, buffer, own):
@@ -242,6 +245,26 @@ def conflicts(
             else:
                 yield found
     yield from _foreign_reads(tree, loop, blocks, written.keys() - separate)
+
+
+def private_copies(tree: Tree, loop: For, own: frozenset[Scope]) -> tuple[Buffer, ...]:
+    """Return the temporaries of which each iteration of a loop needs its own elements.
+
+    Without, iterations that run at the same time would write the same elements. Temporaries that
+    the loop allocates are omitted. The parameters are those of `conflicts`.
+    """
+    written: dict[Buffer, list[Block]] = {}
+    for block in tree.blocks_in(loop.body):
+        for buffer in dict.fromkeys(w.buffer for w in writes(block)):
+            if tree.is_temporary(buffer) and not tree.allocated_in(buffer, loop.body):
+                written.setdefault(buffer, []).append(block)
+    return tuple(
+        buffer
+        for buffer, writers in ((b, written[b]) for b in tree.temporaries if b in written)
+        if _common_write(tree, loop, buffer, writers) is not None
+        and not _in_own_part(tree, loop, buffer)
+        and is_private(tree, loop, buffer, own)
+    )
 
 
 def _common_write(tree: Tree, loop: For, buffer: Buffer, writers: list[Block]) -> Conflict | None:
@@ -394,8 +417,10 @@ def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OW
     The region written by an iteration must have a constant size, or the scope must be in ``own``;
     otherwise lowering allocates the temporary once for all iterations.
     """
-    if buffer not in tree.function.buffers:
+    if not tree.is_temporary(buffer):
         return False
+    if tree.allocated_in(buffer, loop.body):
+        return True
     users = [b for b in tree.outermost_blocks() if any(a.buffer is buffer for a in accesses(b))]
     lets = [let for let in _lets(tree.function.body) if let.load.buffer is buffer]
     if not all(tree.contains(loop, user) for user in (*users, *lets)):

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from ..identity import Uid
 from ..loop.nodes import (
+    Alloc,
     Block,
     Condition,
     Element,
@@ -38,6 +39,7 @@ from ..symbolic import (
     is_proved,
     ne,
     postorder,
+    product,
     substitute,
     to_text,
 )
@@ -210,6 +212,8 @@ def terms_of(node: Stmt | Element) -> tuple[Expr | Bool, ...]:
             return (condition,)
         case Let():
             return (node.lower, node.upper)
+        case Alloc(buffer=buffer):
+            return (*buffer.shape, product((*buffer.shape, as_expr(buffer.dtype.bytes))))
         case Block(iters=iters, predicate=predicate):
             return (*(t for v in iters for t in (v.binding, v.extent)), predicate)
         case Index(value=value) | Condition(value=value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..dtype import DType
-from ..loop.nodes import BufferParam, For, Let, Load, PrimFunc, Seq
+from ..loop.nodes import Alloc, BufferParam, For, Let, Load, PrimFunc, Seq
 from ..loop.visit import walk
 from ..symbolic import Expr, Facts, Var, free_vars, is_proved, to_text
 from .accesses import ranges_of
@@ -71,7 +71,7 @@ def _checks_all(tree: Tree, check: Let, let: Let) -> bool:
     for above in tree.ancestors(check):
         if tree.contains(above, let):
             break
-        if not isinstance(above, For | Seq):
+        if not isinstance(above, For | Seq | Alloc):
             return False
         loops += [above] if isinstance(above, For) else []
     return _covers(load, tuple(loops), tree.facts(check))

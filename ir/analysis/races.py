@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
+from ..loop.memory_scopes import OF_BLOCK
 from ..loop.nodes import INTRINSIC, Block, Buffer, For, IterVar
 from ..loop.ranges import is_empty
 from ..symbolic import Var, const_value, linear_form, to_text
@@ -30,8 +31,6 @@ from .footprints import Footprint, footprints
 from .scatter import commutes, scatter_updates
 from .tree import Tree
 from .updates import reduction_update
-
-_SHARED: Final = frozenset({"shared"})
 
 _CONCURRENT: Final = frozenset({"parallel", "vectorized", "thread"})
 
@@ -96,6 +95,8 @@ def races(tree: Tree, loop: For) -> Iterator[Race]:
         return
     found = tuple(kind_conflicts(tree, loop))
     for buffer in dict.fromkeys(c.buffer for c in found):
+        if tree.allocated_in(buffer, loop.body):
+            continue  # each iteration has its own elements
         if loop.kind == "thread" and buffer.scope in OWN and not _is_own(tree, loop, buffer):
             continue  # threads have their own elements; lowering rejects reads of other threads'
         witness = _witness(tree, loop, buffer)
@@ -166,7 +167,7 @@ def _footprints(tree: Tree, loop: For) -> tuple[tuple[dict[Var, int], dict[int, 
 
 def _is_own(tree: Tree, loop: For, buffer: Buffer) -> bool:
     """Return whether each iteration of a loop may have its own copy of a temporary."""
-    if buffer not in tree.function.buffers or loop.kind == "vectorized":
+    if not tree.is_temporary(buffer) or loop.kind == "vectorized":
         return False
     if buffer.scope == "shared" and loop.thread not in BLOCK_AXES:
         return False
@@ -200,9 +201,9 @@ def thread_conflicts(tree: Tree, loop: For, axis: str) -> Iterator[Conflict]:
         The axis, such as ``threadIdx.x``.
     """
     if axis in BLOCK_AXES:
-        found = conflicts(tree, loop, own=OWN | _SHARED)
+        found = conflicts(tree, loop, own=OWN | OF_BLOCK)
     else:
-        found = conflicts(tree, loop, common=_SHARED)
+        found = conflicts(tree, loop, common=OF_BLOCK)
     for conflict in found:
         combined = _is_combined(tree, loop, conflict)
         if not combined and not _is_atomic(tree, loop, axis, conflict):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..loop.builder import Combiner
 from ..loop.nodes import Block, Buffer, For, Let, Store
-from ..loop.visit import loads, stores, walk
+from ..loop.visit import allocations, loads, stores, walk
 from ..symbolic import free_vars
 from .accesses import accesses
 from .dependences import bound_kinds
@@ -47,7 +47,8 @@ def scatter_updates(block: Block) -> Mapping[Buffer, Combiner]:
     for load in loads(block.body):
         if load.buffer in count:
             count[load.buffer] -= 1
-    return {b: op for b, op in found.items() if op is not None and count[b] == 0}
+    own = {alloc.buffer for alloc in allocations(block.body)}
+    return {b: op for b, op in found.items() if op is not None and count[b] == 0 and b not in own}
 
 
 def _combiner(store: Store) -> Combiner | None:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from ..identity import Uid
 from ..loop.decompose import reduction_position, separate_init
 from ..loop.nodes import (
+    Alloc,
     Binary,
     Block,
     Condition,
@@ -283,7 +284,7 @@ def _is_plain(path: tuple[Stmt, ...], block: Block) -> bool:
     loops = [s for s in path if isinstance(s, For)]
     omitted = {x.var for x in loops} - spatial
     return (
-        len(loops) + sum(isinstance(s, Seq) for s in path) == len(path)
+        len(loops) + sum(isinstance(s, Seq | Alloc) for s in path) == len(path)
         and block.predicate is TRUE
         and reduced.isdisjoint(spatial)
         and all(_repeats(v.extent) for v in block.iters if v.kind == "reduce")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ...errors import MalformedProgramError
 from ..identity import fresh_name
 from ..loop.nodes import (
+    Alloc,
     Block,
     Condition,
     Element,
@@ -25,7 +26,7 @@ from ..loop.nodes import (
 )
 from ..loop.ranges import loop_var
 from ..loop.regions import access_regions
-from ..loop.visit import loads, seq, stores, substitute_in, walk, walk_element
+from ..loop.visit import all_buffers, loads, seq, stores, substitute_in, walk, walk_element
 from ..symbolic import Expr, Var, as_expr, free_vars
 from .accesses import ranges_of
 from .facts_at import within_loops
@@ -91,7 +92,7 @@ def _outside(statement: Stmt) -> Iterator[Store]:
         match top:
             case Store():
                 yield top
-            case For(body=body) | Let(body=body):
+            case For(body=body) | Let(body=body) | Alloc(body=body):
                 stack.append(body)
             case Seq(body=parts):
                 stack.extend(parts)
@@ -128,12 +129,13 @@ class _Wrapper:
     def __init__(self, function: PrimFunc) -> None:
         self._function = function
         statements = list(walk(function.body))
-        buffers = (*function.buffer_params, *function.buffers)
+        buffers = all_buffers(function)
         nodes = (s for s in statements if isinstance(s, For | Block))
         self._next = 1 + max((x.uid for x in (*nodes, *buffers)), default=0)
         self._blocks = {s.name for s in statements if isinstance(s, Block)}
+        outer = (*function.buffer_params, *function.buffers)
         self._symbols = frozenset[Var](function.scalar_params).union(
-            *(free_vars(d) for b in buffers for d in b.shape)
+            *(free_vars(d) for b in outer for d in b.shape)
         )
         self._taken = {b.name for b in buffers} | {v.name for v in self._symbols}
         self._taken |= {s.var.name for s in statements if isinstance(s, For | Let)}
@@ -156,6 +158,8 @@ class _Wrapper:
                 then = self.statement(then, binders)
                 other = None if otherwise is None else self.statement(otherwise, binders)
                 return replace(statement, then=then, otherwise=other)
+            case Alloc(body=body):
+                return replace(statement, body=self.statement(body, binders))
             case Block():
                 return statement
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..identity import Uid
-from ..loop.nodes import Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
+from ..loop.nodes import Alloc, Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
 from ..loop.visit import children, stores
 from ..symbolic import Facts, Var, free_vars, negate
 from .facts_at import assuming, within_loop
@@ -18,8 +18,8 @@ class Tree:
     """The index of one function, obtained from :func:`tree_of`, which caches recent ones."""
 
     __slots__ = (
-        "_facts", "_names", "_outermost", "_symbols", "blocks", "buffers", "function", "loops",
-        "memo", "order", "parent",
+        "_facts", "_names", "_outermost", "_symbols", "allocs", "blocks", "buffers", "function",
+        "loops", "memo", "order", "parent",
     )  # fmt: skip
 
     def __init__(self, function: PrimFunc) -> None:
@@ -32,6 +32,7 @@ class Tree:
         self.buffers: dict[Uid, Buffer] = {
             b.uid: b for b in (*function.buffer_params, *function.buffers)
         }
+        self.allocs: dict[Buffer, Alloc | None] = dict.fromkeys(function.buffers)
         self.memo: dict[object, object] = {}
         self._facts: dict[Stmt, Facts] = {}
         self._names: frozenset[str] | None = None
@@ -48,11 +49,28 @@ class Tree:
                 self.loops[top.uid] = top
             elif isinstance(top, Block):
                 self.blocks[top.uid] = top
+            elif isinstance(top, Alloc):
+                self.buffers[top.buffer.uid] = top.buffer
+                self.allocs[top.buffer] = top
             inner = children(top)
             for child in inner:
                 parent[child] = top
             stack.extend(reversed(inner))
         self.order = dict(zip(found, range(len(found)), strict=True))
+
+    @property
+    def temporaries(self) -> tuple[Buffer, ...]:
+        """The temporaries, those of the whole function first."""
+        return tuple(self.allocs)
+
+    def is_temporary(self, buffer: Buffer) -> bool:
+        """Return whether a buffer is allocated by the function."""
+        return buffer in self.allocs
+
+    def allocated_in(self, buffer: Buffer, statement: Stmt) -> bool:
+        """Return whether each execution of a statement provides new elements of a buffer."""
+        alloc = self.allocs.get(buffer)
+        return alloc is not None and self.contains(statement, alloc)
 
     def ancestors(self, statement: Stmt) -> Iterator[Stmt]:
         """Yield the enclosing statements of a statement, innermost first."""
@@ -111,10 +129,11 @@ class Tree:
         return self._names
 
     def symbols(self) -> frozenset[Var]:
-        """Return the symbols of the function's parameters and buffers."""
+        """Return the symbols of the function's parameters and of buffers of the whole function."""
         if self._symbols is None:
             found: set[Var] = set(self.function.scalar_params)
-            for buffer in self.buffers.values():
+            function = self.function
+            for buffer in (*function.buffer_params, *function.buffers):
                 for dim in (*buffer.shape, *(buffer.strides or ())):
                     found |= free_vars(dim)
             self._symbols = frozenset(found)

@@ -3,7 +3,8 @@
 A temporary has no live value at the start of a statement if every element that the statement reads
 was written before in the same execution. It may then be shrunk to the part that one iteration uses,
 or exist once per worker or thread. A write counts only if it is certain: a guarded store, or a
-store in a loop that may have no iterations, does not.
+store in a loop that may have no iterations, does not. A buffer that the statement allocates has no
+value at its start, whatever the statement reads.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..loop.nodes import (
+    Alloc,
     Block,
     Buffer,
     Condition,
@@ -67,7 +69,7 @@ def written_before_read(
     body : Stmt
         The statement, such as the body of a loop. Blocks must not have an init.
     buffers : collection of Buffer
-        The buffers to examine.
+        The buffers to examine. Those that the statement allocates are in the result.
     facts : Facts
         The facts in scope at the statement.
     collective : Mapping[Var, Expr], optional
@@ -167,6 +169,11 @@ class _Scan:
             case Seq(body=parts):
                 for part in parts:
                     self.statement(part, facts, bound)
+            case Alloc(buffer=buffer, body=body):
+                # No value enters the scope, so only the other buffers are examined in it.
+                outer, self._buffers = self._buffers, self._buffers - {buffer}
+                self.statement(body, facts, bound)
+                self._buffers = outer
             case For():
                 self._loop(statement, facts, bound)
             case Let():

@@ -38,6 +38,7 @@ from .nodes import (
     TensorInfo,
     TupleInfo,
     TupleItem,
+    Update,
     Value,
 )
 from .operators import OperandError, Requirement, get_operator
@@ -105,16 +106,31 @@ class GraphBuilder:
         self._params: list[GraphParam] = []
         self._bindings: list[Binding] = []
         self._constants: dict[str, ConstantRef] = {}
+        self._updates: dict[Value, Operand] = {}
         self.facts = Facts() if facts is None else facts
 
     def _value(self, name: str, info: Info) -> Value:
         return Value(self._mint(), self._names.fresh(to_valid_name(name)), info)
 
-    def param(self, name: str, info: Info, access: AccessMode = "in") -> Value:
-        """Add a parameter."""
+    def param(
+        self,
+        name: str,
+        info: Info,
+        access: AccessMode = "in",
+        initial: ConstantRef | None = None,
+    ) -> Value:
+        """Add a parameter; ``initial`` is the initial value of a state, by default zero."""
         value = self._value(name, info)
-        self._params.append(GraphParam(value, access))
+        self._params.append(GraphParam(value, access, initial))
         return value
+
+    def update(self, param: Value, value: Operand) -> None:
+        """Set the last value of an out, inout or state parameter; a later call replaces it."""
+        self._updates[param] = value
+
+    def last_value(self, param: Value) -> Operand:
+        """Return the last value of a parameter so far: by default, the parameter itself."""
+        return self._updates.get(param, param)
 
     def constant(self, key: str, info: TensorInfo) -> ConstantRef:
         """Return a reference to a constant of the module, one per key."""
@@ -221,6 +237,7 @@ class GraphBuilder:
             self.facts,
             hints=hints,
             result_names=tuple(result_names),
+            updates=tuple(Update(p, v) for p, v in self._updates.items() if v is not p),
         )
 
 

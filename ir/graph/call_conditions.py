@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..loop.nodes import PrimFunc
+from ..loop.nodes import Buffer, BufferParam, PrimFunc
 from ..symbolic import TRUE, Bool, Expr, Var, eq, substitute, to_text
+from .nodes import CallTIR, Info, operand_info
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,35 @@ class CallCondition:
 
     claim: Bool
     text: str
+
+
+def argument_infos(func: PrimFunc, call: CallTIR) -> Iterator[tuple[Buffer, Info]]:
+    """Yield the buffer parameters of a kernel with the annotations of their arguments.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> module = parse('''
+    ... @prim_func
+    ... def f(y: Out[(4,), f32], x: Buffer[(4,), i32]):
+    ...     for i in range(4):
+    ...         y[i] = f32(x[i])
+    ...
+    ... @graph_func
+    ... def main(x: Tensor[(4,), i32]):
+    ...     y: Tensor[(4,), f32] = call_tir(f, x)
+    ...     return y
+    ... ''')
+    >>> call = module.graph().bindings[0].right
+    >>> [f"{b.name}: {info.dtype}" for b, info in argument_infos(module.prim("f"), call)]
+    ['y: f32', 'x: i32']
+    """
+    args, outputs = iter(map(operand_info, call.args)), iter(call.outputs)
+    for param in func.params:
+        if isinstance(param, BufferParam):
+            info = next(outputs if param.access == "out" else args, None)
+            if info is not None:
+                yield param.buffer, info
 
 
 def symbol_values(

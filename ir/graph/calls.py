@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
@@ -30,6 +31,7 @@ from .nodes import (
     CallGraph,
     CallTIR,
     ConstantRef,
+    CopyTensor,
     GraphFunc,
     LaunchKernel,
     LaunchLibrary,
@@ -37,7 +39,9 @@ from .nodes import (
     ScalarLiteral,
     TensorInfo,
     Value,
+    operand_info,
 )
+from .rewritten_updates import rewritten_text
 from .unify import bind_dims, disagreement, rebound
 
 
@@ -67,11 +71,12 @@ class CallChecker:
         """Create a checker that reports to ``out``."""
         self._out = out
         self._module = module
+        self._func = func
         self._read_only = {p.value for p in func.params if p.access == "in"}
 
     def check(
         self,
-        call: CallTIR | LaunchKernel | CallGraph | CallDPSLibrary | LaunchLibrary,
+        call: CallTIR | LaunchKernel | CallGraph | CallDPSLibrary | LaunchLibrary | CopyTensor,
         facts: Facts,
     ) -> None:
         """Check one call and report its violations."""
@@ -80,8 +85,13 @@ class CallChecker:
                 self._kernel(call, call.function, call.scalars, TRUE, facts)
                 for version in call.versions:
                     self._kernel(call, version.function, version.scalars, version.guard, facts)
-            case CallGraph(function=function, args=args):
-                self._graph(function, args, facts)
+            case CallGraph():
+                self._graph(call, facts)
+            case CopyTensor(source=source, target=target):
+                self._written(target)
+                problem = disagreement(operand_info(source), target.info, facts)
+                if problem:
+                    self._out.report(rules.SHAPES, f"copy to {target.name!r}: {problem}")
             case LaunchLibrary(outputs=outputs):
                 for output in outputs:
                     self._written(output)
@@ -124,20 +134,27 @@ class CallChecker:
             outputs: Sequence[TensorInfo] = call.outputs
         else:
             taken, made, outputs = params, [], ()
+        written = [k for k, param in enumerate(taken) if param.access != "in"]
+        if isinstance(call, CallTIR) and len(call.args) == len(taken):
+            names = [p.buffer.name for p in taken]
+            if not self._updates(call, written, names):
+                return
         given = (len(call.args), len(outputs), len(scalars))
         wanted = (len(taken), len(made), len(callee.scalar_params))
         if given != wanted:
             self._count(function, given, wanted)
             return
-        for param, arg in zip(taken, call.args, strict=True):
-            if param.access != "in":
-                self._written(arg)
+        if not isinstance(call, CallTIR):
+            for k in written:
+                self._written(call.args[k])
         actual = [_tensor(a) for a in call.args] + list(outputs)
         pairs = [
             _Pair(p.buffer.name, TensorInfo(p.buffer.shape, p.buffer.dtype), info)
             for p, info in zip((*taken, *made), actual, strict=True)
         ]
         bound = dict(zip(callee.scalar_params, scalars, strict=True))
+        if guard is not TRUE and is_proved(negate(guard), facts):
+            return  # the version is never chosen
         known = _with(facts, guard)
         self._unify(function, pairs, bound, known)
         self._expectations(callee.facts, bound, known)
@@ -171,6 +188,69 @@ class CallChecker:
             if is_proved(negate(condition.claim), facts):
                 self._out.report(rules.SHAPES, f"{condition.text} is false for all values")
 
+    def _updates(
+        self, call: CallTIR | CallGraph, written: Sequence[int], names: Sequence[str]
+    ) -> bool:
+        """Return whether a call updates the operands that its callee writes; report others."""
+        if tuple(written) == call.updates:
+            return True
+        differences = f"expected {_positions(written)}, got {_positions(call.updates)}"
+        absent = [k for k in written if k not in call.updates]
+        wrong = [k for k in call.updates if k not in written]
+        fix = ""
+        if absent:
+            text = rewritten_text(self._func, self._module)
+            fix = f"write the new values of the states:\n{indent(text, '    ')}" if text else ""
+            message = (
+                f"{call.function!r} writes its parameter {names[absent[0]]!r}, but the call does "
+                f"not update operand {absent[0]}: {differences}"
+            )
+        elif wrong:
+            name = repr(names[wrong[0]]) if wrong[0] < len(names) else "of this position"
+            message = (
+                f"the call updates operand {wrong[0]}, but {call.function!r} does not write its "
+                f"parameter {name}: {differences}"
+            )
+        else:
+            message = f"{differences}: positions are in increasing order"
+        self._out.report(rules.UPDATES, message, fix=fix)
+        return False
+
+    def last_values(self, facts: Facts) -> None:
+        """Report last values that are not those of written parameters, or of another type."""
+        params = {p.value: p for p in self._func.params}
+        seen: set[Value] = set()
+        for update in self._func.updates:
+            name, param = update.param.name, params.get(update.param)
+            if self._func.stage == "memory":
+                message = f"{name!r} has a last value, but launches of the memory stage write it"
+                self._out.report(rules.LAST_VALUES, message)
+            elif param is None:
+                self._out.report(rules.LAST_VALUES, f"{name!r} is not a parameter")
+            elif param.access == "in":
+                message = f"parameter {name!r} has access mode 'in' but a last value"
+                self._out.report(rules.LAST_VALUES, message)
+            elif update.param in seen:
+                self._out.report(rules.LAST_VALUES, f"parameter {name!r} has two last values")
+            else:
+                self._type_of("last", param.value, update.value, facts)
+            seen.add(update.param)
+        for param in self._func.params:
+            if param.initial is not None:
+                self._type_of("initial", param.value, param.initial, facts)
+                if param.access != "state":
+                    name, access = param.value.name, param.access
+                    message = f"parameter {name!r} has access mode {access!r} but an initial value"
+                    self._out.report(rules.LAST_VALUES, message)
+
+    def _type_of(self, word: str, param: Value, value: Operand, facts: Facts) -> None:
+        problem = disagreement(operand_info(value), param.info, facts)
+        if not isinstance(value, Value | ConstantRef):
+            problem = "expected a tensor"
+        if problem:
+            message = f"{word} value of parameter {param.name!r}: {problem}"
+            self._out.report(rules.LAST_VALUES, message)
+
     def _expectations(self, expected: Facts, bound: dict[Var, Expr], facts: Facts) -> None:
         for fact in expected:
             if fact.discharge is not Discharge.CALLER or fact.predicate.free - bound.keys():
@@ -188,7 +268,8 @@ class CallChecker:
                     f"the callee requires {claim} ({fact.origin}), which is {reason}",
                 )
 
-    def _graph(self, name: str, args: tuple[Operand, ...], facts: Facts) -> None:
+    def _graph(self, call: CallGraph, facts: Facts) -> None:
+        name, args = call.function, call.args
         if self._module is None:
             return
         callee = self._module.functions.get(name)
@@ -203,6 +284,8 @@ class CallChecker:
             message = f"call of {name!r}: expected {count} {noun}, got {len(args)}"
             self._out.report(rules.ARGUMENTS, message)
             return
+        written = [k for k, p in enumerate(callee.params) if p.access != "in"]
+        self._updates(call, written, [p.value.name for p in callee.params])
         pairs = [
             _Pair(param.value.name, param.value.info, _tensor(arg))
             for param, arg in zip(callee.params, args, strict=True)
@@ -211,6 +294,11 @@ class CallChecker:
         bound: dict[Var, Expr] = {}
         self._unify(name, pairs, bound, facts)
         self._expectations(callee.facts, bound, facts)
+
+
+def _positions(positions: Sequence[int]) -> str:
+    listed = ", ".join(map(str, positions))
+    return f"updates=({listed},)" if len(positions) == 1 else f"updates=({listed})"
 
 
 def _with(facts: Facts, guard: Bool) -> Facts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import MalformedProgramError
@@ -21,6 +21,7 @@ from ..symbolic import (
     var,
 )
 from .call_conditions import bound_conditions
+from .live_ranges import tensor_bytes
 from .nodes import (
     AllocStorage,
     Binding,
@@ -30,6 +31,7 @@ from .nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     Dims,
     GraphFunc,
     IfElse,
@@ -49,7 +51,7 @@ from .nodes import (
     VersionSwitch,
     ViewTensor,
 )
-from .visit import map_operands, substitute_info
+from .visit import map_operands, map_updates, substitute_info
 
 _CALLER_CHECKED = (Discharge.ENTRY_CHECK, Discharge.CALLER)
 
@@ -133,8 +135,8 @@ class _Inliner:
         for binding in bindings:
             right = map_operands(binding.right, self.changed)
             match right:
-                case CallGraph(function=name, args=args):
-                    yield from self.call(binding, name, args)
+                case CallGraph():
+                    yield from self.call(binding, right)
                 case IfElse(condition=condition, then=then, otherwise=otherwise):
                     sides = (self.branch(then), self.branch(otherwise))
                     yield replace(binding, right=IfElse(condition, *sides))
@@ -145,7 +147,8 @@ class _Inliner:
         inner = tuple(self.bindings(branch.bindings))
         return Branch(inner, tuple(map(self.changed, branch.results)))
 
-    def call(self, binding: Binding, name: str, args: Sequence[Operand]) -> Iterator[Binding]:
+    def call(self, binding: Binding, call: CallGraph) -> Iterator[Binding]:
+        name, args = call.function, call.args
         if name in self.stack:
             raise MalformedProgramError(
                 f"graph-level function {name!r} is recursive: {' -> '.join((*self.stack, name))}",
@@ -155,17 +158,41 @@ class _Inliner:
         callee = self.module.graph(name)
         terms = self.symbols(callee, args)
         yield from self.checks(callee, args, terms, binding)
-        for param, arg in zip(callee.params, args, strict=True):
-            self.replaced[param.value] = arg
+        for k, (param, arg) in enumerate(zip(callee.params, args, strict=True)):
+            given = arg
+            if k in call.updates and callee.stage == "memory":
+                given = yield from self.copy(param.value, arg, terms, binding)
+            self.replaced[param.value] = given
         outer, self.stack = self.stack, (*self.stack, name)
         copied = tuple(self.copies(callee.bindings, terms))
         yield from self.bindings(copied)
         self.stack = outer
-        results = tuple(self.changed(r) for r in callee.results)
+        last = {u.param: u.value for u in callee.updates}
+        params = [callee.params[k].value for k in call.updates]
+        returned = (*callee.results, *(last.get(p, p) for p in params))
+        results = tuple(map(self.changed, returned))
         if len(results) == 1 and isinstance(binding.value.info, TensorInfo):
             self.replaced[binding.value] = results[0]
         else:
             yield replace(binding, right=MakeTuple(results))
+
+    def copy(
+        self, param: Value, source: Operand, terms: Mapping[Var, SymInt], binding: Binding
+    ) -> Generator[Binding, None, Operand]:
+        """Yield a copy of an argument that a planned function writes in place."""
+        made = self.fresh(param, terms)
+        if not isinstance(made.info, TensorInfo):
+            return source
+        storage = Value(self.mint(), self.names.fresh(f"{made.name}_storage"), ObjectInfo())
+        copied = Value(self.mint(), self.names.fresh(f"copy_{made.name}"), ObjectInfo())
+        reason = "its function was planned before its caller"
+        for value, right in (
+            (storage, AllocStorage(tensor_bytes(made.info), made.info.device)),
+            (made, ViewTensor(storage, as_expr(0), made.info)),
+            (copied, CopyTensor(source, made, reason)),
+        ):
+            yield Binding(value, right, binding.origins)
+        return made
 
     def copies(self, bindings: Sequence[Binding], terms: Mapping[Var, SymInt]) -> Iterator[Binding]:
         """Copy bindings with fresh values and the caller's symbols."""
@@ -265,4 +292,6 @@ def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: Names)
     """
     inliner = _Inliner(module, func, mint, names, (func.name,))
     bindings = tuple(inliner.bindings(func.bindings))
-    return replace(func, bindings=bindings, results=tuple(map(inliner.changed, func.results)))
+    results = tuple(map(inliner.changed, func.results))
+    updates = map_updates(func.updates, inliner.changed)
+    return replace(func, bindings=bindings, results=results, updates=updates)

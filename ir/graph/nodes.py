@@ -132,6 +132,11 @@ class CallTIR(Printable):
     ``args`` are the arguments of its in, inout and state parameters, in order; ``scalars`` are its
     integers. ``versions`` are equivalent alternatives with guards in the symbols of the caller: the
     first one whose guard is true runs instead of ``function``, with the same arguments.
+
+    ``updates`` are the positions in ``args`` of the arguments of inout and state parameters, in
+    increasing order. The call does not change these arguments: its value contains a new tensor for
+    each of them, after the outputs (:func:`result_info`). Memory planning decides whether an update
+    is in place.
     """
 
     function: str
@@ -139,6 +144,7 @@ class CallTIR(Printable):
     outputs: tuple[TensorInfo, ...]
     scalars: tuple[Expr, ...] = ()
     versions: tuple[KernelVersion, ...] = ()
+    updates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -162,10 +168,15 @@ class CallDPSLibrary(Printable):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class CallGraph(Printable):
-    """A call of another graph-level function of the module."""
+    """A call of another graph-level function of the module.
+
+    ``updates`` are the positions in ``args`` of the arguments of out, inout and state parameters;
+    the value of the call contains their last values, after the results of the function.
+    """
 
     function: str
     args: tuple[Operand, ...]
+    updates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -258,6 +269,15 @@ class LaunchLibrary(Printable):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CopyTensor(Printable):
+    """A copy of a tensor to another one of the same size; ``reason`` states why it is needed."""
+
+    source: Operand
+    target: Value
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Kill(Printable):
     """The end of the live range of a storage or tensor."""
 
@@ -288,7 +308,14 @@ class VersionSwitch(Printable):
 
 
 MemoryOp: TypeAlias = (
-    "AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check | VersionSwitch"
+    AllocStorage
+    | ViewTensor
+    | LaunchKernel
+    | LaunchLibrary
+    | CopyTensor
+    | Kill
+    | Check
+    | VersionSwitch
 )
 
 Rhs: TypeAlias = "Pure | MemoryOp"
@@ -306,10 +333,22 @@ class Binding(Printable):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class GraphParam(Printable):
-    """A parameter and its access mode; a ``state`` parameter persists across calls."""
+    """A parameter and its access mode; a ``state`` parameter persists across calls.
+
+    ``initial`` is the initial value of a state parameter; None is zero.
+    """
 
     value: Value
     access: AccessMode = "in"
+    initial: ConstantRef | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Update(Printable):
+    """The last value of an out, inout or state parameter of a graph-level function."""
+
+    param: Value
+    value: Operand
 
 
 Stage: TypeAlias = Literal["dataflow", "memory"]
@@ -322,6 +361,10 @@ class GraphFunc(PrintableFunction):
     Symbols are defined by the annotations of parameters and by ``match_cast``. ``facts`` are
     conditions on them. ``hints`` are likely values of symbols, by name, and never used as facts.
     ``result_names`` are the output names of the source model.
+
+    ``updates`` are the last values of out, inout and state parameters; a parameter that is not
+    listed keeps its value. The parameters themselves denote the values at entry. In the memory
+    stage, launches write the parameters in place, and ``updates`` is empty.
     """
 
     name: str
@@ -333,3 +376,42 @@ class GraphFunc(PrintableFunction):
     attributes: Attributes = ()
     hints: tuple[tuple[str, tuple[int, ...]], ...] = ()
     result_names: tuple[str, ...] = ()
+    updates: tuple[Update, ...] = ()
+
+    @property
+    def returned(self) -> tuple[Operand, ...]:
+        """The results, followed by the last values of parameters."""
+        return (*self.results, *(u.value for u in self.updates))
+
+
+def operand_info(operand: Operand) -> Info:
+    """Return the annotation of an operand."""
+    match operand:
+        case Value(info=info) | ConstantRef(info=info):
+            return info
+        case ScalarLiteral(dtype=dtype):
+            return TensorInfo((), dtype)
+        case Dims(dims=dims):
+            return ShapeInfo(dims, len(dims))
+
+
+def result_info(call: CallTIR | CallDPSLibrary) -> Info:
+    """Return the annotation of the value of a call: outputs, then updated arguments.
+
+    A single tensor is not in a tuple.
+
+    Examples
+    --------
+    >>> from ..dtype import f32
+    >>> from ..symbolic import as_expr
+    >>> info = TensorInfo((as_expr(8),), f32)
+    >>> cache = Value(1, "cache", info)
+    >>> print(result_info(CallTIR("append", (cache,), (), updates=(0,))))
+    Tensor[(8,), f32]
+    >>> print(result_info(CallTIR("append", (cache,), (info,), updates=(0,))))
+    Tuple[Tensor[(8,), f32], Tensor[(8,), f32]]
+    """
+    positions = call.updates if isinstance(call, CallTIR) else ()
+    updated = tuple(operand_info(call.args[k]) for k in positions if k < len(call.args))
+    fields = (*call.outputs, *updated)
+    return fields[0] if len(fields) == 1 else TupleInfo(fields)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 from ...errors import MalformedProgramError
-from ..identity import Names, UidSource
+from ..identity import NO_ORIGIN, Names, Origins, UidSource
 from ..loop.nodes import BufferParam
 from ..module import Module
-from ..symbolic import Const, Expr, Facts, Proved, evaluate, prove
+from ..symbolic import Const, eq, is_proved, to_text
+from .in_place_updates import InPlaceUpdates, Root, Roots
 from .inline import inline_calls
-from .live_ranges import LiveRange, LiveRanges, tensor_bytes
+from .live_ranges import LiveRanges, tensor_bytes
 from .nodes import (
     AllocStorage,
     Binding,
@@ -19,9 +22,12 @@ from .nodes import (
     Call,
     CallDPSLibrary,
     CallTIR,
+    Check,
     ConstantRef,
+    CopyTensor,
     GraphFunc,
     IfElse,
+    Info,
     Kill,
     LaunchKernel,
     LaunchLibrary,
@@ -34,10 +40,28 @@ from .nodes import (
     TupleItem,
     Value,
     ViewTensor,
+    operand_info,
 )
+from .sharing import shared_storages
 from .visit import inner_bindings, map_operands
 
 _ZERO = Const(0)
+
+_Field: TypeAlias = "tuple[Value, TensorInfo]"
+"""A tensor of the value of a call, and the annotation of its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """The copy of a last value to its parameter, and the memory that may hold the value."""
+
+    param: Value
+    value: Operand
+    roots: Roots
+
+    def blocks(self, other: _Move) -> bool:
+        """Return whether the other copy reads the memory that this one writes."""
+        return other is not self and Root(self.param) in other.roots
 
 
 class _Mint(UidSource):
@@ -67,6 +91,8 @@ class _Planner:
         self.func = func
         self.mint = mint
         self.names = names
+        self.decisions = InPlaceUpdates(func)
+        self.returned = frozenset(func.results)
         self.replaced: dict[Value, Operand] = {}
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
 
@@ -84,17 +110,17 @@ class _Planner:
 
     def binding(self, binding: Binding, right: Rhs) -> Iterator[Binding]:
         match right:
-            case CallTIR(outputs=outputs):
-                made = yield from self.outputs(binding, outputs)
-                launch = LaunchKernel(
-                    right.function, self.arguments(right, made), right.scalars, right.versions
-                )
-                yield self.effect(binding, launch)
+            case CallTIR():
+                yield from self.kernel(binding, right)
             case CallDPSLibrary(symbol=symbol, args=args, outputs=outputs):
-                made = yield from self.outputs(binding, outputs)
-                yield self.effect(binding, LaunchLibrary(symbol, args, tuple(made)))
+                made = self.fields(binding, outputs)
+                yield from self.allocations(binding.origins, made)
+                tensors = tuple(tensor for tensor, _ in made)
+                yield self.effect(binding, LaunchLibrary(symbol, args, tensors))
             case Call(op=op, args=args):
                 yield from self.view(binding, op, args[0])
+            case Kill():
+                return  # of a function that was planned before; all ends follow from the uses
             case MakeTuple(fields=fields):
                 self.tuples[binding.value] = fields
             case TupleItem(tuple_=whole, index=index) if whole in self.tuples:
@@ -121,24 +147,152 @@ class _Planner:
         value = self.fresh(f"run_{name}", ObjectInfo())
         return Binding(value, right, binding.origins, binding.attributes)
 
-    def outputs(
-        self, binding: Binding, outputs: Sequence[TensorInfo]
-    ) -> Generator[Binding, None, list[Value]]:
-        """Yield the allocations of the outputs of a call; return the output tensors."""
+    def fields(self, binding: Binding, infos: Sequence[TensorInfo]) -> list[_Field]:
+        """Return the tensors of the value of a call, with their annotations."""
         value = binding.value
         single = not isinstance(value.info, TupleInfo)
         tensors = [
             value if single else self.fresh(f"{value.name}_{k}", info)
-            for k, info in enumerate(outputs)
+            for k, info in enumerate(infos)
         ]
         if not single:
             self.tuples[value] = tuple(tensors)
-        for tensor, info in zip(tensors, outputs, strict=True):
+        return list(zip(tensors, infos, strict=True))
+
+    def allocations(self, origins: Origins, fields: Sequence[_Field]) -> Iterator[Binding]:
+        """Yield the allocations of tensors."""
+        for tensor, info in fields:
             storage = self.fresh(f"{tensor.name}_storage", ObjectInfo())
             size = tensor_bytes(info)
-            yield Binding(storage, AllocStorage(size, info.device), binding.origins)
-            yield Binding(tensor, ViewTensor(storage, _ZERO, info), binding.origins)
-        return tensors
+            yield Binding(storage, AllocStorage(size, info.device), origins)
+            yield Binding(tensor, ViewTensor(storage, _ZERO, info), origins)
+
+    def kernel(self, binding: Binding, call: CallTIR) -> Iterator[Binding]:
+        """Yield the launch of a kernel, after allocations and copies."""
+        operands = [call.args[k] for k in call.updates if k < len(call.args)]
+        infos = [info for o in operands if isinstance(info := operand_info(o), TensorInfo)]
+        fields = self.fields(binding, (*call.outputs, *infos))
+        made, updated = fields[: len(call.outputs)], fields[len(call.outputs) :]
+        yield from self.allocations(binding.origins, made)
+        args = list(call.args)
+        for k, target in zip(call.updates, updated, strict=True):
+            args[k] = yield from self.update(binding, k, args[k], target)
+        call = replace(call, args=tuple(args))
+        outputs = [tensor for tensor, _ in made]
+        launch = LaunchKernel(
+            call.function, self.arguments(call, outputs), call.scalars, call.versions
+        )
+        yield self.effect(binding, launch)
+
+    def update(
+        self, binding: Binding, position: int, operand: Operand, field: _Field
+    ) -> Generator[Binding, None, Operand]:
+        """Yield the copy of an operand that is not updated in place; return the written tensor."""
+        target, info = field
+        reason = self.decisions.reason(binding.value, position)
+        if reason or not isinstance(operand, Value):
+            yield from self.allocations(binding.origins, (field,))
+            yield self.copy(operand, target, reason, binding.origins)
+            return target
+        same = operand.info == target.info
+        if same and target not in self.returned:
+            self.replaced[target] = operand
+        else:
+            yield from self.equal_shapes(operand, target.name, target.info)
+            yield Binding(target, ViewTensor(operand, _ZERO, info), binding.origins)
+        return operand
+
+    def copy(
+        self, source: Operand, target: Value, reason: str, origins: Origins = NO_ORIGIN
+    ) -> Binding:
+        """Return the copy of a tensor; the shapes of both are known."""
+        for name, info in ((target.name, target.info), (_name(source), operand_info(source))):
+            if not isinstance(info, TensorInfo) or info.shape is None:
+                raise MalformedProgramError(
+                    f"{name!r} is copied, but its shape is not known: {reason}",
+                    where=f"function {self.func.name!r}",
+                    hint="declare the shape, or update it in place after a match_cast",
+                )
+        value = self.fresh(f"copy_{target.name}", ObjectInfo())
+        return Binding(value, CopyTensor(source, target, reason), origins)
+
+    def equal_shapes(self, operand: Operand, name: str, wanted: Info) -> Iterator[Binding]:
+        """Yield checks that an operand has the shape of an annotation, unless it is proved."""
+        given = operand_info(operand)
+        old = given.shape if isinstance(given, TensorInfo) else None
+        new = wanted.shape if isinstance(wanted, TensorInfo) else None
+        for axis, (dim, expected) in enumerate(zip(old or (), new or (), strict=False)):
+            claim = eq(dim, expected)
+            if dim is not expected and not is_proved(claim, self.func.facts):
+                text = f"{to_text(dim)} == {to_text(expected)}"
+                check = Check(claim, f"value {name!r}, dimension {axis}: {text}")
+                yield Binding(self.fresh("check", ObjectInfo()), check)
+
+    # ------------------------------------------------------------ last values
+
+    def last_values(self) -> Generator[Binding, None, tuple[Operand, ...]]:
+        """Yield the copies of last values to their parameters; return the results.
+
+        A result that is the last value of an inout parameter is the parameter itself.
+        """
+        func = self.func
+        access = {p.value: p.access for p in func.params}
+        last = {u.param: u.value for u in func.updates}
+        copied = [
+            (p, v) for p, v in last.items() if self.decisions.roots(v) != frozenset({Root(p)})
+        ]
+        written = frozenset(Root(p) for p, _ in copied)
+        own = {v: p for p, v in last.items() if isinstance(v, Value) and access[p] == "inout"}
+        results: list[Operand] = []
+        for result in func.results:
+            if isinstance(result, Value) and result in own:
+                results.append(own[result])
+            elif self.decisions.roots(result) & written:
+                results.append((yield from self.kept(result)))
+            else:
+                results += self.flat((result,))
+        yield from self.moves(
+            [_Move(p, self.changed(v), self.decisions.roots(v)) for p, v in copied]
+        )
+        return tuple(results)
+
+    def kept(self, result: Operand) -> Generator[Binding, None, Operand]:
+        """Yield a copy of a result in the memory of a parameter that is written later."""
+        (operand,) = self.flat((result,))
+        made = yield from self.duplicate(operand, "the parameter in its memory is written")
+        return made
+
+    def duplicate(self, operand: Operand, reason: str) -> Generator[Binding, None, Value]:
+        """Yield a copy of a tensor in new memory; return the new tensor."""
+        info, name = operand_info(operand), getattr(operand, "name", "value")
+        if not isinstance(info, TensorInfo):
+            raise MalformedProgramError(
+                f"{name!r} is not a tensor", where=f"function {self.func.name!r}, return"
+            )
+        made = self.fresh(f"{name}_kept", info)
+        yield from self.allocations(NO_ORIGIN, ((made, info),))
+        yield self.copy(operand, made, reason)
+        return made
+
+    def moves(self, moves: Sequence[_Move]) -> Iterator[Binding]:
+        """Yield copies to parameters as if they happened at the same time.
+
+        A parameter is written after all copies from its memory; in a cycle, a value is copied to
+        new memory first.
+        """
+        waiting = list(moves)
+        while waiting:
+            free = [m for m in waiting if not any(m.blocks(other) for other in waiting)]
+            if not free:
+                first = waiting[0]
+                made = yield from self.duplicate(first.value, "states are exchanged")
+                waiting[0] = _Move(first.param, made, frozenset[Root]())
+                continue
+            for move in free:
+                param = move.param
+                yield from self.equal_shapes(move.value, param.name, param.info)
+                yield self.copy(move.value, param, f"the last value of {param.name!r}")
+            waiting = [m for m in waiting if m not in free]
 
     def arguments(self, call: CallTIR, outputs: Sequence[Value]) -> tuple[Operand, ...]:
         func = self.module.prim(call.function)
@@ -172,47 +326,6 @@ class _Planner:
             yield replace(binding, right=ViewTensor(source, _ZERO, info))
 
 
-_SAMPLES = (3, 64, 1000)
-_PROOF_MS = 5
-
-
-def _fits(need: Expr, have: Expr, facts: Facts) -> bool:
-    """Return whether a storage can be reused: ``need <= have <= 2 * need`` is proved."""
-    if need is have:
-        return True
-    for sample in _SAMPLES:  # evaluating samples is 1000 times faster than a proof
-        values = dict.fromkeys(need.free | have.free, sample)
-        if not evaluate(need, values) <= evaluate(have, values) <= 2 * evaluate(need, values):
-            return False
-    claims = (need <= have, have <= 2 * need)
-    return all(isinstance(prove(c, facts, budget_ms=_PROOF_MS), Proved) for c in claims)
-
-
-def _share(func: GraphFunc) -> dict[Value, Value]:
-    """Map storages to earlier ones whose live ranges have ended and whose size is sufficient."""
-    live = LiveRanges(func)
-    kept = live.roots_of(func.results)
-    pool: list[LiveRange] = []
-    shared: dict[Value, Value] = {}
-    known: dict[tuple[Expr, Expr], bool] = {}
-    for own in sorted(live.ranges.values(), key=lambda x: x.first):
-        if own.storage in kept or own.depth:
-            continue
-        for candidate in pool:
-            if candidate.last >= own.first:
-                continue
-            pair = (own.size, candidate.size)
-            if pair not in known:
-                known[pair] = _fits(*pair, func.facts)
-            if known[pair]:
-                shared[own.storage] = candidate.storage
-                candidate.last = own.last
-                break
-        else:
-            pool.append(own)
-    return shared
-
-
 def _without(func: GraphFunc, shared: dict[Value, Value]) -> GraphFunc:
     def change(operand: Operand) -> Operand:
         return shared.get(operand, operand) if isinstance(operand, Value) else operand
@@ -234,7 +347,7 @@ def _with_kills(func: GraphFunc, planner: _Planner) -> GraphFunc:
         if own.storage not in kept and not own.depth:
             ending.setdefault(own.last, []).append(own.storage)
     made: list[Binding] = []
-    pending = sorted(ending)
+    pending = deque(sorted(ending))
     for position, binding in enumerate(func.bindings):
         made.append(binding)
         following = func.bindings[position + 1 :][:1]
@@ -242,9 +355,34 @@ def _with_kills(func: GraphFunc, planner: _Planner) -> GraphFunc:
         while pending and pending[0] < until:
             made.extend(
                 Binding(Value(planner.mint(), "_", ObjectInfo()), Kill(storage))
-                for storage in ending[pending.pop(0)]
+                for storage in ending[pending.popleft()]
             )
     return replace(func, bindings=tuple(made))
+
+
+def _result_names(func: GraphFunc, results: Sequence[Operand]) -> tuple[str, ...]:
+    """Return the names of the results before planning if they are now other values."""
+    names = [r.name for r in func.results if isinstance(r, Value)]
+    now = [r.name for r in results if isinstance(r, Value)]
+    unique = len(set(names)) == len(names) == len(now) == len(results)
+    return tuple(names) if unique and not func.result_names and names != now else func.result_names
+
+
+_T = TypeVar("_T")
+
+
+def _collect(into: list[Binding], steps: Generator[Binding, None, _T]) -> _T:
+    """Append the bindings that a generator yields; return its result."""
+    while True:
+        try:
+            into.append(next(steps))
+        except StopIteration as end:
+            return end.value
+
+
+def _name(operand: Operand) -> str:
+    """Return the name of an operand for messages."""
+    return operand.key if isinstance(operand, ConstantRef) else getattr(operand, "name", "value")
 
 
 def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
@@ -287,6 +425,14 @@ def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
     names.update(p.value.name for p in func.params)
     flat = inline_calls(module, func, mint, names)
     planner = _Planner(module, flat, mint, names)
-    bindings = tuple(planner.bindings(flat.bindings))
-    ordered = replace(flat, bindings=bindings, results=planner.flat(flat.results), stage="memory")
-    return _with_kills(_without(ordered, _share(ordered)), planner)
+    bindings = list(planner.bindings(flat.bindings))
+    results = _collect(bindings, planner.last_values())
+    ordered = replace(
+        flat,
+        bindings=tuple(bindings),
+        results=results,
+        stage="memory",
+        updates=(),
+        result_names=_result_names(flat, results),
+    )
+    return _with_kills(_without(ordered, shared_storages(ordered)), planner)

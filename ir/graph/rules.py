@@ -118,6 +118,21 @@ RECURSION: Final = Rule(
     "no graph-level function calls itself, directly or indirectly",
     "replace the recursive call; loops are written in loop-level functions",
 )
+UPDATES: Final = Rule(
+    "G19",
+    "updates of calls",
+    "a call updates exactly the arguments of the inout and state parameters of its callee",
+    "pass the positions of these arguments and use the new values: "
+    "c2: Tensor[(8,), f32] = call_tir(update, cache, x, updates=(0,))",
+)
+LAST_VALUES: Final = Rule(
+    "G20",
+    "last values",
+    "the last values of a function in the dataflow stage are values of different out, inout or "
+    "state parameters, with the dtype and shape of the parameter, as are initial values",
+    "declare the parameter with State[...] or InOut[...], and return a value of its type: "
+    "return y, updates(cache=c2)",
+)
 
 RULES: Final = (
     UIDS,
@@ -138,6 +153,8 @@ RULES: Final = (
     FACTS,
     MODULE,
     RECURSION,
+    UPDATES,
+    LAST_VALUES,
 )
 EFFECT: Final = "_"
 """The name of the unused value of an effect; it need not be unique."""

@@ -18,6 +18,7 @@ from .nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     Dims,
     GraphFunc,
     IfElse,
@@ -54,12 +55,15 @@ def write_graph_func(canon: Canon, func: GraphFunc) -> None:
     for param in func.params:
         with canon.inside(f"parameter {param.value.name!r}"):
             info = info_key(canon, param.value.info)
-            canon.emit(f"{param.access} {_value(canon, param.value)}: {info}")
+            initial = "" if param.initial is None else f" = {_operand(canon, param.initial)}"
+            canon.emit(f"{param.access} {_value(canon, param.value)}: {info}{initial}")
     canon.facts(func.facts)
     canon.attributes("attribute", func.attributes)
     _bindings(canon, func.bindings)
     canon.emit(f"hints {_hints(canon, func)}")
     canon.emit(f"return {_operands(canon, func.results)} as {func.result_names}")
+    for update in func.updates:
+        canon.emit(f"update {_value(canon, update.param)} = {_operand(canon, update.value)}")
 
 
 def _hints(canon: Canon, func: GraphFunc) -> str:
@@ -181,13 +185,14 @@ def _right(canon: Canon, right: Rhs) -> str:
             words = [f"{k}={canon.attribute(v)}" for k, v in sorted(attributes)]
             return f"{op}({_operands(canon, args)}) {' '.join(words)}"
         case CallTIR(outputs=outputs):
-            return f"call_tir {_kernel(canon, right)} -> {_infos(canon, outputs)}"
+            made = f"{_infos(canon, outputs)}{_updated(right)}"
+            return f"call_tir {_kernel(canon, right)} -> {made}"
         case CallDPSLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
             words = [f"{k}={canon.attribute(v)}" for k, v in sorted(attributes)]
             made = f"{_infos(canon, outputs)} {' '.join(words)}"
             return f"library {symbol!r}({_operands(canon, args)}) -> {made}"
         case CallGraph(function=function, args=args):
-            return f"call {function}({_operands(canon, args)})"
+            return f"call {function}({_operands(canon, args)}){_updated(right)}"
         case MakeTuple(fields=fields):
             return f"tuple({_operands(canon, fields)})"
         case TupleItem(tuple_=whole, index=index):
@@ -198,8 +203,14 @@ def _right(canon: Canon, right: Rhs) -> str:
             return _memory(canon, right)
 
 
+def _updated(call: CallTIR | CallGraph) -> str:
+    """Return the positions of updated arguments."""
+    return f" updates {call.updates}" if call.updates else ""
+
+
 def _memory(
-    canon: Canon, right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check
+    canon: Canon,
+    right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | CopyTensor | Kill | Check,
 ) -> str:
     match right:
         case AllocStorage(size=size, device=device, alignment=alignment):
@@ -211,6 +222,8 @@ def _memory(
         case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
             made = _operands(canon, outputs)
             return f"launch library {symbol!r}({_operands(canon, args)}) -> {made}"
+        case CopyTensor(source=source, target=target, reason=reason):
+            return f"copy {_operand(canon, source)} to {_value(canon, target)} {reason!r}"
         case Kill(value=value):
             return f"kill {_value(canon, value)}"
         case Check(predicate=predicate, message=message):

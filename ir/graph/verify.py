@@ -24,6 +24,7 @@ from .nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     Dims,
     GraphFunc,
     IfElse,
@@ -44,11 +45,22 @@ from .nodes import (
     Value,
     VersionSwitch,
     ViewTensor,
+    operand_info,
+    result_info,
 )
 from .unify import disagreement, operands_text
 from .visit import inner_bindings, operands_of
 
-_MEMORY = AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check | VersionSwitch
+_MEMORY = (
+    AllocStorage
+    | ViewTensor
+    | LaunchKernel
+    | LaunchLibrary
+    | CopyTensor
+    | Kill
+    | Check
+    | VersionSwitch
+)
 _MAKING = Call | CallTIR | CallDPSLibrary | CallGraph
 
 
@@ -144,6 +156,9 @@ class _Checker:
         """Check parameters, bindings and results in order."""
         func = self._func
         self._check_identity()
+        for param in func.params:
+            if param.initial is not None:
+                self._operand(param.initial)
         self._introduce([p.value.info for p in func.params])
         self._values |= {p.value for p in func.params}
         for fact in (*func.facts, *func.facts.hints):
@@ -152,6 +167,9 @@ class _Checker:
         with self._out.inside("return"):
             for result in func.results:
                 self._operand(result)
+            for update in func.updates:
+                self._operand(update.value)
+            self._calls.last_values(func.facts)
             self._check_results()
         return self._out.found
 
@@ -256,15 +274,15 @@ class _Checker:
         match right:
             case Call(op=op):
                 self._operator(right, info, facts, op)
-            case CallTIR(outputs=outputs) | CallDPSLibrary(outputs=outputs):
+            case CallTIR() | CallDPSLibrary():
                 self._calls.check(right, facts)
-                self._agree(TupleInfo(outputs) if len(outputs) != 1 else outputs[0], info, facts)
-            case CallGraph() | LaunchKernel() | LaunchLibrary():
+                self._agree(result_info(right), info, facts)
+            case CallGraph() | LaunchKernel() | LaunchLibrary() | CopyTensor():
                 self._calls.check(right, facts)
             case MatchCast(info=refined) | ViewTensor(info=refined):
                 self._agree(refined, info, facts)
             case MakeTuple(fields=fields):
-                self._agree(TupleInfo(tuple(info_of(f) for f in fields)), info, facts)
+                self._agree(TupleInfo(tuple(map(operand_info, fields))), info, facts)
             case TupleItem():
                 self._tuple_item(right, info, facts)
             case IfElse(then=then, otherwise=otherwise):
@@ -312,7 +330,7 @@ class _Checker:
         self._bindings(branch.bindings, facts)
         for result in branch.results:
             self._operand(result)
-        results = tuple(info_of(r) for r in branch.results)
+        results = tuple(map(operand_info, branch.results))
         self._agree(results[0] if len(results) == 1 else TupleInfo(results), info, facts)
         self._values, self._symbols = values, symbols
 
@@ -374,14 +392,3 @@ def _terms_of(right: Rhs) -> Iterator[Expr | Bool]:
             yield predicate
         case _:
             return
-
-
-def info_of(operand: Operand) -> Info:
-    """Return the annotation of an operand."""
-    match operand:
-        case Value(info=info) | ConstantRef(info=info):
-            return info
-        case ScalarLiteral(dtype=dtype):
-            return TensorInfo((), dtype)
-        case Dims(dims=dims):
-            return ShapeInfo(dims, len(dims))

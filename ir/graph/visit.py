@@ -17,6 +17,7 @@ from .nodes import (
     CallGraph,
     CallTIR,
     Check,
+    CopyTensor,
     GraphFunc,
     IfElse,
     Info,
@@ -33,6 +34,7 @@ from .nodes import (
     TensorInfo,
     TupleInfo,
     TupleItem,
+    Update,
     Value,
     VersionSwitch,
     ViewTensor,
@@ -58,6 +60,8 @@ def operands_of(right: Rhs) -> tuple[Operand, ...]:
             return (storage,)
         case LaunchLibrary(args=args, outputs=outputs):
             return (*args, *outputs)
+        case CopyTensor(source=source, target=target):
+            return (source, target)
         case AllocStorage() | Check() | VersionSwitch():
             return ()
         case _:
@@ -124,6 +128,8 @@ def map_operands(right: Rhs, change: Callable[[Operand], Operand]) -> Rhs:
             return replace(
                 right, args=tuple(map(change, args)), outputs=tuple(map(change, outputs))
             )
+        case CopyTensor(source=source, target=target):
+            return replace(right, source=change(source), target=value(target))
         case Kill(value=killed):
             return Kill(value(killed))
         case VersionSwitch(cases=cases):
@@ -147,6 +153,13 @@ def map_bindings(
     return tuple(replace(b, right=map_operands(b.right, change)) for b in bindings)
 
 
+def map_updates(
+    updates: Iterable[Update], change: Callable[[Operand], Operand]
+) -> tuple[Update, ...]:
+    """Apply ``change`` to the last values of parameters."""
+    return tuple(replace(u, value=change(u.value)) for u in updates)
+
+
 def replace_values(function: GraphFunc, new: Mapping[Value, Operand]) -> GraphFunc:
     """Replace values by operands in a function."""
 
@@ -159,6 +172,7 @@ def replace_values(function: GraphFunc, new: Mapping[Value, Operand]) -> GraphFu
         function,
         bindings=map_bindings(function.bindings, change),
         results=tuple(map(change, function.results)),
+        updates=map_updates(function.updates, change),
     )
 
 

@@ -31,7 +31,7 @@ def operands_of(binding: Binding) -> tuple[Operand, ...]:
 
 def without_dead_code(function: GraphFunc) -> GraphFunc:
     """Remove unused bindings; run-time checks are kept because facts depend on them."""
-    needed = {r for r in function.results if isinstance(r, Value)}
+    needed = {r for r in function.returned if isinstance(r, Value)}
     kept: list[Binding] = []
     for binding in reversed(function.bindings):
         if binding.value in needed or isinstance(binding.right, MatchCast):
@@ -43,4 +43,6 @@ def without_dead_code(function: GraphFunc) -> GraphFunc:
 def constants_of(function: GraphFunc) -> set[str]:
     """Return the keys of the constants that a function uses."""
     used = [a for b in function.bindings for a in operands_of(b)]
-    return {o.key for o in (*used, *function.results) if isinstance(o, ConstantRef)}
+    initial = [p.initial for p in function.params if p.initial is not None]
+    operands = (*used, *function.returned, *initial)
+    return {o.key for o in operands if isinstance(o, ConstantRef)}

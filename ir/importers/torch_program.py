@@ -12,25 +12,43 @@ from ...calls import checked_call
 from ...errors import TilewrightError
 from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
-from ..graph.nodes import GraphFunc, Operand, TensorInfo
+from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..module import Module
-from . import torch_arithmetic, torch_compound, torch_shaping, torch_sizes
+from . import (
+    torch_arithmetic,
+    torch_compound,
+    torch_norms,
+    torch_shaping,
+    torch_sizes,
+    torch_updates,
+)
 from .cleanup import constants_of, without_dead_code
+from .elementwise import convert
+from .shaping import expand
 from .tensors import Imported
 from .torch_constants import torch_dtype
 from .torch_context import HANDLERS, TorchContext, module_path
 from .torch_inputs import InputSymbols, read_symbols, torch_trees
 from .torch_sizes import SIZE_FUNCTIONS
+from .torch_state import (
+    Changes,
+    UnsupportedInputError,
+    add_state,
+    explain_failure,
+    held_tensor,
+    read_changes,
+)
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
-HANDLER_MODULES = (torch_arithmetic, torch_compound, torch_shaping, torch_sizes)
+HANDLER_MODULES = (
+    torch_arithmetic,
+    torch_compound,
+    torch_norms,
+    torch_shaping,
+    torch_sizes,
+    torch_updates,
+)
 """The modules whose import registers handlers."""
-
-
-class UnsupportedInputError(TilewrightError):
-    """An exported program whose inputs, outputs, or side effects cannot be imported."""
-
-    title = "Unsupported exported program"
 
 
 @checked_call
@@ -40,7 +58,9 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
     Dynamic dimensions become symbols with the names of the user's ``Dim`` objects. Their ranges
     become facts with entry checks, except assumptions that PyTorch makes only because it traces
     at sizes of 2 or more. Parameters and buffers become constants, loaded on demand; tensors
-    that share memory become one constant.
+    that share memory become one constant. Those that the program changes, such as a key-value
+    cache or running statistics, become state parameters with their values at the import as the
+    initial values. An input that the program changes is written.
 
     Parameters
     ----------
@@ -61,8 +81,8 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
         If the program uses unsupported operators; the error lists all of them with their modules
         and source lines.
     UnsupportedInputError
-        If the argument is not an exported program, or the program mutates its inputs or buffers
-        or has inputs or outputs other than tensors.
+        If the argument is not an exported program, or the program has inputs or outputs other than
+        tensors, or changes a tensor other than a buffer, parameter or input.
 
     Examples
     --------
@@ -84,12 +104,12 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
             hint="export the model with torch.export.export(model.eval(), example_inputs)",
         )
     with _consistent():
-        functional = program if _is_mapped(program) else program.run_decompositions({})
-        _reject_mutation(functional)
+        functional = program if _is_mapped(program) else _functional(program)
+        changes = read_changes(functional)
         inputs = read_symbols(functional)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
     with progress_of("importing", progress) as report:
-        translator = _Translator(functional, context, inputs)
+        translator = _Translator(functional, context, inputs, changes)
         function = without_dead_code(translator.translate(report))
     used = constants_of(function)
     constants = {k: c for k, c in context.constants.items() if k in used}
@@ -116,6 +136,21 @@ def _consistent(where: str = "") -> Generator[None]:
         ) from error
 
 
+def _functional(program: Any) -> Any:
+    """Return a program whose operators change no operand; PyTorch adds the new values as outputs.
+
+    Raises
+    ------
+    UnsupportedInputError
+        If PyTorch fails for a known reason.
+    """
+    try:
+        return program.run_decompositions({})
+    except Exception:  # PyTorch has no common class of errors
+        explain_failure(program)
+        raise
+
+
 def _is_mapped(program: Any) -> bool:
     """Return whether every operator of the traced program is supported and mutates no operand.
 
@@ -139,22 +174,15 @@ def _changes_operand(node: Any) -> bool:
     return changes and str(node.target) != "aten.detach_.default"
 
 
-def _reject_mutation(program: Any) -> None:
-    kinds = {"USER_OUTPUT"}
-    changed = [s for s in program.graph_signature.output_specs if s.kind.name not in kinds]
-    if changed:
-        names = ", ".join(f"{s.target} ({s.kind.name.lower()})" for s in changed)
-        raise UnsupportedInputError(
-            f"the exported program mutates state, which is not supported: {names}",
-            hint="pass the state as an input and return the new state as an output",
-        )
-
-
 class _Translator:
-    def __init__(self, program: Any, context: TorchContext, inputs: InputSymbols) -> None:
+    def __init__(
+        self, program: Any, context: TorchContext, inputs: InputSymbols, changes: Changes
+    ) -> None:
         self.program = program
         self.context = context
         self.inputs = inputs
+        self.changes = changes
+        self.changed: dict[str, Value] = {}
         self.values: dict[Any, Any] = {}
         self.missing: list[Unsupported] = []
 
@@ -181,18 +209,22 @@ class _Translator:
                     self.values[node] = self._call(node)
 
     def _inputs(self) -> None:
+        """Declare inputs, then states, which have the names of the changed tensors."""
         nodes = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
+        held: list[tuple[str, Any]] = []
         for spec in self.program.graph_signature.input_specs:
             node = nodes[spec.arg.name]
             if spec.kind.name == "USER_INPUT":
                 self.values[node] = self._user_input(spec, node)
             else:
-                tensor = self._tensor(spec)
-                self.values[node] = self.context.tensors.constant(spec.target, tensor)
-
-    def _tensor(self, spec: Any) -> Any:
-        held = self.program.constants
-        return held[spec.target] if spec.target in held else self.program.state_dict[spec.target]
+                held.append((spec.target, node))
+        for name, node in held:
+            tensor = held_tensor(self.program, name)
+            if node.name in self.changes:
+                self.changed[node.name] = add_state(self.context, name, tensor)
+                self.values[node] = self.context.tensor(self.changed[node.name])
+            else:
+                self.values[node] = self.context.tensors.constant(name, tensor)
 
     def _user_input(self, spec: Any, node: Any) -> Imported | None:
         value = node.meta.get("val")
@@ -206,21 +238,33 @@ class _Translator:
             )
         shape = self.inputs.shape(value.shape)
         info = TensorInfo(shape, torch_dtype(value.dtype))
-        return self.context.tensor(self.context.builder.param(node.name, info))
+        if node.name not in self.changes:
+            return self.context.tensor(self.context.builder.param(node.name, info))
+        self.changed[node.name] = self.context.builder.param(node.name, info, "inout")
+        return self.context.tensor(self.changed[node.name])
 
     def _finish(self) -> GraphFunc:
         output = next(n for n in self.program.graph.nodes if n.op == "output")
         results: list[Operand] = []
-        for node in output.args[0]:
+        for node, changed in zip(output.args[0], self.changes.outputs, strict=True):
             found = self.values.get(node)
             if not isinstance(found, Imported):
                 raise UnsupportedInputError(
                     f"output {node} of the exported program is not a tensor",
                     hint="return tensors only",
                 )
-            results.append(self.context.plain(found))
+            if changed:
+                self._update(self.changed[changed], found)
+            else:
+                results.append(self.context.plain(found))
         names = result_names(self.program, len(results))
         return self.context.builder.finish(results, result_names=names, hints=self.inputs.hints)
+
+    def _update(self, param: Value, new: Imported) -> None:
+        """Set the last value of a state or input, in its dtype and shape."""
+        old = self.context.tensor(param)
+        cast = expand(self.context, convert(self.context, new, old.dtype), old.shape)
+        self.context.builder.update(param, self.context.plain(cast))
 
     def _call(self, node: Any) -> Any:
         name = str(node.target)

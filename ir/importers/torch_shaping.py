@@ -21,7 +21,7 @@ from .shaping import (
     squeeze,
 )
 from .tensors import Imported, Iota
-from .torch_context import OperandLike, TorchContext, aten
+from .torch_context import TorchContext, aten
 from .torch_symbols import is_artifact
 from .unsupported import UnsupportedFormError
 
@@ -301,59 +301,3 @@ def index_(t: TorchContext, x: Imported, indices: Sequence[Imported | None]) -> 
             f"several index tensors must index the leading dimensions, but index dimensions {used}"
         )
     return found
-
-
-@aten("index_put")
-def index_put(
-    t: TorchContext, x: Imported, indices: Sequence[Imported | None], values: Imported,
-    accumulate: bool = False,  # noqa: FBT001, FBT002
-) -> Imported:  # fmt: skip
-    """Import the write of slices along one dimension."""
-    given = [(k, i) for k, i in enumerate(indices) if i is not None]
-    if accumulate or len(given) != 1 or given[0][1].rank != 1:
-        raise UnsupportedFormError(
-            "index_put is supported only with one index vector and accumulate=False; it has "
-            f"{len(given)} index tensors of ranks {[i.rank for _, i in given]} and "
-            f"accumulate={accumulate}"
-        )
-    axis, at = given[0]
-    return index_copy(t, x, axis, at, values)
-
-
-@aten("index_copy")
-def index_copy(
-    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported
-) -> Imported:
-    """Import the write of slices along a dimension."""
-    axis = axis_of(dim, x.rank)
-    want = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
-    updates = expand(t, values, want)
-    return t.apply(
-        "index_copy", t.plain(x), t.plain(indices), t.plain(updates), axis=axis, wrap=True
-    )
-
-
-@aten("scatter")
-def scatter(
-    t: TorchContext, x: Imported, dim: int, indices: Imported, values: OperandLike
-) -> Imported:
-    """Import the write of elements by index."""
-    updates = t.number(values, x.dtype)
-    if not updates.rank:
-        updates = expand(t, updates, indices.shape)
-    args = (t.plain(x), t.plain(indices), t.plain(updates))
-    return t.apply("scatter_elements", *args, axis=axis_of(dim, x.rank))
-
-
-@aten("slice_scatter")
-def slice_scatter(  # noqa: PLR0917  # the order of PyTorch
-    t: TorchContext, x: Imported, values: Imported, dim: int = 0, start: SymInt | None = None,
-    end: SymInt | None = None, step: int = 1,
-) -> Imported:  # fmt: skip
-    """Import the write of a slice."""
-    del end
-    if step != 1:
-        raise UnsupportedFormError(f"step={step} is not supported; only step=1 is")
-    axis = axis_of(dim, x.rank)
-    begin = [as_expr(start or 0) if k == axis else as_expr(0) for k in range(x.rank)]
-    return t.apply("update_slice", t.plain(x), t.plain(values), begin)

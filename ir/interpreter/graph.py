@@ -26,6 +26,7 @@ from ..graph.nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     Dims,
     GraphFunc,
     IfElse,
@@ -182,6 +183,8 @@ def _reference_argument(frame: _Frame, operand: Operand) -> Array | float | tupl
             "expected a tensor operand, got the value of alloc_storage",
             where=f"function {frame.function.name!r}",
         )
+    if isinstance(datum, np.generic):  # NumPy returns scalars for tensors of rank 0
+        return np.asarray(datum)
     return _integers(datum) if isinstance(datum, tuple) else datum
 
 
@@ -214,7 +217,7 @@ def _rounded_operator(
         return ()
     count = count_roundings(call, frame.symbols)
     given = [
-        rounding.array(a, count.inner, count.units)
+        np.asarray(rounding.array(a, count.inner, count.units))  # not a scalar if it has rank 0
         if count.units and isinstance(a, np.ndarray)
         else a
         for a in args
@@ -244,16 +247,19 @@ def _call_tir(frame: _Frame, call: CallTIR) -> Datum:
     shapes = iter(frame.sizes(info.shape or ()) for info in call.outputs)
     arrays: list[Array] = []
     outputs: list[Array] = []
+    updated: list[Array] = []
     for param in (p for p in prim.params if isinstance(p, BufferParam)):
         storage = frame.storage(param.buffer.dtype)
         if param.access == "out":
             arrays.append(np.empty(next(shapes), storage))
-        else:
-            arrays.append(np.array(next(given), storage, copy=param.access != "in"))
-        if param.access != "in":
             outputs.append(arrays[-1])
+        elif param.access == "in":
+            arrays.append(np.asarray(next(given), storage))
+        else:
+            arrays.append(np.array(next(given), storage, copy=True))
+            updated.append(arrays[-1])
     _run_kernel(frame, prim, arrays, call.scalars)
-    return _results(outputs)
+    return _results([*outputs, *updated])
 
 
 def _run_kernel(
@@ -276,8 +282,11 @@ def _call_library(frame: _Frame, call: CallDPSLibrary) -> Datum:
 
 def _call_graph(frame: _Frame, call: CallGraph) -> Datum:
     inputs = [_operand(frame, a) for a in call.args]
+    for k in call.updates:
+        inputs[k] = np.array(inputs[k])
     callee = frame.module.graph(call.function)
     results = _run(frame.module, callee, inputs, precise=frame.precise, rounding=frame.rounding)
+    results = (*results, *(inputs[k] for k in call.updates))
     return results[0] if len(results) == 1 else results
 
 
@@ -308,6 +317,17 @@ def _launch(frame: _Frame, launch: LaunchKernel) -> Datum:
     prim = frame.module.prim(launch.function)
     arrays = [_array(frame, a) for a in launch.args]
     _run_kernel(frame, prim, arrays, launch.scalars)
+    return ()
+
+
+def _copy(frame: _Frame, source: Operand, target: Value) -> Datum:
+    copied, into = _array(frame, source), _array(frame, target)
+    if copied.shape != into.shape:
+        raise GraphCheckError(
+            f"expected shape {into.shape}, got {copied.shape}",
+            where=f"function {frame.function.name!r}, copy to {target.name!r}",
+        )
+    into[...] = copied.copy()
     return ()
 
 
@@ -358,6 +378,8 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
             arrays = [_array(frame, o) for o in outputs]
             library_reference(symbol)([_array(frame, a) for a in args], arrays, ())
             return ()
+        case CopyTensor(source=source, target=target):
+            return _copy(frame, source, target)
         case Kill(value=value):
             frame.values.pop(value, None)
             return ()
@@ -386,6 +408,10 @@ def _bind_sizes(frame: _Frame, info: Info, datum: Datum, where: str) -> None:
         for dim, size in zip(info.shape or (), datum.shape, strict=False):
             if isinstance(dim, Var):
                 _bind_symbol(frame, dim, int(size), where)
+    if isinstance(info, ShapeInfo) and isinstance(datum, tuple):
+        for dim, size in zip(info.dims or (), _integers(datum), strict=False):
+            if isinstance(dim, Var):
+                _bind_symbol(frame, dim, size, where)
 
 
 def _bound(frame: _Frame, fact: Fact) -> str:
@@ -431,7 +457,34 @@ def _run(
                 hint=str(fact.origin),
             )
     _bindings(frame, function.bindings)
-    return tuple(_operand(frame, r) for r in function.results)
+    results = tuple(_operand(frame, r) for r in function.results)
+    return _updated(frame, inputs, results) if function.updates else results
+
+
+def _updated(
+    frame: _Frame, inputs: Sequence[Datum], results: tuple[Datum, ...]
+) -> tuple[Datum, ...]:
+    """Write the last values of parameters to the arguments; return results that are unaffected."""
+    arguments = dict(zip((p.value for p in frame.function.params), inputs, strict=True))
+    kept = tuple(r.copy() if isinstance(r, np.ndarray) else r for r in results)
+    last = [(u.param, np.array(_array(frame, u.value))) for u in frame.function.updates]
+    for param, value in last:
+        target, where = arguments[param], _parameter(frame, param)
+        if not isinstance(target, np.ndarray) or not target.flags.writeable:
+            raise GraphCheckError(
+                "expected a writable array, because the function updates it", where=where
+            )
+        if target.shape != value.shape:
+            raise GraphCheckError(
+                f"expected a last value of shape {target.shape}, got {value.shape}", where=where
+            )
+    for param, value in last:
+        np.copyto(np.asarray(arguments[param]), value, casting="same_kind")
+    return kept
+
+
+def _parameter(frame: _Frame, param: Value) -> str:
+    return f"function {frame.function.name!r}, parameter {param.name!r}"
 
 
 def run_graph(

@@ -23,6 +23,7 @@ from ..identity import Uid
 from ..loop.decompose import decomposed
 from ..loop.element_functions import element_function
 from ..loop.nodes import (
+    Alloc,
     Binary,
     Block,
     Buffer,
@@ -96,10 +97,16 @@ class _Translator:
             "at": _at,
             "within": _within,
             "checked": _checked,
+            "fresh": self.fresh,
         }
         self.vars: dict[Var, str] = {}
         self.buffers: dict[Buffer, str] = {}
         self.loops_around = 0
+
+    def fresh(self, label: tuple[str, DType], shape: tuple[int, ...]) -> Array:
+        """Return the undefined elements of an allocation."""
+        name, dtype = label
+        return _undefined(tuple(max(n, 0) for n in shape), name, dtype, precise=self.precise)
 
     def name(self, symbol: Var) -> str:
         return self.vars.setdefault(symbol, f"x{len(self.vars)}")
@@ -201,6 +208,11 @@ class _Translator:
                 self.let(statement, depth)
             case Block():
                 self.block(statement, depth)
+            case Alloc(buffer=buffer, body=body):
+                label = self.constant((buffer.name, buffer.dtype))
+                shape = "".join(f"{self.term(d)}, " for d in buffer.shape)
+                self.emit(depth, f"{self.buffer(buffer)} = fresh({label}, ({shape}))")
+                self.statement(body, depth)
             case _:
                 assert_never(statement)
 
@@ -445,13 +457,15 @@ def _check_dims(
 
 def _garbage(buffer: Buffer, env: Mapping[Var, int], *, precise: bool) -> Array:
     shape = tuple(int(evaluate(d, env)) for d in buffer.shape)
-    problem = size_problem(map(as_expr, shape), buffer.dtype)
+    return _undefined(shape, buffer.name, buffer.dtype, precise=precise)
+
+
+def _undefined(shape: tuple[int, ...], name: str, dtype: DType, *, precise: bool) -> Array:
+    problem = size_problem(map(as_expr, shape), dtype)
     if problem:
-        raise InterpreterInputError(problem, where=f"buffer {buffer.name!r}")
-    storage = _storage(buffer.dtype, precise=precise)
-    if buffer.dtype.is_float:
-        return np.full(shape, np.nan, storage)
-    return np.full(shape, 0x55, storage)
+        raise InterpreterInputError(problem, where=f"buffer {name!r}")
+    storage = _storage(dtype, precise=precise)
+    return np.full(shape, np.nan if dtype.is_float else 0x55, storage)
 
 
 def _run(

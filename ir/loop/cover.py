@@ -20,6 +20,7 @@ from ..symbolic import (
     to_text,
 )
 from .nodes import (
+    Alloc,
     Block,
     Buffer,
     Element,
@@ -151,6 +152,9 @@ def _accesses(
             yield from _accesses(then, at(condition), values)
             if otherwise is not None:
                 yield from _accesses(otherwise, at(negate(condition)), values)
+        case Alloc(buffer=own, body=body):
+            inside = _accesses(body, facts, values)
+            yield from (access for access in inside if access.region.buffer is not own)
         case Block():
             yield from _block_accesses(statement, facts, values)
 

@@ -36,7 +36,7 @@ from ..symbolic.monotone import upper_limit
 from ..symbolic.terms import linear_terms
 from .nodes import Block, For, If, IterVar, Let, PrimFunc, Stmt
 from .regions import access_regions
-from .visit import path_to, replace_statement, seq, substitute_in, walk
+from .visit import all_buffers, path_to, replace_statement, seq, substitute_in, walk
 
 _ZERO: Final = as_expr(0)
 
@@ -499,9 +499,10 @@ def around(body: Stmt, block: Block) -> tuple[Stmt, ...]:
 
 def namer_of(function: PrimFunc) -> Namer:
     """Return a namer whose uids and names are unused in a function."""
-    taken: set[str] = {function.name, *(b.name for b in function.buffers)}
-    taken |= {b.name for b in function.buffer_params} | {v.name for v in function.scalar_params}
-    largest = max((b.uid for b in (*function.buffers, *function.buffer_params)), default=0)
+    buffers = all_buffers(function)
+    taken: set[str] = {function.name, *(b.name for b in buffers)}
+    taken |= {v.name for v in function.scalar_params}
+    largest = max((b.uid for b in buffers), default=0)
     for statement in walk(function.body):
         if isinstance(statement, For | Let):
             taken.add(statement.var.name)

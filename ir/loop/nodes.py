@@ -18,10 +18,7 @@ from ..symbolic import TRUE, Bool, Expr, Facts, Var
 from .element_functions import element_function
 
 Scope: TypeAlias = str
-SCOPES: Final = ("global", "local", "shared", "fragment")
-"""The memory scopes of buffers."""
-
-"""A memory scope: ``global``, ``shared``, ``local`` (registers or thread-private), ..."""
+"""The name of a memory scope: a key of ``memory_scopes.MEMORY_SCOPES``."""
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled", "thread"]
 IterKind: TypeAlias = Literal["spatial", "reduce", "ordered"]
@@ -298,7 +295,20 @@ class Let(Printable):
     discharge: Var | Literal["dtype"] | None = None
 
 
-Stmt: TypeAlias = "Store | For | Block | Seq | If | Let"
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Alloc(Printable):
+    """A temporary that exists while ``body`` runs.
+
+    Each execution provides new elements with undefined values. The shape may use every variable in
+    scope; a dimension that is negative has no elements. The buffer identifies the statement. An
+    allocation is the last statement of its sequence: its scope is the rest of the statements.
+    """
+
+    buffer: Buffer
+    body: Stmt
+
+
+Stmt: TypeAlias = "Store | For | Block | Seq | If | Let | Alloc"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -324,7 +334,8 @@ class PrimFunc(PrintableFunction):
     """A loop-level function in destination-passing style.
 
     A symbol that is by itself a dimension of a parameter is bound by it. ``buffers`` are
-    temporaries, allocated for the duration of the call. ``facts`` hold at entry.
+    temporaries, allocated for the duration of the call: a body that is an :class:`Alloc` becomes
+    its own body, and the buffer the last of ``buffers``. ``facts`` hold at entry.
     """
 
     name: str
@@ -335,6 +346,16 @@ class PrimFunc(PrintableFunction):
     target: Target | None = None
     attributes: Attributes = ()
     origins: Origins = NO_ORIGIN
+
+    def __post_init__(self) -> None:
+        """Move allocations around the whole body to ``buffers``."""
+        if isinstance(self.body, Alloc):
+            body, buffers = self.body, list(self.buffers)
+            while isinstance(body, Alloc):
+                buffers.append(body.buffer)
+                body = body.body
+            object.__setattr__(self, "body", body)
+            object.__setattr__(self, "buffers", tuple(buffers))
 
     @property
     def buffer_params(self) -> tuple[Buffer, ...]:

@@ -170,6 +170,13 @@ RACES: Final = Rule(
     "a loop whose iterations are independent",
 )
 
+ALLOCATIONS: Final = Rule(
+    "L24",
+    "scopes of allocations",
+    "every temporary is allocated once, and its allocation is the last statement of its sequence",
+    "move the statements that follow the allocation into its body",
+)
+
 RULES: Final = (
     UIDS,
     NAMES,
@@ -194,4 +201,5 @@ RULES: Final = (
     INDEPENDENT,
     INIT,
     RACES,
+    ALLOCATIONS,
 )

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from ..canonical import Canon
 from .nodes import (
+    Alloc,
     Binary,
     Block,
     Buffer,
@@ -94,6 +95,10 @@ def write_statement(canon: Canon, statement: Stmt) -> None:
             canon.emit("end")
         case Let():
             _let(canon, statement)
+        case Alloc(buffer=buffer, body=body):
+            with canon.inside(f"buffer {buffer.name!r}"):
+                canon.emit(f"alloc {_buffer(canon, buffer)}")
+            write_statement(canon, body)
         case _:
             assert_never(statement)
 

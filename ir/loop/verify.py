@@ -21,9 +21,10 @@ from ..symbolic import Bool, Expr, Var, const_value
 from ..violations import Collector, Violation
 from . import rules
 from .cover import uncovered
-from .decompose import separate_init
+from .decompose import reduction_position, separate_init
 from .nodes import (
     INTRINSIC,
+    Alloc,
     Block,
     Buffer,
     BufferParam,
@@ -41,7 +42,7 @@ from .nodes import (
 from .ranges import is_empty
 from .structural_hash import write_prim_func
 from .typing import dtype_problems
-from .visit import loads, stores, walk, walk_element
+from .visit import all_buffers, allocations, loads, stores, walk, walk_element
 
 _MAX_VERIFIED: Final = 4096
 
@@ -93,6 +94,8 @@ def verification_key(func: PrimFunc) -> tuple[str, str]:
                 names.append((uid, var.name))
             case Let(var=var):
                 names.append(var.name)
+            case Alloc(buffer=buffer):
+                names.append((buffer.name, buffer.uid))
             case Block(uid=uid, name=name, iters=iters):
                 names += [uid, name, *(v.var.name for v in iters)]
             case _:
@@ -144,6 +147,7 @@ class _Checker:
     def _check_written(self) -> None:
         """Check that outputs, and temporaries that are read, are written."""
         written = {s.buffer for s in stores(self._func.body)}
+        scoped = (alloc.buffer for alloc in allocations(self._func.body))
         outputs = [
             p.buffer
             for p in self._func.params
@@ -153,7 +157,7 @@ class _Checker:
             if all(const_value(dim) != 0 for dim in buffer.shape):
                 message = f"output {buffer.name!r} is never written"
                 self._out.report(rules.WRITTEN, message, buffer.uid)
-        missing = [b for b in self._func.buffers if b not in written]
+        missing = [b for b in (*self._func.buffers, *scoped) if b not in written]
         if not missing:
             return
         read = {load.buffer for load in loads(self._func.body)}
@@ -170,13 +174,32 @@ class _Checker:
         """Report inits that cannot run before the loops of their reductions."""
         tree = tree_of(self._func)
         for block in tree.blocks.values():
-            if block.init is None or separate_init(statements_around(tree, block), block):
+            if block.init is None:
+                continue
+            path = statements_around(tree, block)
+            if separate_init(path, block):
+                self._check_init_scope(block, path)
                 continue
             self._out.report(
                 rules.INIT,
                 f"the init of block {block.name!r} cannot run before the reduction: how many "
                 "iterations its spatial loops have is known only inside of the reduction loops",
                 block.uid,
+            )
+
+    def _check_init_scope(self, block: Block, path: tuple[Stmt, ...]) -> None:
+        """Report buffers of an init that are allocated inside of the loops of its reduction."""
+        inside = path[reduction_position(path, block) :]
+        made = {s.buffer for s in inside if isinstance(s, Alloc)}
+        if not made or block.init is None:
+            return
+        used = {x.buffer for x in (*stores(block.init), *loads(block.init))}
+        for buffer in sorted(made & used, key=lambda b: b.name):
+            self._out.report(
+                rules.INIT,
+                f"the init of block {block.name!r} runs before the reduction, but buffer "
+                f"{buffer.name!r} is allocated inside of the reduction loops",
+                buffer.uid,
             )
 
     def _check_bindings(self) -> None:
@@ -212,7 +235,7 @@ class _Checker:
 
     def _check_identity(self) -> None:
         func, nodes = self._func, list(walk(self._func.body))
-        buffers = [(b.uid, b.name) for b in (*func.buffer_params, *func.buffers)]
+        buffers = [(b.uid, b.name) for b in all_buffers(func)]
         blocks = [(n.uid, n.name) for n in nodes if isinstance(n, Block)]
         loops = [(n.uid, n.var.name) for n in nodes if isinstance(n, For)]
         for uid, count in Counter(u for u, _ in (*buffers, *blocks, *loops)).items():
@@ -265,6 +288,10 @@ class _Checker:
         with self._out.inside(f"buffer {buffer.name!r}", buffer.uid):
             for dim in buffer.shape:
                 self._use(dim, "the shape")
+        self._check_attributes(buffer)
+
+    def _check_attributes(self, buffer: Buffer) -> None:
+        with self._out.inside(f"buffer {buffer.name!r}", buffer.uid):
             if buffer.strides is not None and len(buffer.strides) != buffer.rank:
                 self._mismatch("strides", len(buffer.strides), buffer)
             if buffer.layout is not None and len(buffer.layout.inputs) != buffer.rank:
@@ -314,6 +341,11 @@ class _Checker:
             case Seq(body=parts):
                 for part in parts:
                     self._statement(part)
+                if any(isinstance(part, Alloc) for part in parts[:-1]):
+                    message = "statements follow an allocation outside of its body"
+                    self._out.report(rules.ALLOCATIONS, message)
+            case Alloc():
+                self._alloc(statement)
             case If(condition=condition, then=then, otherwise=otherwise):
                 self._use(condition, "a condition")
                 for branch in (then, otherwise):
@@ -352,10 +384,14 @@ class _Checker:
             self._use(index, f"an index of {buffer.name!r}")
 
     def _declared(self, buffer: Buffer) -> None:
-        if buffer not in self._buffers:
+        if buffer in self._buffers:
+            return
+        if any(alloc.buffer is buffer for alloc in allocations(self._func.body)):
+            message = f"buffer {buffer.name!r} is used outside of the scope of its allocation"
+        else:
             known = ", ".join(sorted(b.name for b in self._buffers)) or "none"
             message = f"buffer {buffer.name!r} is not declared; buffers are {known}"
-            self._out.report(rules.DECLARED, message)
+        self._out.report(rules.DECLARED, message)
 
     def _element(self, element: Element) -> None:
         for problem in dtype_problems(element):
@@ -398,6 +434,18 @@ class _Checker:
                 self._out.report(rules.DTYPES, message)
             self._bind(let.var, "variable", stack)
             self._statement(let.body)
+
+    def _alloc(self, alloc: Alloc) -> None:
+        buffer = alloc.buffer
+        if buffer in self._buffers:
+            message = f"buffer {buffer.name!r} is allocated in its own scope"
+            self._out.report(rules.ALLOCATIONS, message, buffer.uid)
+        for dim in (*buffer.shape, *(buffer.strides or ())):
+            self._use(dim, f"the shape of {buffer.name!r}")
+        self._check_attributes(buffer)
+        self._buffers.add(buffer)
+        self._statement(alloc.body)
+        self._buffers.discard(buffer)
 
     def _block(self, block: Block) -> None:
         with self._out.inside(f"block {block.name!r}", block.uid):

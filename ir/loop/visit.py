@@ -11,6 +11,7 @@ from typing import Literal, TypeVar, assert_never
 
 from ..symbolic import Bool, Expr, SymInt, Var, substitute
 from .nodes import (
+    Alloc,
     Binary,
     Block,
     Buffer,
@@ -25,6 +26,7 @@ from .nodes import (
     Let,
     Load,
     Number,
+    PrimFunc,
     Range,
     Region,
     Seq,
@@ -43,10 +45,18 @@ def same(old: tuple[_T, ...], new: tuple[_T, ...]) -> bool:
 
 
 def seq(*statements: Stmt) -> Stmt:
-    """Return a sequence of statements, flattened; a single statement is returned unchanged."""
+    """Return a sequence of statements, flattened; a single statement is returned unchanged.
+
+    The statements after an allocation become part of its body.
+    """
     flat: list[Stmt] = []
     for statement in statements:
         flat.extend(statement.body if isinstance(statement, Seq) else (statement,))
+    for position, statement in enumerate(flat[:-1]):
+        if isinstance(statement, Alloc):
+            inner = seq(statement.body, *flat[position + 1 :])
+            flat[position:] = [replace(statement, body=inner)]
+            break
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 
@@ -100,6 +110,17 @@ def walk_element(element: Element) -> Iterator[Element]:
         stack.extend(reversed(operands(top)))
 
 
+def allocations(statement: Stmt) -> Iterator[Alloc]:
+    """Return an iterator over all allocations in a statement, outer before inner."""
+    return (inner for inner in walk(statement) if isinstance(inner, Alloc))
+
+
+def all_buffers(function: PrimFunc) -> tuple[Buffer, ...]:
+    """Return the parameters and all temporaries of a function, outer before inner."""
+    scoped = (alloc.buffer for alloc in allocations(function.body))
+    return (*function.buffer_params, *function.buffers, *scoped)
+
+
 def loads(statement: Stmt) -> Iterator[Load]:
     """Yield all loads in a statement, including those of :class:`Let`."""
     for inner in walk(statement):
@@ -119,7 +140,7 @@ def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     if same(children(statement), new):
         return statement
     match statement:
-        case For() | Let():
+        case For() | Let() | Alloc():
             return replace(statement, body=new[0])
         case Block(init=None):
             return replace(statement, body=new[0])
@@ -190,8 +211,12 @@ def _path(root: Stmt, target: Stmt, parent: Mapping[Stmt, Stmt]) -> tuple[Stmt, 
 class Rebuilder:
     """A base class for rewriting terms, predicates, buffers, loads and stores.
 
-    Override the methods of the nodes to rewrite; unchanged nodes are kept.
+    Override the methods of the nodes to rewrite; unchanged nodes are kept. The buffer of an
+    allocation is rewritten like any other buffer, then its shape; accesses in its body follow.
     """
+
+    _scoped: dict[Buffer, Buffer] | None = None
+    """The new buffers of the allocations around the current statement."""
 
     def expr(self, term: Expr) -> Expr:
         """Rewrite an index term."""
@@ -220,12 +245,40 @@ class Rebuilder:
 
     def region(self, region: Region) -> Region:
         """Rewrite the buffer and the ranges of a region."""
-        buffer = self.buffer(region.buffer)
+        buffer = self.accessed(region.buffer)
         ranges = tuple(Range(self.expr(r.start), self.expr(r.extent)) for r in region.ranges)
         return Region(buffer, ranges)
 
+    def accessed(self, buffer: Buffer) -> Buffer:
+        """Return the buffer in place of one that is accessed."""
+        scoped = self._scoped
+        return self.buffer(buffer) if not scoped or buffer not in scoped else scoped[buffer]
+
+    def allocated(self, buffer: Buffer) -> Buffer:
+        """Return the buffer in place of one that an allocation in the statement provides."""
+        new = self.buffer(buffer)
+        return new if new is not buffer else self.reshaped(buffer)
+
+    def reshaped(self, buffer: Buffer) -> Buffer:
+        """Return a buffer whose shape and strides are rewritten; itself if they do not change."""
+        shape = self.exprs(buffer.shape)
+        strides = None if buffer.strides is None else self.exprs(buffer.strides)
+        unchanged = shape is buffer.shape and strides is buffer.strides
+        return buffer if unchanged else replace(buffer, shape=shape, strides=strides)
+
+    def alloc(self, alloc: Alloc) -> Stmt:
+        """Rewrite an allocation and its body."""
+        old, new = alloc.buffer, self.allocated(alloc.buffer)
+        if new is old:
+            return replace(alloc, body=self.statement(alloc.body))
+        scoped = self._scoped = {} if self._scoped is None else self._scoped
+        scoped[old] = new
+        body = self.statement(alloc.body)
+        del scoped[old]
+        return Alloc(new, body)
+
     def _load(self, load: Load) -> Load:
-        buffer, indices = self.buffer(load.buffer), self.exprs(load.indices)
+        buffer, indices = self.accessed(load.buffer), self.exprs(load.indices)
         unchanged = buffer is load.buffer and indices is load.indices
         return load if unchanged else Load(buffer, indices)
 
@@ -290,7 +343,7 @@ class Rebuilder:
         match statement:
             case Store(buffer=buffer, indices=indices, value=value):
                 new_value = self.element(value)
-                new_buffer, new_indices = self.buffer(buffer), self.exprs(indices)
+                new_buffer, new_indices = self.accessed(buffer), self.exprs(indices)
                 return self.store(
                     replace(statement, buffer=new_buffer, indices=new_indices, value=new_value)
                 )
@@ -312,6 +365,8 @@ class Rebuilder:
                     body=self.statement(body),
                     discharge=self._discharge(statement.discharge),
                 )
+            case Alloc():
+                return self.alloc(statement)
             case _:
                 assert_never(statement)
 

@@ -32,6 +32,7 @@ from ..naming import is_valid_name, to_valid_name
 from ..words import OutsideFunctionError
 from .decorators import graph_func, module, prim_func
 from .errors import (
+    BufferScopeError,
     ConstantMismatchError,
     DuplicateNameError,
     ParseError,
@@ -48,6 +49,7 @@ from .text import Rendered, Span, parse, render, to_text
 from .vocabulary import symbols
 
 __all__ = [
+    "BufferScopeError",
     "ConstantMismatchError",
     "DuplicateNameError",
     "MissingConstantError",

@@ -73,6 +73,12 @@ class ParseError(TilewrightError):
         )
 
 
+class BufferScopeError(ParseError):
+    """A use of a temporary before or after the statements in which it exists."""
+
+    title = "Buffer out of scope"
+
+
 class ScriptSyntaxError(ParseError):
     """Text that is not valid Python, or Python syntax that the text format does not support."""
 

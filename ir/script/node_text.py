@@ -117,6 +117,8 @@ def _graph_text(node: Any, terms: TermPrinter) -> str:
             return f"{node.name}: {info_text(node.info, terms)}"
         case graph.GraphParam():
             return printer.parameter(node)
+        case graph.Update():
+            return f"{node.param.name} = {printer.operand(node.value)}"
         case graph.Binding():
             printer.bindings((node,))
             return "\n".join(out.lines)

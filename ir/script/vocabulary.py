@@ -83,7 +83,7 @@ const, op, when, constant, binding = map(Word, ("const", "op", "when", "constant
 alloc_storage, view, launch, launch_library = map(
     Word, ("alloc_storage", "view", "launch", "launch_library")
 )
-kill, check = Word("kill"), Word("check")
+kill, check, copy, updates = map(Word, ("kill", "check", "copy", "updates"))
 inf: Final = float("inf")
 nan: Final = float("nan")
 
@@ -95,6 +95,7 @@ __all__ = [  # noqa: RUF022  # grouped as above
     "reduce", "ordered", "init", "guard", "reads", "writes", "span", "proved", "checked",
     "clamped", "alloc", "fact", "hint", "origin", "attributes", "where", "index", "condition",
     "expr", "call_tir", "call_library", "call", "match_cast", "const", "op", "when", "constant",
-    "binding", "alloc_storage", "view", "launch", "launch_library", "kill", "check", "inf", "nan",
+    "binding", "alloc_storage", "view", "launch", "launch_library", "kill", "check", "copy",
+    "updates", "inf", "nan",
 ]  # fmt: skip
 __all__ += element_functions.__all__

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .base import Expr, Var
 from .predicates import Cmp, Eq, Le, Lt
 from .rule import ceiling
-from .rules.comparison import common_factor
+from .rules.comparison import common_factors
 from .rules.splits import combine, divide_product
 from .terms import FloorDiv, Max, Min, Select, factors_of, linear_terms
 
@@ -148,7 +148,7 @@ def _primitive(e: Expr) -> Expr:
     g = gcd(*[c for _, c in terms])
     if g > 1:
         e = combine([(t, c // g) for t, c in terms], constant // g)
-    found = common_factor(e) if len(terms) > 1 and constant == 0 else None
+    found = next(common_factors(e), None) if len(terms) > 1 and constant == 0 else None
     if found is not None and found[0].lower is not None and found[0].lower >= 0:
         return found[1]
     return e

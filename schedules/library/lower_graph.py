@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from ...ir.graph.nodes import Binding, Call, GraphFunc
 from ...ir.graph.operators import get_operator
+from ...ir.graph.visit import inner_bindings
+from ...ir.module import Module
 from ..apply import Composite
 from ..composite import composite
 from ..handles import FunctionRef, Handle
@@ -88,15 +90,19 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
         sch.fuse_tir(function)
     else:
         return
-    for kernel in sorted(called_kernels(sch.module)):
+    own = Module().with_functions(sch.module.graph(name))
+    for kernel in sorted(called_kernels(own)):
         step = CollapseDims(FunctionRef(kernel))
         if not sch.check(step):
             sch.apply(step)
 
 
 def _is_computation(binding: Binding) -> bool:
+    """Return whether a binding calls an operator that is more than a view, also in a branch."""
     right = binding.right
-    return isinstance(right, Call) and not get_operator(right.op).is_view
+    if isinstance(right, Call):
+        return not get_operator(right.op).is_view
+    return any(_is_computation(b) for inner in inner_bindings(right) for b in inner)
 
 
 def lift(sch: Schedule, function: FunctionRef) -> None:

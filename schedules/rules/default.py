@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...errors import TilewrightError
 from ...ir.module import Module
@@ -12,6 +12,7 @@ from ..composite import CompositeError, CompositeFailedError, composite
 from ..handles import FunctionRef, Handle
 from ..primitives.graph.fuse_tir import is_group
 from ..primitives.graph.lift_transforms import prepares
+from ..primitives.memory.plan_memory import called_graphs
 from ..schedule import Schedule
 from ..state import State
 from .kernel import DefaultRuleFailedWarning, is_scheduled, schedule_kernel
@@ -91,11 +92,26 @@ def default_schedule(sch: Schedule) -> None:
         seen.update(waiting)
         for kernel in waiting:
             sch.schedule_kernel(FunctionRef(kernel))
-    for name in graphs:
-        sch.finish_graph(FunctionRef(name))
+    for name in _callers_first(sch.module, graphs):
+        if name in sch.module.functions:
+            sch.finish_graph(FunctionRef(name))
     for graph in sch.module.graphs:
         if graph.stage == "dataflow":  # made by the steps above
             sch.plan_memory(FunctionRef(graph.name))
+
+
+def _callers_first(module: Module, names: Sequence[str]) -> list[str]:
+    """Return names of functions, each after those that call it.
+
+    A function that is planned before its caller writes copies of the arguments that it updates.
+    """
+    depth = dict.fromkeys((g.name for g in module.graphs), 0)
+    calls = {g.name: set(called_graphs(g.bindings)) & depth.keys() for g in module.graphs}
+    for _ in depth:
+        for name, callees in calls.items():
+            for callee in callees:
+                depth[callee] = max(depth[callee], depth[name] + 1)
+    return sorted(names, key=lambda name: depth.get(name, 0))
 
 
 def apply_defaults(schedule: Schedule) -> None:

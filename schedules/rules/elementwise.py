@@ -63,7 +63,7 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
     pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Elementwise):
         raise RuleNotApplicableError(f"function {name!r} is not element-wise")
-    temporaries = sch.module.prim(name).buffers
+    temporaries = sch.state.tree(name).temporaries
     kept: list[BlockRef] = []
     for ref, block in zip(sch.get_blocks(name), pattern.blocks, strict=True):
         step = ComputeInline(ref)

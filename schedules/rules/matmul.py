@@ -141,7 +141,10 @@ def _gemv_panels(pattern: Matmul, columns: int) -> int:
 
 def is_weight(sch: Schedule, function: str, buffer: Buffer) -> bool:
     """Return whether every call of a kernel passes a constant for a parameter."""
-    position = sch.module.prim(function).buffer_params.index(buffer)
+    params = sch.module.prim(function).buffer_params
+    if buffer not in params:
+        return False  # a copy
+    position = params.index(buffer)
     calls = [
         b.right
         for g in sch.module.graphs

@@ -53,6 +53,11 @@ class Case:
         )  # fmt: skip
 
     @property
+    def shown_target(self) -> str:
+        """The target as text."""
+        return str(TARGETS[self.target])
+
+    @property
     def signature(self) -> tuple[str, str, str]:
         """The part of a failure that other cases with the same cause have in common."""
         last = self.pending or (self.steps[-1] if self.steps else {"verb": ""})
@@ -81,7 +86,7 @@ class Case:
         at = "; ".join(", ".join(f"{k} = {v}" for k, v in s.items()) for s in self.sizes)
         return (
             f"[{self.phase}] {self.kind}, family {self.program.family}, target "
-            f"{TARGETS[self.target]}, seed {self.seed}\n\n{self.program.text}\n"
+            f"{self.shown_target}, seed {self.seed}\n\n{self.program.text}\n"
             f"steps:\n{steps}\nsizes: {at or 'none'}\n\n{self.message}\n"
         )
 

@@ -14,7 +14,7 @@ from tilewright.ir.loop.visit import walk as preorder
 from tilewright.schedules.apply import Primitive
 from tilewright.schedules.registry import STEPS
 
-from tests.fuzz.steps import FUNCTION, MAKERS, RULES
+from tests.fuzz.steps import MAKERS, RULES, kernel
 from tests.schedules.random_steps import blocks, loops, random_step, selections
 from tests.strategies import symbols_of
 
@@ -50,14 +50,14 @@ def candidates(rng: random.Random, state: State, verb: str) -> Iterator[Step]:
     """Yield steps with different operands, in random order, then random ones."""
     cls = STEPS[verb]
     if verb in RULES:
-        yield cls(FUNCTION)
+        yield cls(kernel(state))
         return
     if verb in OPERANDS:
         found = [cls(*values) for values in OPERANDS[verb](rng, state)]
         rng.shuffle(found)
         yield from found
         return
-    handles = [*selections(state), FUNCTION]
+    handles = [*selections(state), kernel(state)]
     rng.shuffle(handles)
     suggested = chain.from_iterable(_shuffled(rng, cls.suggest(state, h)) for h in handles)
     maker = MAKERS.get(verb)
@@ -87,7 +87,7 @@ def _each_block(_: random.Random, state: State) -> Iterator[tuple[object, ...]]:
 
 def _reductions(_: random.Random, state: State) -> Iterator[tuple[object, ...]]:
     """Yield every block that reduces with every loop around it."""
-    tree = state.tree(FUNCTION.function)
+    tree = state.tree(kernel(state).function)
     known = {x.uid: x for x in loops(state)}
     for block in blocks(state):
         if any(v.kind == "reduce" for v in state.block(block).iters):
@@ -152,7 +152,7 @@ def _packed(rng: random.Random, state: State) -> Iterator[tuple[object, ...]]:
 
 
 def _threads(rng: random.Random, state: State) -> Iterator[tuple[object, ...]]:
-    tree = state.tree(FUNCTION.function)
+    tree = state.tree(kernel(state).function)
     for block in blocks(state):
         if len(tree.loops_above(state.block(block))) > 1:
             yield block, rng.choice([1, 2, 4, 8]), rng.choice([2, 4, 8, 16])
@@ -170,7 +170,7 @@ def _disjoint(_: random.Random, state: State) -> Iterator[tuple[object, ...]]:
 def _versions(rng: random.Random, state: State) -> Iterator[tuple[object, ...]]:
     for symbol in symbols_of(state.module.prims[0]):
         lower = rng.choice([None, 1, 2])
-        yield FUNCTION, symbol.name, lower, (lower or 0) + rng.choice([0, 1, 3, 9])
+        yield kernel(state), symbol.name, lower, (lower or 0) + rng.choice([0, 1, 3, 9])
 
 
 OPERANDS: Mapping[str, Callable[[random.Random, State], Iterator[tuple[object, ...]]]] = {

@@ -12,24 +12,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.fuzz.cases import Case, Minimizer
 from tests.fuzz.contained import Child, Parent, ended
+from tests.fuzz.kinds import LOOPS
 from tests.fuzz.later import known
 from tests.fuzz.totals import OF_A_WALK, Totals
-from tests.fuzz.walks import DefectError, Walk, advance, complete, start
+from tests.fuzz.walks import DefectError, Walk, complete
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+
+    from tests.fuzz.cases import Case
+    from tests.fuzz.kinds import Kind
 
 BATCH = 60
 """The number of walks of one process."""
 
 LIMIT = 90.0
 """The time limit of a walk, in seconds."""
-
-WHOLE = 5
-"""One of so many programs is also compiled by ``tilewright.compile``, which takes longer."""
 
 REPEATED = 2
 """The number of failures with the same signature that are minimized."""
@@ -42,26 +42,26 @@ REDUCTION = 240.0
 
 
 def one(
-    seed: int, family: str = "", goal: str = "", parent: Parent | None = None
+    seed: int, family: str = "", goal: str = "", parent: Parent | None = None, kind: Kind = LOOPS
 ) -> dict[str, Any]:
     """Run one walk, and return its record; the note of the process is its present case."""
     walk, case, started = None, None, time.monotonic()
 
     def noted(current: Walk) -> None:
         if parent is not None:
-            parent.note(Case.of(current, DefectError("hang", "hang", ""), seed).to_json())
+            parent.note(kind.case.of(current, DefectError("hang", "hang", ""), seed).to_json())
 
     try:
-        walk = start(seed, family, goal)
+        walk = kind.start(seed, family, goal)
         walk.watch = noted
-        advance(walk)
+        kind.advance(walk)
         walk.finish()
-        if seed % WHOLE == 0:
+        if seed % kind.whole == 0:
             walk.compiled()
     except DefectError as defect:
         if walk is None:
             return {"seed": seed, "unparsed": str(defect)}
-        case = Case.of(walk, defect, seed)
+        case = kind.case.of(walk, defect, seed)
     tally = walk.tally
     return {
         "seed": seed,
@@ -92,6 +92,7 @@ class Driver:
 
     options: argparse.Namespace
     next_seed: int
+    kind: Kind = LOOPS
     totals: Totals = field(default_factory=Totals)
     failures: list[Case] = field(default_factory=list)
     seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -101,7 +102,7 @@ class Driver:
 
     def run(self, save: Callable[[], None]) -> None:
         """Run walks until the time is over, then finish the reduction of failures."""
-        warm()
+        warm(self.kind)
         started = saved = time.monotonic()
         while self._continues(started):
             while len(self.children) < self.options.workers:
@@ -131,14 +132,14 @@ class Driver:
         return list(range(first, self.next_seed))
 
     def _start(self, seeds: list[int]) -> None:
-        family, goal = self.options.family, self.options.goal
+        family, goal, kind = self.options.family, self.options.goal, self.kind
 
         def work(parent: Parent) -> None:
             gc.set_threshold(20_000, 20, 100)
             for seed in seeds:
                 parent.note("")
                 parent.send(json.dumps({"start": seed}))
-                parent.send(json.dumps(one(seed, family, goal, parent)))
+                parent.send(json.dumps(one(seed, family, goal, parent, kind)))
 
         self.children[Child.start(work)] = Batch(seeds, time.monotonic(), seeds[0])
 
@@ -176,7 +177,7 @@ class Driver:
             return
         self.totals.add(record)
         if record["case"]:
-            self._failed(Case.from_json(record["case"]), is_known=record["known"])
+            self._failed(self.kind.case.from_json(record["case"]), is_known=record["known"])
 
     def _ended(self, child: Child, how: str, phase: str) -> None:
         """Report a walk whose process crashed or was killed, and go on with the others."""
@@ -185,9 +186,8 @@ class Driver:
             return
         message = f"{how}\n{child.stack}".strip()
         if child.note:
-            self._failed(
-                replace(Case.from_json(child.note), phase=phase, kind=phase, message=message)
-            )
+            case = self.kind.case.from_json(child.note)
+            self._failed(replace(case, phase=phase, kind=phase, message=message))
         else:
             print(f"seed {batch.seed}: {phase} before the first step: {message}", flush=True)
             self.totals.tables["defects"][f"{phase} before the first step"] += 1
@@ -213,14 +213,14 @@ class Driver:
         """Minimize a failure in a process of its own, while walks go on."""
 
         def work(parent: Parent) -> None:
-            parent.send(Minimizer(case, seconds=REDUCTION).minimized().to_json())
+            parent.send(self.kind.minimizer(case, seconds=REDUCTION).minimized().to_json())
 
         self.reducers[Child.start(work)] = case
 
     def _reduced(self, child: Child) -> None:
         case = self.reducers.pop(child)
         child.end()
-        self._shown(Case.from_json(child.lines[-1]) if child.lines else case)
+        self._shown(self.kind.case.from_json(child.lines[-1]) if child.lines else case)
 
     def _shown(self, case: Case) -> None:
         self.failures.append(case)
@@ -235,9 +235,11 @@ class Driver:
         (folder / f"{name}.json").write_text(case.to_json())
 
 
-def warm() -> None:
+def warm(kind: Kind = LOOPS) -> None:
     """Import modules before processes start, and exclude them from garbage collection."""
     with suppress(DefectError):
-        advance(start(0))
+        walk = kind.start(0, "", "")
+        kind.advance(walk)
+        kind.warm(walk)
     gc.collect()
     gc.freeze()

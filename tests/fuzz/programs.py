@@ -11,6 +11,7 @@ from tests.fuzz.families import (
     indexed,
     mixtures,
     rows,
+    scoped,
     state,
     times,
     updates,
@@ -40,6 +41,8 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
         times.running,
         mixtures.several_indices, mixtures.dependent_sums, mixtures.several_outputs,
         mixtures.offset_domains,
+        scoped.scoped_rows, scoped.scoped_depths, scoped.scoped_sums, scoped.scoped_guards,
+        scoped.ragged_scratch,
     )
 }  # fmt: skip
 

@@ -37,12 +37,20 @@ class Run:
         The processor that ran them.
     totals : Totals
         The counts.
+    kind : str
+        The kind of programs: ``loops`` or ``graphs``.
     """
 
     commit: str
     seeds: tuple[tuple[int, int], ...] = ()
     processor: str = ""
     totals: Totals = field(default_factory=Totals)
+    kind: str = "loops"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The commit, the processor and the kind of programs, by which runs are one entry."""
+        return self.commit, self.processor, self.kind
 
     def plus(self, other: Run) -> Run:
         """Return both runs of a commit as one; `ValueError` if a seed would count twice."""
@@ -65,7 +73,7 @@ class Run:
         """Return the run of JSON data."""
         seeds = tuple((first, last) for first, last in data["seeds"])
         totals = Totals.from_json(data["totals"])
-        return cls(data["commit"], seeds, data["processor"], totals)
+        return cls(data["commit"], seeds, data["processor"], totals, data["kind"])
 
 
 def read(file: Path = FILE) -> list[Run]:
@@ -74,13 +82,13 @@ def read(file: Path = FILE) -> list[Run]:
 
 
 def add(run: Run, file: Path = FILE) -> None:
-    """Add a run to the record; runs of the same commit and processor are one entry."""
+    """Add a run to the record; runs of the same kind, commit and processor are one entry."""
     with file.open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.seek(0)
         text = lock.read()
         known = [Run.from_json(data) for data in json.loads(text)] if text else []
-        same = [r for r in known if (r.commit, r.processor) == (run.commit, run.processor)]
+        same = [r for r in known if r.key == run.key]
         kept = [r for r in known if r not in same]
         made = same[0].plus(run) if same else run
         lock.truncate(0)
@@ -90,7 +98,7 @@ def add(run: Run, file: Path = FILE) -> None:
 def as_text(runs: Iterable[Run]) -> str:
     """Return runs as JSON text, by their first seeds, with one line for each table."""
     entries = []
-    for run in sorted(runs, key=lambda r: r.seeds):
+    for run in sorted(runs, key=lambda r: (r.kind, r.seeds)):
         data = run.to_json()
         totals = data.pop("totals")
         tables = ",\n".join(
@@ -102,14 +110,19 @@ def as_text(runs: Iterable[Run]) -> str:
     return "[\n" + ",\n".join(entries) + "\n]\n"
 
 
-def next_seed(runs: Iterable[Run]) -> int:
-    """Return the first seed after all recorded ones."""
-    return max((last + 1 for run in runs for _, last in run.seeds), default=0)
+def next_seed(runs: Iterable[Run], kind: str = "loops") -> int:
+    """Return the first seed after all recorded ones of a kind."""
+    return max((last + 1 for r in runs if r.kind == kind for _, last in r.seeds), default=0)
 
 
 def report(runs: Iterable[Run]) -> str:
-    """Return the number of programs of each commit, and the sums of all tables."""
+    """Return the number of programs of each commit and kind, and the sums of all tables."""
     runs = list(runs)
+    kinds = dict.fromkeys(run.kind for run in runs)
+    return "\n\n".join(_report([r for r in runs if r.kind == kind], kind) for kind in kinds)
+
+
+def _report(runs: list[Run], kind: str) -> str:
     total = Totals()
     for run in runs:
         total = total.plus(run.totals)
@@ -121,7 +134,12 @@ def report(runs: Iterable[Run]) -> str:
         for run in runs
     ]
     return "\n".join(
-        [f"{total.complete} programs in all, of {len(runs)} entries", *lines, "", str(total)]
+        [
+            f"{total.complete} programs in all ({kind}), of {len(runs)} entries",
+            *lines,
+            "",
+            str(total),
+        ]
     )
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.ir.loop.nodes import Block, IndexMap
+from tilewright.ir.loop.nodes import Block, IndexMap, PrimFunc
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.symbolic import Bool, Expr, const_value, parse_expr, to_text
 from tilewright.schedules.apply import Composite, Primitive, Query
 from tilewright.schedules.coerce import index_map
 from tilewright.schedules.handles import (
+    BindingRef,
     BlockRef,
     BufferRef,
     FunctionRef,
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping
 
-    from tilewright.schedules import State
+    from tilewright.ir.symbolic import Var
+    from tilewright.schedules import Handle, State
     from tilewright.schedules.step import Step
 
 FUNCTION = FunctionRef("random")
@@ -43,6 +45,12 @@ VERBS = tuple(
     c.verb() for c in primitives() if c.family in FAMILIES and c.verb() != "clone_function"
 )
 """Primitives that change a single loop-level function; a clone needs calls in a graph."""
+
+ON_GRAPHS = (
+    *(c.verb() for c in primitives() if c.family in ("graph", "memory")),
+    "clone_function", "specialize", "assume", "lower_graph", "finish_graph", "default_schedule",
+)  # fmt: skip
+"""Primitives and composites that change graph functions, or the calls of a function."""
 
 UNCOUNTED = ("annotate", "unannotate", "add_unit_loop")
 """Steps that do not change the generated code, or only by loops of one iteration."""
@@ -68,6 +76,11 @@ SCOPES = ("local", "local", "global", "shared")
 """Memory scopes, more often the one that every target has."""
 
 
+def kernel(state: State) -> FunctionRef:
+    """Return the first loop-level function, which random steps change."""
+    return FunctionRef(state.module.prims[0].name)
+
+
 def draw(rng: random.Random, state: State, verb: str) -> Step | None:
     """Draw a step, suggested or with random parameters; None if the program has no operands."""
     cls = STEPS[verb]
@@ -75,7 +88,7 @@ def draw(rng: random.Random, state: State, verb: str) -> Step | None:
     if maker is not None and rng.random() < 0.6:
         return maker(rng, state, cls)
     if rng.random() < 0.5 or issubclass(cls, Composite):
-        handles = [*selections(state), FUNCTION]
+        handles = [*selections(state), kernel(state)]
         rng.shuffle(handles)
         for handle in handles[:8]:
             if found := list(cls.suggest(state, handle)):
@@ -155,11 +168,11 @@ def _assume(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step 
     symbol = rng.choice(symbols).name
     match rng.randint(0, 2):
         case 0:
-            return cls(FUNCTION, symbol, rng.choice([2, 4]))
+            return cls(kernel(state), symbol, rng.choice([2, 4]))
         case 1:
-            return cls(FUNCTION, symbol, 1, rng.choice([1, 2]))
+            return cls(kernel(state), symbol, 1, rng.choice([1, 2]))
         case _:
-            return cls(FUNCTION, symbol, 1, None, rng.choice([70, 100]))
+            return cls(kernel(state), symbol, 1, None, rng.choice([70, 100]))
 
 
 def _unannotate(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step | None:
@@ -192,8 +205,9 @@ def to_data(step: Step) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     match value:
-        case LoopRef() | BlockRef() | BufferRef() | FunctionRef():
-            return {"kind": kind_of(value), "name": label(value)}
+        case LoopRef() | BlockRef() | BufferRef() | FunctionRef() | BindingRef():
+            found = {"kind": kind_of(value), "name": label(value)}
+            return found if value.function == FUNCTION.function else found | _function(value)
         case IndexMap():
             return {"kind": "map", "text": index_map_text(value)}
         case Expr() | Bool():
@@ -204,7 +218,14 @@ def _plain(value: object) -> object:
             return value
 
 
-_HANDLES = {"loop": LoopRef, "block": BlockRef, "buffer": BufferRef, "function": FunctionRef}
+def _function(handle: Handle) -> dict[str, str]:
+    return {"function": handle.function}
+
+
+_HANDLES = {
+    "loop": LoopRef, "block": BlockRef, "buffer": BufferRef, "function": FunctionRef,
+    "binding": BindingRef,
+}  # fmt: skip
 
 
 def from_data(state: State, data: Mapping[str, object]) -> Step:
@@ -216,8 +237,15 @@ def from_data(state: State, data: Mapping[str, object]) -> Step:
         If the program has no such loop, block, buffer or symbol.
     """
     cls = STEPS[str(data["verb"])]
-    symbols = {v.name: v for v in symbols_of(state.module.prims[0])}
+    symbols = _symbols(state, data.values())
     return cls(**{k: _value(state, v, symbols) for k, v in data.items() if k != "verb"})
+
+
+def _symbols(state: State, values: Iterable[object]) -> dict[str, Var]:
+    """Return the symbols of the first function that a step refers to, or of the only one."""
+    names = (v["function"] for v in values if isinstance(v, dict) and "function" in v)
+    own = state.module.functions.get(next(names, FUNCTION.function))
+    return {v.name: v for v in symbols_of(own)} if isinstance(own, PrimFunc) else {}
 
 
 def _value(state: State, value: object, symbols: Mapping) -> object:
@@ -227,7 +255,7 @@ def _value(state: State, value: object, symbols: Mapping) -> object:
         case {"kind": "term", "text": str(text)}:
             return parse_expr(text, symbols)
         case {"kind": str(kind), "name": str(name)}:
-            function = state.module.prims[0].name
+            function = value.get("function", FUNCTION.function)
             return find(state, _HANDLES[kind], name, function)
         case list():
             return tuple(_value(state, item, symbols) for item in value)

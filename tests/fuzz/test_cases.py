@@ -131,7 +131,7 @@ def test_a_step_without_an_end_is_reported_with_its_name_and_stack(tmp_path, mon
             signal.pause()
 
     monkeypatch.setattr(Walk, "sound", endless)
-    monkeypatch.setattr(driver, "warm", lambda: None)
+    monkeypatch.setattr(driver, "warm", lambda _: None)
     monkeypatch.setattr(driver, "LIMIT", 0.5)
     monkeypatch.setattr("sys.argv", [
         "walk", "--walks", "1", "--workers", "1", "--seed", "500", "--family", "pointwise",

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.fuzz.steps import LIBRARY, VERBS, family_of
+from tests.fuzz.steps import LIBRARY, ON_GRAPHS, VERBS, family_of
 from tests.fuzz.walks import COUNTED, GROUPS
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class Totals:
     def by_primitive(self) -> dict[str, int]:
         """Return the accepted steps of each primitive and composite, rarest first."""
         found = self.tables["accepted"] + self.tables["inside"]
-        return dict(sorted(((v, found[v]) for v in (*VERBS, *LIBRARY)), key=lambda row: row[1]))
+        on_graphs = (v for v in ON_GRAPHS if found["legalize"])
+        verbs = dict.fromkeys((*on_graphs, *VERBS, *LIBRARY))
+        return dict(sorted(((v, found[v]) for v in verbs), key=lambda row: row[1]))
 
     def __str__(self) -> str:
         """Return the totals as text."""

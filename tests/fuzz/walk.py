@@ -1,9 +1,10 @@
 """Run random walks for some time: ``python -m tests.fuzz.walk --minutes 10 --workers 2``.
 
-Each walk runs in a forked process, so a crash or an endless step ends one walk. With ``--record``
-the counts of the run are added to the entry of its commit in the record of all runs; with
-``--resume`` a run continues after the last recorded seed; ``--report`` prints the record. Failures
-are minimized and written to the folder of ``--out`` as text and as JSON.
+With ``--graphs`` the programs are whole graphs. Each walk runs in a forked process, so a crash or
+an endless step ends one walk. With ``--record`` the counts of the run are added to the entry of its
+commit in the record of all runs; with ``--resume`` a run continues after the last recorded seed;
+``--report`` prints the record. Failures are minimized and written to the folder of ``--out`` as
+text and as JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 
 from tests.fuzz import record
 from tests.fuzz.driver import Driver
-from tests.fuzz.steps import VERBS
+from tests.fuzz.kinds import KINDS
+from tests.fuzz.steps import ON_GRAPHS, VERBS
 
 
 def main() -> int:
@@ -24,15 +26,15 @@ def main() -> int:
     if options.report:
         print(record.report(record.read(options.report)))
         return 0
-    first = options.seed
+    first, kind = options.seed, KINDS["graphs" if options.graphs else "loops"]
     if first is None:
         known = record.read(options.record or record.FILE) if options.resume else []
-        first = record.next_seed(known) if known else secrets.randbits(31)
-    driver, commit, processor = Driver(options, first), record.commit(), record.processor()
+        first = record.next_seed(known, kind.name) if known else secrets.randbits(31)
+    driver, commit, processor = Driver(options, first, kind), record.commit(), record.processor()
 
     def entry() -> record.Run:
         seeds = ((first, driver.next_seed - 1),)
-        return record.Run(commit, seeds, processor, driver.totals)
+        return record.Run(commit, seeds, processor, driver.totals, kind.name)
 
     def save() -> None:
         if options.json:
@@ -58,8 +60,9 @@ def _options() -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=Path, nargs="?", const=record.FILE, help=text)
     parser.add_argument("--resume", action="store_true", help="continue after the recorded seeds")
     parser.add_argument("--out", default="out/walks", help="folder of the failures")
+    parser.add_argument("--graphs", action="store_true", help="programs of whole graphs")
     parser.add_argument("--family", default="")
-    parser.add_argument("--goal", default="", choices=["", *VERBS])
+    parser.add_argument("--goal", default="", choices=["", *dict.fromkeys((*VERBS, *ON_GRAPHS))])
     parser.add_argument("--defects", type=int, default=1000, help="stop after so many failures")
     parser.add_argument("--quick", action="store_true", help="do not minimize failures")
     return parser.parse_args()

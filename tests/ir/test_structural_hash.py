@@ -175,6 +175,12 @@ def test_functions_of_graphs() -> None:
         ('model="tiny"', 'model="big"'),
         ('"a": q', '"c": q'),
         ("exp(e)", "tanh(e)"),
+        ("scalars=(n,), updates=(0,)", "scalars=(n,)"),
+        ("u0, updates=(0,))", "u0)"),
+        ("cache=u4", "cache=u0"),
+        (", total=u3)", ")"),
+        (', const("scale")]', "]"),
+        ("the operand is used later", "the operand is a constant"),
     ):  # fmt: skip
         assert (old == new) or not structural_equal(whole, changed(old, new)), old
 

@@ -63,3 +63,14 @@ def test_a_cache_beyond_the_declared_range_is_rejected(executable):
     inputs = in_single(llama_inputs(1, 1, 33))
     with pytest.raises(tw.TilewrightError, match=r"past <= 32, which is false for past = 33"):
         executable(*inputs)
+
+
+def test_decoding_makes_few_plans(executable):
+    symbols = executable.spec("main").symbols
+    before = executable.memory(dict.fromkeys(symbols, 1)).call.planned
+    cache = [np.zeros((1, 2, 0, 8), np.float32) for _ in range(4)]
+    for position in range(32):
+        mask = np.ones((1, position + 1), np.int64)
+        _, *cache = executable(np.full((1, 1), position), mask, *cache)
+    call = executable.memory(dict.fromkeys(symbols, 1)).call
+    assert call.planned - before <= 8

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tilewright.ir.graph.nodes import Value
+from tilewright.ir.graph.plan import plan_memory
+from tilewright.ir.script import parse
+from tilewright.workbench.graph_view import graph_view
+
+from tests.ir.graph.state_programs import PROGRAMS
+
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
 
@@ -37,3 +46,15 @@ def test_selecting_an_operation_opens_its_kernel(network: Client) -> None:
     assert update.graph is None, "the graph did not change"
     assert update.symbols is not None
     assert update.symbols.rows[0].sample == 6, "derived from the hint of main"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_with_states_are_shown_before_and_after_planning(name: str) -> None:
+    module = parse(PROGRAMS[name])
+    for function in (module.graph(), plan_memory(module, module.graph())):
+        view = graph_view(function)
+        last = view.nodes[-1]
+        assert last.kind == "result"
+        assert {u.value.uid for u in function.updates if isinstance(u.value, Value)} <= {
+            *last.inputs
+        }

@@ -132,7 +132,9 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npz",
         help="arguments by parameter name (default: random arguments)",
     )
-    parser.add_argument("--save", metavar="FILE.npz", help="write the results to this file")
+    parser.add_argument(
+        "--save", metavar="FILE.npz", help="write the results and the states to this file"
+    )
     parser.add_argument(
         "--seed", type=natural, default=0, help="seed of the random arguments (default: 0)"
     )
@@ -148,10 +150,13 @@ def _run(options: argparse.Namespace) -> Output:
         samples = _samples(options, schedule, function)
         arguments = sample_inputs(function, samples, options.seed)
         source = f"random arguments, {shapes_text(samples)}"
-    results = as_tuple(executable[function.name](*arguments))
+    chosen = executable[function.name]
+    results = as_tuple(chosen.invoke(arguments))
     names = _result_names(function, len(results))
     if options.save:
         arrays = cast("dict[str, Any]", dict(zip(names, results, strict=True)))
+        pairs = zip(chosen.spec.params, arguments, strict=True)
+        arrays |= {p.name: a for p, a in pairs if p.access == "state" and p.name not in arrays}
         with writing(options.save):
             np.savez(options.save, **arrays)
     summaries = [_summary(name, array) for name, array in zip(names, results, strict=True)]

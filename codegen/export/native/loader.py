@@ -323,6 +323,7 @@ class Model:
             ctypes.c_int64(self._weights.size), ctypes.byref(self._model), ctypes.byref(error),
         )  # fmt: skip
         _raise(code, error)
+        self._states = manifest.get("states")
         self.functions = {f["name"]: f for f in manifest["functions"]}
         for name, facts in self.functions.items():
             setattr(self, name, self._bound(facts))
@@ -334,13 +335,22 @@ class Model:
             raise ModelError(f"the library does not define the symbol {name!r}") from None
 
     def _bound(self, facts: dict):
+        native = self._native(facts)
+
+        def call(*arguments, **named):
+            return native(arguments, named, None)
+
+        return _named(call, facts)
+
+    def _native(self, facts: dict):
+        every, facts = facts["params"], _without_states(facts)
         native = self._symbol(facts["symbol"])
         new = [k for k, r in enumerate(facts["results"]) if r["param"] < 0]
         locations = [_location(facts["name"], p) for p in facts["params"]]
 
         make_results = _results_type(facts)
 
-        def call(*arguments, **named):
+        def call(arguments, named, state):
             if named:
                 arguments = _bound_arguments(facts, arguments, named)
             if len(arguments) != len(facts["params"]):
@@ -349,18 +359,20 @@ class Model:
             owners, words = [], [self._model]
             for argument, param, where in zip(arguments, facts["params"], locations, strict=True):
                 words.append(_word(argument, param, where, owners))
+            if state is not None:
+                words.append(state.address)
             blocks = [ctypes.POINTER(_Result)() for _ in new]
             error = _Error()
             code = native(*words, *(ctypes.byref(b) for b in blocks), ctypes.byref(error))
             _raise(code, error)
+            given = iter(arguments)
+            written = [None if p["access"] == "state" else next(given) for p in every]
             arrays = iter([_array(self, b) for b in blocks])
             results = [
-                next(arrays) if r["param"] < 0 else arguments[r["param"]] for r in facts["results"]
+                next(arrays) if r["param"] < 0 else written[r["param"]] for r in facts["results"]
             ]
             return results[0] if len(results) == 1 else make_results(results)
 
-        call.__name__ = call.__qualname__ = facts["name"]
-        call.__doc__ = _signature(facts)
         return call
 
     def close(self) -> None:
@@ -376,8 +388,23 @@ class Model:
             self.close()
 
 
+def _named(call, facts: dict):
+    call.__name__ = call.__qualname__ = facts["name"]
+    call.__doc__ = _signature(facts)
+    return call
+
+
+StatefulModel = Model  # @STATES@
+
+
+def _without_states(facts: dict) -> dict:
+    return {**facts, "params": [p for p in facts["params"] if p["access"] != "state"]}
+
+
 def _signature(facts: dict) -> str:
-    params = ", ".join(f"{p['name']}: {p['annotation']}" for p in facts["params"])
+    params = ", ".join(
+        f"{p['name']}: {p['annotation']}" for p in facts["params"] if p["access"] != "state"
+    )
     return f"{facts['name']}({params})"
 
 
@@ -480,13 +507,7 @@ class _Owner:
 
     def __init__(self, model: Model, block) -> None:
         self._model, self._block = model, block
-        t = block.contents.tensor
-        shape = tuple(t.shape[k] for k in range(t.ndim))
-        kind = {0: "i", 1: "u", 2: "f", 4: "V", 6: "b"}[t.code]
-        self.__array_interface__ = {
-            "version": 3, "shape": shape, "typestr": f"<{kind}{t.bits // 8}",
-            "data": (t.data, False), "strides": None,
-        }  # fmt: skip
+        self.__array_interface__ = _interface(block.contents.tensor)
 
     def __del__(self) -> None:
         self._block.contents.deleter(self._block)
@@ -494,11 +515,24 @@ class _Owner:
 
 def _array(model: Model, block):
     """Return a result as an array; NumPy has no bfloat16, so its bits are reinterpreted."""
-    if block.contents.tensor.code == 4:
+    return _typed(np.asarray(_Owner(model, block)), block.contents.tensor)
+
+
+def _typed(array, tensor: _Tensor):
+    if tensor.code == 4:
         import ml_dtypes
 
-        return np.asarray(_Owner(model, block)).view(ml_dtypes.bfloat16)
-    return np.asarray(_Owner(model, block))
+        return array.view(ml_dtypes.bfloat16)
+    return array
+
+
+def _interface(t: _Tensor) -> dict:
+    shape = tuple(t.shape[k] for k in range(t.ndim))
+    kind = {0: "i", 1: "u", 2: "f", 4: "V", 6: "b"}[t.code]
+    return {
+        "version": 3, "shape": shape, "typestr": f"<{kind}{t.bits // 8}",
+        "data": (t.data, False), "strides": None,
+    }  # fmt: skip
 
 
 def _raise(code: int, error: _Error) -> None:
@@ -517,7 +551,7 @@ def load(folder: str | Path | None = None, *, threads: int | None = None) -> Mod
     path = Path(__file__).parent if folder is None else Path(folder)
     manifest = read_manifest(path)
     check_files(path, manifest)
-    return Model(path, manifest, threads)
+    return StatefulModel(path, manifest, threads)
 
 
 if __name__ == "__main__":

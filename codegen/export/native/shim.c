@@ -13,7 +13,8 @@ struct TW_MODEL {
   uint64_t *pointers[FUNCTIONS];
   tw_result *prepared[PREPARED + 1];
   tw_runtime runtime;
-  int64_t holders; /* the open model, and each result that is not yet released */
+  const unsigned char *weights;
+  int64_t holders; /* the open model, its states, and each result that is not yet released */
 };
 
 /* The first word of a context is the table of the model, whose slot USER points to the model. */
@@ -220,7 +221,11 @@ static int32_t call_function(TW_MODEL *model, int32_t number, uint64_t *call, tw
   for (int k = 0; k < f->result_count; k++) results[k] = 0;
   call[0] = WORD(model->table);
   int32_t code = f->entry(model->instance[number], call);
-  if (code) return explain(f, code, call, error);
+  if (code) {
+    int32_t found = explain(f, code, call, error);
+    if (code != CODE_CHECK) WORDS(call, CALL_SITE) = UINT64_MAX; /* no check failed */
+    return found;
+  }
   for (int k = 0; k < f->result_count; k++)
     if (results[k]) __atomic_add_fetch(&model->holders, 1, __ATOMIC_RELAXED);
   return TW_OK;
@@ -310,6 +315,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   for (int32_t k = 0; k < FUNCTIONS; k++) model->instance[k] = model->pointers[k] = 0;
   for (int32_t k = 0; k < PREPARED; k++) model->prepared[k] = 0;
   model->runtime = *runtime;
+  model->weights = weights;
   model->holders = 1;
   fill_table(model);
   for (int32_t k = 0; k < FUNCTIONS; k++) {

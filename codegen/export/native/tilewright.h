@@ -48,7 +48,8 @@ enum {
   TW_ERROR_WEIGHTS = 16,
   TW_ERROR_PROCESSOR = 17,
   TW_ERROR_INTERNAL = 18,
-  TW_ERROR_THREADS = 19
+  TW_ERROR_THREADS = 19,
+  TW_ERROR_STATE = 20
 };
 
 /* An error. The caller owns it; every function clears it first. */

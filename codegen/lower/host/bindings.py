@@ -7,6 +7,7 @@ from typing import assert_never
 
 from ....errors import MalformedProgramError
 from ....ir.graph.call_conditions import CallCondition, kernel_conditions, symbol_values
+from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import (
     AllocStorage,
     Binding,
@@ -17,6 +18,7 @@ from ....ir.graph.nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     Dims,
     IfElse,
     Info,
@@ -131,6 +133,8 @@ class Bindings:
                 self.launch(binding, launch)
             case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
                 self.library(binding, symbol, (*args, *outputs))
+            case CopyTensor(source=source, target=target):
+                self.copy(source, target)
             case Kill(value=dead):
                 self.kill(dead)
             case Check(predicate=predicate, message=message):
@@ -187,6 +191,12 @@ class Bindings:
             self.context.emit(host.Invoke("tw_release", (CALL, block)))
             offset = integer(8 * storage.late)
             self.context.emit(host.Write("ptr", LATE, offset, host.NullPointer()))
+
+    def copy(self, source: Operand, target: Value) -> None:
+        """Emit a copy of a tensor."""
+        context, where = self.context, f"copy to {target.name!r}"
+        size = context.ready(tensor_bytes(context.tensor(source)), where)
+        context.copy(context.pointer(target), context.pointer(source), size)
 
     def view(self, value: Value, storage: Value, offset: Expr) -> None:
         """Emit the address of a tensor in a storage."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ....errors import MalformedProgramError
 from ....ir.dtype import DType
@@ -25,6 +25,7 @@ from ....ir.symbolic import (
     free_vars,
     is_proved,
     linear_form,
+    to_text,
 )
 from ...manifest import CheckSite, ParamSpec
 from ...rtlib import layout
@@ -61,13 +62,16 @@ def param_info(func: GraphFunc, param: GraphParam) -> TensorInfo | PrimInfo:
     )
 
 
-def param_spec(func: GraphFunc, param: GraphParam) -> ParamSpec:
-    """Return the description of a parameter for the manifest."""
+def param_spec(func: GraphFunc, param: GraphParam, names: Mapping[Var, str]) -> ParamSpec:
+    """Return the description of a parameter for the manifest; ``names`` are those of symbols."""
     info = param_info(func, param)
     name, access = param.value.name, param.access
     if isinstance(info, PrimInfo):
         return ParamSpec(name, describe(info), "integer", info.dtype.name, 0, access)
-    return ParamSpec(name, describe(info), "tensor", info.dtype.name, rank_of(info), access)
+    shape = tuple(to_text(d, names) for d in info.shape or ())
+    initial = "" if param.initial is None else param.initial.key
+    rank, kind = rank_of(info), info.dtype.name
+    return ParamSpec(name, describe(info), "tensor", kind, rank, access, shape, initial)
 
 
 def rank_of(info: TensorInfo) -> int:

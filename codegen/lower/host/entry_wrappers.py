@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ....ir.dtype import i64
@@ -16,10 +17,11 @@ from ....ir.graph.nodes import (
     TensorInfo,
     TupleInfo,
     TupleItem,
+    Update,
     Value,
 )
 from ....ir.graph.visit import inner_bindings
-from ....ir.identity import UidSource
+from ....ir.identity import Origins, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc, ScalarParam
 from ....ir.module import Module
 from ....ir.symbolic import Var
@@ -112,6 +114,8 @@ def wrap_into(func: PrimFunc, like: LaunchKernel | None = None) -> GraphFunc:
 def wrap_functional(func: PrimFunc) -> GraphFunc | None:
     """Return a function that takes the inputs and returns the outputs, in parameter order.
 
+    Parameters that are read and written are updated; an inout parameter is also a result.
+
     Returns None if the inputs do not determine the shape of an output, or an output has strides.
     """
     given = [p for p in func.params if not _made(p)]
@@ -128,25 +132,49 @@ def wrap_functional(func: PrimFunc) -> GraphFunc | None:
     mint = UidSource()
     params = {p: _param(mint, p) for p in given}
     outputs = tuple(map(_info, written))
-    args = tuple(params[p].value for p in given if isinstance(p, BufferParam))
-    call = CallTIR(func.name, args, outputs, tuple(func.scalar_params))
-    info = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
-    names = [buffer.name for buffer in written]
-    name = names[0] if len(names) == 1 else "run"
-    bindings = [Binding(Value(mint(), name, info), call, func.origins)]
-    made: list[Value] = [bindings[0].value] if len(outputs) == 1 else []
-    if len(outputs) > 1:
-        for k, output in enumerate(outputs):
-            item = Value(mint(), names[k], output)
-            bindings.append(Binding(item, TupleItem(bindings[0].value, k)))
-            made.append(item)
-    fresh = iter(made)
+    read = [p for p in given if isinstance(p, BufferParam)]
+    args = tuple(params[p].value for p in read)
+    positions = tuple(k for k, p in enumerate(read) if p.access != "in")
+    call = CallTIR(func.name, args, outputs, tuple(func.scalar_params), updates=positions)
+    changed = [read[k].buffer for k in positions]
+    names = [b.name for b in written] + [f"{b.name}_new" for b in changed]
+    infos = (*outputs, *map(_info, changed))
+    bindings, made = _call_results(mint, call, infos, names, func.origins)
+    outs, news = iter(made[: len(outputs)]), made[len(outputs) :]
+    last = {read[k]: value for k, value in zip(positions, news, strict=True)}
     results = tuple(
-        next(fresh) if _made(p) else params[p].value
+        next(outs) if _made(p) else last[p]
         for p in func.params
-        if isinstance(p, BufferParam) and p.access != "in"
+        if isinstance(p, BufferParam) and p.access in ("out", "inout")
     )
-    return GraphFunc(func.name + CALL, tuple(params.values()), tuple(bindings), results, func.facts)
+    names_of_results = [p.buffer.name for p in func.params
+                        if isinstance(p, BufferParam) and p.access in ("out", "inout")]  # fmt: skip
+    return GraphFunc(
+        func.name + CALL,
+        tuple(params.values()),
+        bindings,
+        results,
+        func.facts,
+        result_names=tuple(names_of_results),
+        updates=tuple(Update(params[p].value, value) for p, value in last.items()),
+    )
+
+
+def _call_results(
+    mint: UidSource,
+    call: CallTIR,
+    infos: Sequence[TensorInfo],
+    names: Sequence[str],
+    origins: Origins,
+) -> tuple[tuple[Binding, ...], list[Value]]:
+    """Return the bindings of a call and of the fields of its value, and these fields."""
+    if len(infos) == 1:
+        value = Value(mint(), names[0], infos[0])
+        return (Binding(value, call, origins),), [value]
+    whole = Value(mint(), "run", TupleInfo(tuple(infos)))
+    items = [Value(mint(), name, info) for name, info in zip(names, infos, strict=True)]
+    fields = (Binding(item, TupleItem(whole, k)) for k, item in enumerate(items))
+    return (Binding(whole, call, origins), *fields), items
 
 
 def _made(param: BufferParam | ScalarParam) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....errors import MalformedProgramError
+from ....ir.analysis.allocations import temporary_shapes
 from ....ir.analysis.widths import wide_terms
 from ....ir.graph.call_conditions import symbol_values
 from ....ir.graph.live_ranges import tensor_bytes
@@ -20,6 +21,7 @@ from ....ir.graph.nodes import (
     TupleItem,
     Value,
 )
+from ....ir.graph.update_report import updates_of
 from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import PrimFunc
@@ -37,8 +39,9 @@ from ....ir.symbolic import (
     to_text,
 )
 from ....target.target import Target
-from ...manifest import FunctionSpec, StorageSpec, TensorSpec
+from ...manifest import FunctionSpec, StorageSpec, TensorSpec, UpdateSpec
 from ...rtlib import layout
+from ...rtlib.plan_table import PlanLayout, plan_table
 from .bindings import NO_MEMORY, Bindings, kernel_symbols
 from .context import (
     CALL,
@@ -63,6 +66,7 @@ __all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
 
 _PLAN = host.Local("plan", "ptr")
 _ARENA = host.Local("arena", "ptr")
+_STORAGES = host.Local("storages", "ptr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +86,16 @@ class _MemoryLayout:
     storages: Storages
 
     @property
-    def plan_bytes(self) -> int:
-        return layout.PLAN_KEYS + 8 * (len(self.symbols) + len(self.storages.arena))
+    def records(self) -> PlanLayout:
+        return PlanLayout(len(self.symbols), len(self.storages.arena))
 
     @property
-    def slot_bytes(self) -> int:
-        return layout.SLOT_PLANS + layout.PLAN_COUNT * self.plan_bytes
+    def table(self) -> tuple[int, ...]:
+        return plan_table(len(self.symbols), [(s.first, s.last) for s in self.storages.arena])
 
-    def offset_of(self, slot: int) -> host.Value:
-        return integer(layout.PLAN_KEYS + 8 * (len(self.symbols) + slot))
+    @staticmethod
+    def offset_of(slot: int) -> host.Value:
+        return integer(layout.PLAN_OFFSETS + 8 * slot)
 
 
 def lower_to_host(
@@ -135,9 +140,10 @@ def lower_to_host(
     }
     storages = assign_storages(func, set(symbols), scratch)
     memory = _MemoryLayout(symbols, storages)
-    results, body = _body(context, memory)
+    results, body, first = _body(context, memory)
+    sites = (first, len(context.sites) - 1)
     entry = _entry(context, memory, checks)
-    spec = _spec(context, memory, results)
+    spec = _spec(context, memory, results, sites)
     sizes = tuple(s.size for s in storages.arena)
     return FlowFunctions((body, entry), spec, sizes)
 
@@ -167,7 +173,8 @@ def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> Expr |
     return maximum(*sizes) if sizes else None
 
 
-def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.HostFunc]:
+def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.HostFunc, int]:
+    """Return the results, the body, and the first check after which arguments may be written."""
     func = context.function
     with context.nested() as body:
         _open_body(context, memory)
@@ -181,6 +188,7 @@ def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.Ho
             )
             for s in memory.storages.arena
         }
+        first = len(context.sites)
         views = {p.value: k for k, p in enumerate(func.params)}
         results = Results(context, sizes, _aliases(func.bindings))
         bindings = Bindings(context, memory.storages, results, offsets, views)
@@ -188,7 +196,7 @@ def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.Ho
         results.finish()
         context.emit(host.Return(integer(0)))
     params = (INSTANCE, CALL, OWN, SLOT, KEYS, LATE, VIEWS)
-    return results, host.HostFunc(f"{func.name}__run", params, tuple(body), "code")
+    return results, host.HostFunc(f"{func.name}__run", params, tuple(body), "code"), first
 
 
 def _aliases(bindings: tuple[Binding, ...]) -> dict[Value, Operand]:
@@ -219,10 +227,10 @@ def _open_body(context: HostContext, memory: _MemoryLayout) -> None:
 
 
 def _plan(context: HostContext, memory: _MemoryLayout, sizes: Sizes) -> None:
-    arena, count = memory.storages.arena, len(memory.symbols)
-    plan_bytes = integer(memory.plan_bytes)
-    found = (SLOT, KEYS, integer(count), plan_bytes)
-    context.emit(host.Invoke("tw_find_plan", found, _PLAN))
+    arena = memory.storages.arena
+    storages = host.Static(f"{context.function.name}__storages", memory.table)
+    context.emit(host.Assign(_STORAGES, storages))
+    context.emit(host.Invoke("tw_find_plan", (SLOT, KEYS, _STORAGES), _PLAN))
     held = set[Bool]()
     with context.nested() as miss:
         entry = [s.size for s in arena]
@@ -270,8 +278,8 @@ def _launched(context: HostContext) -> Iterator[tuple[PrimFunc, Mapping[Var, Exp
 def _temporaries(context: HostContext) -> Iterator[Expr]:
     """Yield the dimensions and sizes in bytes of the temporaries of all kernels."""
     for func, values in _launched(context):
-        for buffer in func.buffers:
-            shape = [substitute(dim, values) for dim in buffer.shape]
+        for buffer, dims in temporary_shapes(func):
+            shape = [substitute(dim, values) for dim in dims]
             yield from (dim for dim in shape if dim.lower is None or dim.lower < 0)
             yield product([*shape, as_expr(buffer.dtype.bytes)])
 
@@ -283,21 +291,16 @@ def _indices(context: HostContext) -> Iterator[Expr]:
 
 
 def _make_plan(context: HostContext, memory: _MemoryLayout) -> None:
-    arena, count = memory.storages.arena, integer(len(memory.symbols))
-    context.emit(host.Invoke("tw_oldest_plan", (SLOT, integer(memory.plan_bytes)), _PLAN))
-    block = context.local("sizes", "ptr")
-    context.emit(host.Reserve(block, max(24 * len(arena), 8)))
-    for storage in arena:
+    sizes = host.Moved(SLOT, integer(memory.records.sizes))
+    block = context.assign("sizes", sizes, "ptr")
+    for storage in memory.storages.arena:
         size = context.ready(storage.size, f"storage {storage.name}")
         up = host.Arithmetic("add", size, integer(layout.ALIGNMENT - 1))
         rounded = host.Arithmetic("and", up, integer(-layout.ALIGNMENT))
         context.emit(host.Write("i64", block, integer(8 * storage.slot), rounded))
-    words = tuple(position for s in arena for position in (s.first, s.last))
-    ranges = host.Static(f"{context.function.name}__live_ranges", words or (0,))
-    scratch = host.Moved(block, integer(8 * len(arena)))
-    offsets = host.Moved(_PLAN, memory.offset_of(0))
-    total = context.invoke("tw_pack", integer(len(arena)), block, ranges, offsets, scratch)
-    context.emit(host.Invoke("tw_keep_plan", (SLOT, _PLAN, KEYS, count, total)))
+    context.emit(host.Invoke("tw_make_plan", (CALL, SLOT, KEYS, _STORAGES), _PLAN))
+    needed = host.Read("i64", SLOT, integer(layout.SLOT_NEEDED))
+    context.guard(host.Comparison("ne", _PLAN, host.NullPointer()), NO_MEMORY, needed)
 
 
 def _entry(context: HostContext, memory: _MemoryLayout, checks: host.Body) -> host.HostFunc:
@@ -313,7 +316,7 @@ def _entry(context: HostContext, memory: _MemoryLayout, checks: host.Body) -> ho
             context.emit(host.Write("i64", KEYS, integer(8 * k), host.Term(symbol)))
         for k in range(late):
             context.emit(host.Write("ptr", LATE, integer(8 * k), host.NullPointer()))
-        slot_bytes = integer(memory.slot_bytes)
+        slot_bytes = integer(memory.records.slot_bytes)
         context.emit(host.Invoke("tw_take_workspace", (CALL, INSTANCE, slot_bytes), SLOT))
         context.guard(host.Comparison("ne", SLOT, host.NullPointer()), NO_MEMORY, slot_bytes)
         code = context.local("code", "code")
@@ -334,13 +337,15 @@ def entry_symbol(name: str) -> str:
     return f"{name}__entry"
 
 
-def _spec(context: HostContext, memory: _MemoryLayout, results: Results) -> FunctionSpec:
+def _spec(
+    context: HostContext, memory: _MemoryLayout, results: Results, body: tuple[int, int]
+) -> FunctionSpec:
     func, names = context.function, dict[Var, str]()
     for symbol in memory.symbols:
         names[symbol] = fresh_name(symbol.name, names.values())
     return FunctionSpec(
         name=func.name,
-        params=tuple(param_spec(func, p) for p in func.params),
+        params=tuple(param_spec(func, p, names) for p in func.params),
         results=results.specs(),
         sites=tuple(context.sites),
         launches=tuple(context.launches),
@@ -351,11 +356,16 @@ def _spec(context: HostContext, memory: _MemoryLayout, results: Results) -> Func
             StorageSpec(s.name, to_text(s.size, names), s.first, s.last, _tensors(s, names))
             for s in memory.storages.arena
         ),
-        slot=memory.slot_bytes,
-        plan=memory.plan_bytes,
+        slot=memory.records.slot_bytes,
+        plan=memory.records.plan_bytes,
         prepares=str(dict(func.attributes).get("prepare_for", "")),
         kernels=tuple(context.handles),
         device="cuda" if context.remote else "cpu",
+        updates=tuple(
+            UpdateSpec(u.value, u.kernel, u.memory, u.in_place, u.reason)
+            for u in updates_of(context.module, func)
+        ),
+        body=body,
     )
 
 

@@ -78,11 +78,11 @@ class Results:
             self.context.copy(target, source, count)
 
     def param_of(self, operand: Operand) -> int:
-        """Return the position of the in-place parameter that a result aliases, or -1."""
+        """Return the position of the out or inout parameter that a result aliases, or -1."""
         while isinstance(operand, Value) and operand in self.aliases:
             operand = self.aliases[operand]
         for k, param in enumerate(self.function.params):
-            if param.value is operand and param.access != "in":
+            if param.value is operand and param.access in ("out", "inout"):
                 return k
         return -1
 

@@ -65,8 +65,9 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     "sizes": WORDS,
     "keys": WORDS,
     "late": WORDS,
+    "slot": Layout(_named(needed=layout.SLOT_NEEDED)),
     "plan": Layout(
-        _named(total=layout.PLAN_TOTAL) | {layout.PLAN_KEYS: Field("values", 8)},
+        _named(total=layout.PLAN_TOTAL) | {layout.PLAN_OFFSETS: Field("offsets", 8)},
     ),
     "make_result": Layout({HEADER: Field("shape", 8)}),
     "record": Layout(

@@ -8,6 +8,7 @@ from ....ir.analysis import tree_of, update_of, writes, writes_disjoint
 from ....ir.analysis.scatter import scatter_updates
 from ....ir.loop.builder import Combiner, identity_of
 from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
+from ....ir.loop.memory_scopes import COMMON
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
 from ....ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
 from ....ir.symbolic import TRUE, Var, free_vars
@@ -101,7 +102,7 @@ def _check_mixed_loops(func: PrimFunc) -> None:
         for loop in around(func.body, block):
             if not isinstance(loop, For) or loop.thread not in TAGS or loop.var not in mixed:
                 continue
-            written = [a.buffer for a in writes(block) if a.buffer.scope in ("global", "shared")]
+            written = [a.buffer for a in writes(block) if a.buffer.scope in COMMON]
             if not all(writes_disjoint(tree, loop, block, b) for b in written):
                 raise KernelStatementError(
                     f"loop {loop.var.name!r} is bound to {loop.thread} and binds a reduction and "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import gcd
+from typing import Final, TypeAlias
 
 from ....ir.analysis import (
     Interval,
@@ -17,9 +18,11 @@ from ....ir.analysis import (
     within_loops,
     written_before_read,
 )
+from ....ir.analysis.allocations import largest_shape, largest_value, loops_around
+from ....ir.analysis.bounds import bounded_accesses
 from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
-from ....ir.loop.nodes import Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
-from ....ir.loop.visit import Rebuilder
+from ....ir.loop.nodes import Alloc, Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
+from ....ir.loop.visit import Rebuilder, allocations
 from ....ir.symbolic import (
     Expr,
     Facts,
@@ -29,10 +32,17 @@ from ....ir.symbolic import (
     free_vars,
     is_proved,
     linear_form,
+    maximum,
+    select,
+    to_text,
 )
 from ....target.target import Target
 from ...errors import MemoryScopeError
+from ..annotations import with_notes
 from ..lowering_pass import CPU, Pass
+
+Access: TypeAlias = "tuple[Buffer, tuple[Expr, ...]]"
+"""A buffer and the indices of an access to it."""
 
 ZERO = as_expr(0)
 _NO_FACTS = Facts()
@@ -81,13 +91,170 @@ class CompactBuffers(Pass):
         """Compact all temporaries."""
         del target
         found, tree = buffer_accesses(func.body), tree_of(func)
-        new = {b: _compacted(b, found[b], tree) for b in func.buffers if b in found}
+        new = {b: _compacted(b, found[b], tree) for b in by_age(tree) if b in found}
         changed = {b: c for b, c in new.items() if c is not None}
-        if not changed:
+        if not tree.temporaries:
             return func
-        body = Rebase(changed).statement(func.body)
-        buffers = tuple(changed[b].buffer if b in changed else b for b in func.buffers)
-        return replace(func, body=body, buffers=buffers)
+        body = Rebase(changed, unproved(func, changed)).statement(func.body)
+        kept = [b for b in by_age(tree) if b in found or tree.allocs[b] is None]
+        buffers = tuple(changed[b].buffer if b in changed else b for b in kept)
+        notes = {b.name: placement_note(b, new.get(b), found.get(b, []), tree) for b in kept}
+        return with_notes(replace(func, body=body, buffers=buffers), notes)
+
+
+def hoisted(
+    made: CompactedBuffer,
+    buffer: Buffer,
+    tree: Tree,
+    each: tuple[For, ...] = (),
+    *,
+    constant: bool = False,
+) -> CompactedBuffer:
+    """Return the form of a temporary that is allocated once, outside of all loops.
+
+    Its dimensions have the largest size of all iterations. The lanes of a vectorized loop around
+    the allocation run at the same time, so each one gets its own elements.
+
+    Parameters
+    ----------
+    made : CompactedBuffer
+        The shrunken form.
+    buffer : Buffer
+        The temporary.
+    tree : Tree
+        The index of the function.
+    each : tuple of For
+        Further loops around the allocation whose iterations run at the same time.
+    constant : bool
+        Whether a constant upper bound of a size is better than a smaller term.
+
+    Raises
+    ------
+    MemoryScopeError
+        If the largest size is unknown.
+    """
+    sides = zip(buffer.shape, made.buffer.shape, largest_shape(tree, buffer), strict=True)
+    sizes = [small if small is not dim else largest for dim, small, largest in sides]
+    vectors = [x for x in loops_around(tree, buffer) if x.kind == "vectorized" or x in each]
+    sizes += [largest_value(tree, x, x.extent) for x in vectors]
+    if constant:
+        terms = zip((*buffer.shape, *(x.extent for x in vectors)), sizes, strict=True)
+        sizes = [_constant(term, size) for term, size in terms]
+    unknown = [d for d, size in zip(buffer.shape, sizes, strict=False) if size is None]
+    if None in sizes:
+        names = sorted({v.name for d in unknown for v in d.free})
+        raise MemoryScopeError(
+            f"the largest size of temporary {buffer.name!r} is unknown when the kernel starts: "
+            f"{', '.join(map(to_text, unknown)) or 'a vectorized loop around it has no bound'}",
+            where=f"function {tree.function.name!r}",
+            hint="use integers and loops whose ranges are bounded by the symbols of the function: "
+            "with checked(p[i], 0, n) as v:",
+            parts=(buffer.name, *names),
+        )
+    shape = tuple(size for size in sizes if size is not None)
+    lanes = tuple(x.var for x in vectors)
+    return replace(made, buffer=replace(made.buffer, shape=shape), lanes=lanes)
+
+
+def placement_note(
+    buffer: Buffer, made: CompactedBuffer | None, accesses: list[Occurrence], tree: Tree
+) -> str:
+    """Describe the placement of a temporary, and why it does not use less memory.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        The temporary.
+    made : CompactedBuffer or None
+        Its new form; None if it is unchanged.
+    accesses : list of Occurrence
+        All accesses to it.
+    tree : Tree
+        The index of the function.
+    """
+    around, parts = loops_around(tree, buffer), list[str]()
+    if made is not None:
+        new = made.buffer
+        if new.scope != buffer.scope or any(x.kind == "parallel" for x in around):
+            parts.append(_OWNERS[new.scope, _on_gpu(accesses)])
+        if around:
+            names = ", ".join(x.var.name for x in around)
+            parts.append(f"allocated once for all iterations of {names}")
+        if new.shape != buffer.shape:
+            parts.append(f"{_shape(new)} instead of {_shape(buffer)} elements")
+    refused = _refused(buffer, made, accesses)
+    if refused is not None:
+        parts.append(
+            f"not smaller: an iteration of {refused.var.name} may read elements that it did not "
+            "write before"
+        )
+    return f"{buffer.name}: {'; '.join(parts)}" if parts else ""
+
+
+_OWNERS: Final = {
+    ("local", False): "one per worker",
+    ("local", True): "one per thread",
+    ("shared", True): "one per thread block",
+    ("fragment", True): "one per warp",
+    ("global", False): "one for all workers",
+    ("global", True): "one for all thread blocks",
+    ("shared", False): "one for all workers",
+    ("fragment", False): "one per worker",
+}
+"""The owners of a temporary by its memory scope, and whether the target is a GPU."""
+
+
+def _on_gpu(accesses: list[Occurrence]) -> bool:
+    return any(x.kind == "thread" for access in accesses for x in access.loops)
+
+
+def _shape(buffer: Buffer) -> str:
+    return f"({', '.join(map(to_text, buffer.shape))}{',' if buffer.rank == 1 else ''})"
+
+
+def _refused(
+    buffer: Buffer, made: CompactedBuffer | None, accesses: list[Occurrence]
+) -> For | None:
+    """Return a loop whose iterations would use less memory if they shared no values."""
+    if not accesses or _on_gpu(accesses):
+        return None
+    loops, intervals = compaction_scope(buffer, accesses, common_loops(accesses))
+    used = frozenset[Var]().union(*(i.start.free for i in intervals if i is not None))
+    moving = [x for x in loops if x.var in used]
+    bases = () if made is None else made.bases
+    if not moving or any(b is not None and moving[-1].var in b.free for b in bases):
+        return None
+    return moving[-1]
+
+
+def _constant(term: Expr, size: Expr | None) -> Expr | None:
+    """Return the constant upper bound of a term, if its largest value is not a constant."""
+    known = None if size is None else size.upper
+    upper = min((n for n in (known, term.upper) if n is not None), default=None)
+    return size if upper is None else as_expr(max(upper, 0))
+
+
+def unproved(func: PrimFunc, changed: Mapping[Buffer, CompactedBuffer]) -> frozenset[Access]:
+    """Return the accesses to hoisted buffers that are not proved to be in bounds.
+
+    A hoisted buffer may be larger than the one that an iteration allocates.
+    """
+    scoped = {alloc.buffer for alloc in allocations(func.body)}
+    larger = {b for b, c in changed.items() if b in scoped and c.buffer.shape != b.shape}
+    if not larger:
+        return frozenset()
+    accesses = (a for a in bounded_accesses(func) if a.status != "proved")
+    return frozenset((a.buffer, a.indices) for a in accesses if a.buffer in larger)
+
+
+def by_age(tree: Tree) -> tuple[Buffer, ...]:
+    """Return the temporaries of a function in the order in which they were made.
+
+    The layout of memory does not depend on where they are allocated.
+    """
+    found = tree.temporaries
+    scoped = len(found) > len(tree.function.buffers)
+    return tuple(sorted(found, key=lambda b: b.uid)) if scoped else found
 
 
 def buffer_accesses(body: Stmt) -> dict[Buffer, list[Occurrence]]:
@@ -103,24 +270,29 @@ class CompactedBuffer:
     """A shrunken buffer and the map from old to new indices.
 
     The new index of a dimension is ``(index - base) // step``; if its base is None, the index does
-    not change.
+    not change. The variables of ``lanes`` are indices of further dimensions.
     """
 
     buffer: Buffer
     bases: tuple[Expr | None, ...]
     steps: tuple[int, ...]
+    lanes: tuple[Var, ...] = ()
 
 
 def _compacted(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer | None:
     shared = common_loops(accesses)
-    loops, intervals = live_scope(buffer, accesses, shared, tree)
-    scope = buffer.scope
+    scope, outer = buffer.scope, loops_around(tree, buffer)
+    loops, intervals = live_scope(buffer, accesses, shared, tree, fresh=outer)
     region = next((x for x in shared if x.kind == "parallel"), None)
-    if region is not None:
+    if any(x.kind == "parallel" for x in outer):
+        scope = "local"  # each iteration has its own elements
+    elif region is not None:
         shrinks = region in loops
         scope = _scope_in(region, buffer, accesses, tree, shrinks=shrinks)
     elif scope == "local" and _is_shared(buffer, accesses, tree):
         scope = "global"
+    if tree.allocs[buffer] is not None:
+        return hoisted(shrunk(buffer, intervals, scope), buffer, tree)
     sides = zip(intervals, buffer.shape, strict=True)
     if scope == buffer.scope and all(i is None or size == 1 for i, size in sides):
         return None
@@ -199,6 +371,8 @@ def live_scope(
     loops: tuple[For, ...],
     tree: Tree,
     collective: Mapping[Var, Expr] | None = None,
+    *,
+    fresh: tuple[For, ...] = (),
 ) -> tuple[tuple[For, ...], list[Part | None]]:
     """Return loops and intervals as ``compaction_scope`` does, where no value outlives its region.
 
@@ -214,17 +388,25 @@ def live_scope(
         The index of the function.
     collective : Mapping[Var, Expr], optional
         The thread indices, with their extents, of the threads that share the buffer.
+    fresh : tuple of For
+        The loops each iteration of which has its own elements, because it allocates them.
     """
     while True:
         loops, intervals = compaction_scope(buffer, accesses, loops)
         used = frozenset[Var]().union(*(i.start.free for i in intervals if i is not None))
         moving = [k for k, loop in enumerate(loops) if loop.var in used]
-        if not moving:
+        if not moving or loops[moving[-1]] in fresh:
             return loops, intervals
-        body = loops[moving[-1]].body
+        body = lifetime(buffer, loops[moving[-1]].body, tree)
         if written_before_read(body, [buffer], tree.facts(body), collective):
             return loops, intervals
         loops = loops[: moving[-1]]
+
+
+def lifetime(buffer: Buffer, body: Stmt, tree: Tree) -> Stmt:
+    """Return the part of a statement in which a buffer exists."""
+    alloc = tree.allocs.get(buffer)
+    return alloc.body if alloc is not None and tree.contains(body, alloc) else body
 
 
 def compaction_scope(
@@ -332,15 +514,23 @@ def _is_invariant(accesses: list[Occurrence], axis: int, loops: tuple[For, ...])
 
 
 class Rebase(Rebuilder):
-    """A rewriter that maps the indices of shrunken buffers."""
+    """A rewriter that maps the indices of shrunken buffers, and removes their allocations."""
 
-    def __init__(self, changed: Mapping[Buffer, CompactedBuffer]) -> None:
+    def __init__(
+        self,
+        changed: Mapping[Buffer, CompactedBuffer],
+        unproved: frozenset[Access] = frozenset(),
+    ) -> None:
         self._changed = changed
+        self._unproved = unproved
 
     def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         changed = self._changed[buffer]
+        if (buffer, indices) in self._unproved:
+            sizes = zip(indices, buffer.shape, changed.buffer.shape, strict=False)
+            indices = tuple(_outside_if(index, dim, size) for index, dim, size in sizes)
         parts = zip(indices, changed.bases, changed.steps, strict=True)
-        return tuple(i if b is None else (i - b) // step for i, b, step in parts)
+        return tuple(i if b is None else (i - b) // step for i, b, step in parts) + changed.lanes
 
     def element(self, element: Element) -> Element:
         """Return an element with the indices of its loads mapped."""
@@ -358,9 +548,16 @@ class Rebase(Rebuilder):
                 indices=self._indices(statement.buffer, statement.indices),
                 value=self.element(statement.value),
             )
+        if isinstance(statement, Alloc):
+            return self.statement(statement.body)
         if isinstance(statement, Let) and statement.load.buffer in self._changed:
             load = self.element(statement.load)
             if not isinstance(load, Load):
                 raise TypeError(f"expected a load, got {type(load).__name__}")
             statement = replace(statement, load=load)
         return super().statement(statement)
+
+
+def _outside_if(index: Expr, dim: Expr, size: Expr) -> Expr:
+    """Return an index that is outside of a larger dimension if it is outside of a dimension."""
+    return index if dim is size else select(index < dim, index, maximum(index, size))

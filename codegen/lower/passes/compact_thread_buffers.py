@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from ....ir.analysis import Tree, tree_of, written_before_read
+from ....ir.analysis.allocations import loops_around
 from ....ir.analysis.occurrences import Occurrence
+from ....ir.loop.memory_scopes import OF_BLOCK, PRIVATE
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import stores, walk
 from ....ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
@@ -15,16 +17,21 @@ from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
 from ...errors import MemoryScopeError
-from ..annotations import ATOMIC
+from ..annotations import ATOMIC, OWN_AXES, with_notes
 from ..lowering_pass import GPU, Pass
 from .compact_buffers import (
     CompactedBuffer,
     Part,
     Rebase,
     buffer_accesses,
+    by_age,
     common_loops,
+    hoisted,
+    lifetime,
     live_scope,
+    placement_note,
     shrunk,
+    unproved,
 )
 
 MAX_IMPLICIT_SHARED_BYTES: Final = 16 * 1024
@@ -46,9 +53,10 @@ class CompactThreadBuffers(Pass):
                 B[bx, tx] = T[0, 63 - tx]
 
     A buffer of scope ``local`` exists once per thread, ``shared`` once per thread block. A
-    ``global`` temporary becomes ``local`` if each thread reads only elements that it wrote itself
-    and no update is atomic, else ``shared``. In a launch of one thread block, a ``global``
-    temporary above 16 KiB or of symbolic size remains in global memory, which the caller provides.
+    temporary that each thread allocates, and whose size is not a constant, is a part of global
+    memory, which the caller provides. A ``global`` temporary becomes ``local`` if each thread reads
+    only elements that it wrote itself and no update is atomic, else ``shared``. In a launch of one
+    thread block, a ``global`` temporary above 16 KiB or of symbolic size remains in global memory.
 
     Raises
     ------
@@ -62,27 +70,49 @@ class CompactThreadBuffers(Pass):
         """Compact all temporaries."""
         del target
         found, tree = buffer_accesses(func.body), tree_of(func)
-        placed = {b: _placed(b, found[b], tree) for b in func.buffers if b in found}
+        own = _own_axes(func)
+        placed = {
+            b: _placed(b, found[b], tree, own.get(b.name, frozenset()))
+            for b in by_age(tree)
+            if b in found
+        }
+        func = replace(func, attributes=tuple(a for a in func.attributes if a[0] != OWN_AXES))
         changed = {b: c for b, c in placed.items() if c is not None}
         if not changed:
-            return replace(func, buffers=tuple(placed))
+            return replace(func, body=Rebase({}).statement(func.body), buffers=tuple(placed))
         for buffer, (axis, factor, offset) in _padding(func.body).items():
             if buffer in changed:
                 padded = _padded(changed[buffer].buffer, axis, factor, offset)
                 changed[buffer] = replace(changed[buffer], buffer=padded)
-        body = Rebase(changed).statement(func.body)
+        body = Rebase(changed, unproved(func, changed)).statement(func.body)
         kept = tuple(b if c is None else changed[b].buffer for b, c in placed.items())
-        return replace(func, body=body, buffers=kept)
+        notes = {b.name: placement_note(b, c, found[b], tree) for b, c in placed.items()}
+        return with_notes(replace(func, body=body, buffers=kept), notes)
 
 
-def _placed(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer | None:
-    """Return the shrunken form of a temporary, or None if it remains in global memory."""
+def _own_axes(func: PrimFunc) -> dict[str, frozenset[str]]:
+    """Return the axes around each allocation, by the name of its buffer."""
+    listed = dict(func.attributes).get(OWN_AXES)
+    entries = listed if isinstance(listed, tuple) else ()
+    names = [tuple(map(str, entry)) for entry in entries if isinstance(entry, tuple)]
+    return {name: frozenset(tags) for name, *tags in names}
+
+
+def _placed(
+    buffer: Buffer, accesses: list[Occurrence], tree: Tree, axes: frozenset[str]
+) -> CompactedBuffer | None:
+    """Return the shrunken form of a temporary, or None if it remains in global memory.
+
+    The threads along ``axes`` have their own elements, because each allocates them.
+    """
     function = tree.function.name
-    if buffer.scope != "shared":
-        own = _per_thread(buffer, accesses, tree)
+    if buffer.scope not in OF_BLOCK:
+        own = _per_thread(buffer, accesses, tree, axes)
+        if own is not None and _bytes(own) is None and _is_of_thread(buffer, accesses, tree, axes):
+            return _parts_of_threads(buffer, accesses, tree)
         if own is not None and (buffer.scope != "global" or _bytes(own) is not None):
             return _check_size(own, function)
-        if buffer.scope in ("local", "fragment"):
+        if buffer.scope in PRIVATE:
             raise MemoryScopeError(
                 f"{buffer.name!r} has scope {buffer.scope!r} (private to a thread), but a thread "
                 "reads an element that another thread wrote",
@@ -93,13 +123,35 @@ def _placed(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> Compacted
             )
     several = [x for x in accesses[0].loops if _is_several(x)]
     if buffer.scope == "global" and not several:
-        shared = _per_block(buffer, accesses, tree)
-        return (
-            shared
-            if (_bytes(shared) or MAX_IMPLICIT_SHARED_BYTES + 1) <= MAX_IMPLICIT_SHARED_BYTES
-            else None
-        )
-    return _check_size(_per_block(buffer, accesses, tree), function)
+        shared = _per_block(buffer, accesses, tree, axes)
+        if (_bytes(shared) or MAX_IMPLICIT_SHARED_BYTES + 1) <= MAX_IMPLICIT_SHARED_BYTES:
+            return shared
+        if tree.allocs[buffer] is None:
+            return None
+        same = CompactedBuffer(buffer, (None,) * buffer.rank, (1,) * buffer.rank)
+        return hoisted(same, buffer, tree, _with_own(buffer, tree, axes))
+    return _check_size(_per_block(buffer, accesses, tree, axes), function)
+
+
+def _is_of_thread(
+    buffer: Buffer, accesses: list[Occurrence], tree: Tree, axes: frozenset[str]
+) -> bool:
+    """Return whether each thread of a launch allocates a temporary itself."""
+    launch = {x for x in accesses[0].loops if x.kind == "thread"}
+    return launch <= set(_fresh(buffer, tree, axes)) and buffer.scope != "fragment"
+
+
+def _parts_of_threads(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer:
+    """Return a temporary in global memory with a part for each thread of the launch."""
+    several = [x for x in accesses[0].loops if x.kind == "thread" and const_value(x.extent) != 1]
+    whole = shrunk(buffer, [None] * buffer.rank, "global")
+    return hoisted(whole, buffer, tree, tuple(several))
+
+
+def _with_own(buffer: Buffer, tree: Tree, axes: frozenset[str]) -> tuple[For, ...]:
+    """Return the thread-bound loops each thread of which has its own elements of a buffer."""
+    found = loops_around(tree, buffer)
+    return tuple(x for x in found if x.thread in THREAD_AXES and x.thread in axes)
 
 
 def _bytes(compact: CompactedBuffer) -> int | None:
@@ -111,21 +163,39 @@ def _is_several(loop: For) -> bool:
     return loop.thread in BLOCK_AXES and const_value(loop.extent) != 1
 
 
-def _per_thread(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer | None:
+def _per_thread(
+    buffer: Buffer, accesses: list[Occurrence], tree: Tree, axes: frozenset[str]
+) -> CompactedBuffer | None:
     """Return the buffer with one copy per thread, or None if threads share elements."""
     if buffer.name in _updated_atomically(tree.function.body):
         return None  # the updates of all threads belong to one element
-    launch = [x for x in accesses[0].loops if x.kind == "thread"]
-    loops, intervals = live_scope(buffer, accesses, common_loops(accesses), tree)
-    if not set(launch) <= set(loops) and _is_written_by_all(accesses, launch):
+    launch = [x for x in accesses[0].loops if x.kind == "thread" and const_value(x.extent) != 1]
+    fresh = _fresh(buffer, tree, axes)
+    loops, intervals = live_scope(buffer, accesses, common_loops(accesses), tree, fresh=fresh)
+    private = set(launch) <= set(fresh)
+    if not private and not set(launch) <= {*loops, *fresh}:
+        if not _is_written_by_all(accesses, launch):
+            return None
         intervals = [*map(_whole, buffer.shape)]  # each thread computes all elements that it reads
-    elif not set(launch) <= set(loops):
+    if not private and not _begins_empty(buffer, launch, tree):
         return None
-    if not _begins_empty(buffer, launch, tree):
-        return None
-    if buffer.scope == "fragment":
-        return shrunk(buffer, intervals, "fragment")
-    return shrunk(buffer, intervals, "local", dense=True)
+    dense = buffer.scope != "fragment"
+    made = shrunk(buffer, intervals, "local" if dense else "fragment", dense=dense)
+    return _hoisted(made, buffer, tree)
+
+
+def _fresh(buffer: Buffer, tree: Tree, axes: frozenset[str]) -> tuple[For, ...]:
+    """Return the loops each iteration of which allocates its own elements of a buffer."""
+    found = loops_around(tree, buffer)
+    return tuple(x for x in found if x.kind != "thread" or x.thread in axes)
+
+
+def _hoisted(
+    made: CompactedBuffer, buffer: Buffer, tree: Tree, each: tuple[For, ...] = ()
+) -> CompactedBuffer:
+    if tree.allocs[buffer] is None:
+        return made
+    return hoisted(made, buffer, tree, each, constant=True)
 
 
 def _whole(_: Expr) -> Part | None:
@@ -155,18 +225,26 @@ def _begins_empty(
     """Return whether no value of a temporary enters the innermost of some launch loops."""
     if not launch:
         return True
-    body = launch[-1].body
+    body = lifetime(buffer, launch[-1].body, tree)
     return bool(written_before_read(body, [buffer], tree.facts(body), collective))
 
 
-def _per_block(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> CompactedBuffer:
+def _per_block(
+    buffer: Buffer, accesses: list[Occurrence], tree: Tree, axes: frozenset[str]
+) -> CompactedBuffer:
     """Return the buffer with one copy per thread block."""
     function = tree.function.name
     moved = [_threads_last(a) for a in accesses]
-    threads = {x.var: x.extent for a in accesses for x in a.loops if x.thread in THREAD_AXES}
+    each, fresh = _with_own(buffer, tree, axes), _fresh(buffer, tree, axes)
+    threads = {
+        x.var: x.extent
+        for a in accesses
+        for x in a.loops
+        if x.thread in THREAD_AXES and x not in each
+    }
     common = tuple(x for x in common_loops(moved) if x.thread not in THREAD_AXES)
-    loops, intervals = live_scope(buffer, moved, common, tree, threads)
-    several = [x for x in accesses[0].loops if _is_several(x)]
+    loops, intervals = live_scope(buffer, moved, common, tree, threads, fresh=fresh)
+    several = [x for x in accesses[0].loops if _is_several(x) and x not in fresh]
     missing = set(several) - set(loops)
     if missing or not _begins_empty(buffer, several, tree, threads):
         tags = sorted(x.thread for x in missing or several)
@@ -178,7 +256,7 @@ def _per_block(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> Compac
             "separate kernel",
             parts=(buffer.name, *tags),
         )
-    return shrunk(buffer, intervals, "shared")
+    return _hoisted(shrunk(buffer, intervals, "shared"), buffer, tree, each)
 
 
 def _threads_last(access: Occurrence) -> Occurrence:

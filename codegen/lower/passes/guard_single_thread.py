@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from ....ir.identity import Uid
+from ....ir.loop.memory_scopes import PRIVATE
 from ....ir.loop.nodes import Block, For, If, Let, PrimFunc, Stmt, Store
 from ....ir.loop.visit import children, loads, stores, transform
 from ....ir.symbolic import Bool, all_of, eq
@@ -13,9 +13,6 @@ from ....target.target import Target
 from ..analysis.launch_axes import launch_axes
 from ..annotations import ONCE, REPEATED
 from ..lowering_pass import GPU, Pass
-
-_PRIVATE: Final = ("local", "fragment")
-"""The scopes of memory that each thread has for itself."""
 
 
 class GuardSingleThread(Pass):
@@ -69,7 +66,7 @@ def _repeated(body: Stmt) -> tuple[Uid, ...]:
                 uid = statement.uid
             case Let():
                 reading.add(uid)
-            case Store(buffer=buffer) if once and buffer.scope not in _PRIVATE:
+            case Store(buffer=buffer) if once and buffer.scope not in PRIVATE:
                 guarded[uid] = None
             case Store() if any(loads(statement)):
                 reading.add(uid)
@@ -84,14 +81,14 @@ def _repeated(body: Stmt) -> tuple[Uid, ...]:
 
 def _guarded(statement: Stmt, condition: Bool) -> Stmt:
     """Return a statement of which one thread executes the stores outside of registers."""
-    private = [store.buffer.scope in _PRIVATE for store in stores(statement)]
+    private = [store.buffer.scope in PRIVATE for store in stores(statement)]
     if all(private):
         return statement
     if not any(private):
         return If(condition, statement)
 
     def change(part: Stmt) -> Stmt:
-        guarded = isinstance(part, Store) and part.buffer.scope not in _PRIVATE
+        guarded = isinstance(part, Store) and part.buffer.scope not in PRIVATE
         return If(condition, part) if guarded else part
 
     return transform(statement, change)

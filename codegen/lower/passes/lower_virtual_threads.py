@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ....ir.analysis import tree_of
 from ....ir.analysis.entry_checks import terms_of
 from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
 from ....ir.loop.nodes import (
     INTRINSIC,
+    Alloc,
     Block,
     Buffer,
     Element,
@@ -18,7 +20,15 @@ from ....ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ....ir.loop.visit import Rebuilder, children, loads, walk, walk_element, with_children
+from ....ir.loop.visit import (
+    Rebuilder,
+    children,
+    loads,
+    transform,
+    walk,
+    walk_element,
+    with_children,
+)
 from ....ir.symbolic import Bool, Expr, Facts, Var
 from ....target.target import Target
 from ..annotations import ACROSS
@@ -69,7 +79,14 @@ def _distribute(func: PrimFunc, loop: For) -> PrimFunc:
     expanded = {b: _expanded(b, loop) for b in _private(func, loop)}
     inner = _Expand(expanded, loop.var).statement(loop.body) if expanded else loop.body
     pushed = _push(inner, replace(loop, kind="unrolled", thread=""))
+
+    def expand(statement: Stmt) -> Stmt:
+        if isinstance(statement, Alloc) and statement.buffer in expanded:
+            return replace(statement, buffer=expanded[statement.buffer])
+        return statement
+
     body = _swap(func.body, loop, pushed)
+    body = transform(body, expand) if expanded else body
     return replace(func, body=body, buffers=tuple(expanded.get(b, b) for b in func.buffers))
 
 
@@ -116,10 +133,12 @@ def _is_leaf(statement: Stmt) -> bool:
 
 def _private(func: PrimFunc, loop: For) -> list[Buffer]:
     """Return the temporaries of an iteration whose elements several iterations write."""
-    found = list(occurrences(func.body))
+    found, tree = list(occurrences(func.body)), tree_of(func)
+    own = {b for b in tree.temporaries if tree.allocated_in(b, loop.body)}
     outside = {x.buffer for x in found if loop not in x.loops}
-    common = {x.buffer for x in found if x.writes and _depends(x, loop) and _overlaps(x, loop)}
-    return [b for b in func.buffers if b in common - outside]
+    writes = [x for x in found if x.writes and (x.buffer in own or _depends(x, loop))]
+    common = {x.buffer for x in writes if _overlaps(x, loop)}
+    return [b for b in tree.temporaries if b in common - outside]
 
 
 def _depends(write: Occurrence, loop: For) -> bool:

@@ -16,6 +16,7 @@ from ....ir.analysis import (
 )
 from ....ir.analysis.scatter import scatter_updates
 from ....ir.loop.decompose import around
+from ....ir.loop.memory_scopes import COMMON, PRIVATE
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import transform
 from ....ir.symbolic import const_value
@@ -81,10 +82,10 @@ def _atomic_buffers(tree: Tree, block: Block) -> list[Buffer]:
     found = [
         buffer
         for buffer in updates
-        if buffer.scope in ("global", "shared") and _shared(tree, block, buffer, loops)
+        if buffer.scope in COMMON and _shared(tree, block, buffer, loops)
     ]
     for buffer in updates:
-        if buffer.scope not in ("global", "shared") and block.init is None:
+        if buffer.scope in PRIVATE and block.init is None:
             _check_private(tree, block, buffer, loops)
     return found
 

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc, Seq, Stmt, Store
+from ....ir.loop.nodes import (
+    INTRINSIC,
+    Alloc,
+    Attributes,
+    Block,
+    Buffer,
+    For,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+)
 from ....ir.loop.ranges import is_empty, loop_var
 from ....ir.loop.visit import children, stores, substitute_in, walk, with_children
 from ....ir.symbolic import Const, Expr, Var, as_expr, const_value, free_vars, to_text
@@ -14,7 +25,7 @@ from ....schedules.intrinsics.registry import intrinsic_of
 from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, WARP
 from ....target.target import Target
 from ...errors import ThreadAxisError, UnboundKernelError, WarpError
-from ..annotations import ONCE
+from ..annotations import ONCE, OWN_AXES
 from ..lowering_pass import GPU, Pass
 
 NO_UID: Final = -1
@@ -34,7 +45,9 @@ class UnifyThreadBindings(Pass):
                 y[blockIdx_x, threadIdx_x] = S[63 - threadIdx_x]
 
     A statement outside of the loops of some thread axes is annotated with these axes; the pass
-    ``guard_single_thread`` lowers the annotation.
+    ``guard_single_thread`` lowers the annotation. The attribute ``own_axes`` of the function names
+    the axes around each allocation, whose threads have their own elements; the pass
+    ``compact_thread_buffers`` uses it.
 
     Raises
     ------
@@ -61,10 +74,11 @@ class UnifyThreadBindings(Pass):
                 "function unscheduled to get the default schedule",
                 parts=tuple(x.var.name for x in walk(func.body) if isinstance(x, For)),
             )
-        body = _Unify(axes, func).statement(func.body, frozenset())
+        unified = _Unify(axes, func)
+        body = unified.statement(func.body, frozenset())
         for axis in sorted(axes.values(), key=lambda a: TAGS.index(a.tag), reverse=True):
             body = For(axis.uid, axis.var, axis.extent, body, "thread", axis.tag)
-        return replace(func, body=body)
+        return replace(func, body=body, attributes=(*func.attributes, *unified.own_axes()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +191,11 @@ class _Unify:
         self._axes = axes
         self._function = func.name
         self._params = set(func.buffer_params)
+        self._own: list[tuple[str, ...]] = []
+
+    def own_axes(self) -> Attributes:
+        """Return the attribute that names the axes around each allocation; empty if none is."""
+        return ((OWN_AXES, tuple(self._own)),) if self._own else ()
 
     def statement(self, statement: Stmt, inside: frozenset[str]) -> Stmt:
         match statement:
@@ -187,6 +206,9 @@ class _Unify:
                 return self.statement(swapped, inside | {tag})
             case For(kind="serial", extent=Const(value=1), var=variable, body=body):
                 return self.statement(substitute_in(body, {variable: 0}), inside)
+            case Alloc(buffer=buffer, body=body):
+                self._own.append((buffer.name, *sorted(inside)))
+                return replace(statement, body=self.statement(body, inside))
             case Store():
                 return self._guarded(statement, statement.buffer, inside)
             case Block() if any(key == INTRINSIC for key, _ in statement.annotations):

@@ -107,6 +107,8 @@ class StatementLowering:
                 self._let(statement, context)
             case loop.Store():
                 self._store(statement, context)
+            case loop.Alloc(buffer=buffer):
+                raise TypeError(f"the allocation of {buffer.name!r} was not placed")
             case _:
                 assert_never(statement)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....ir.loop import nodes as loop
+from ....ir.loop.memory_scopes import COMMON
 from ....ir.loop.visit import Rebuilder, loads, stores, walk, walk_element
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, eq, linear_form, substitute
 from .buffer_addresses import strides_of
@@ -69,7 +70,7 @@ def _aligned(body: loop.Stmt, lane: Var, count: int, context: LoweringContext) -
     accesses += [(r.buffer, r.indices) for r in loads(body)]
     for buffer, indices in dict.fromkeys(accesses):
         start = _contiguous(buffer, indices, lane, context)
-        if start is not None and buffer.scope in ("global", "shared"):
+        if start is not None and buffer.scope in COMMON:
             yield _multiple(start, count)
 
 

@@ -313,6 +313,7 @@ class IndexCopy(Operator):
     """
 
     name = "index_copy"
+    is_update = True
     signature = Signature((OperandSpec("x"), _INDICES, OperandSpec("updates")), (_AXIS, _WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
@@ -340,10 +341,10 @@ class IndexCopy(Operator):
         return out
 
     def define(self, low: Lowering) -> None:
-        """Define one block that copies and one that writes the updates in order."""
+        """Define one block that copies, unless in place, and one that writes updates in order."""
         x, _, updates = low.sources
         axis, wrap = low.attributes.axis("axis", x.rank), low.attributes.flag("wrap")
-        low.builder.compute(low.out, x, name="copy")
+        low.copy_first()
 
         def body(*iters: Expr) -> Stmt:
             def at(index: Expr) -> Stmt:
@@ -399,6 +400,7 @@ class ScatterElements(Operator):
     """
 
     name = "scatter_elements"
+    is_update = True
     signature = Signature((OperandSpec("x"), _INDICES, OperandSpec("updates")), (_AXIS, _WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
@@ -433,10 +435,10 @@ class ScatterElements(Operator):
         return out
 
     def define(self, low: Lowering) -> None:
-        """Define one block that copies and one that writes the updates in order."""
+        """Define one block that copies, unless in place, and one that writes updates in order."""
         x, indices, updates = low.sources
         axis, wrap = low.attributes.axis("axis", x.rank), low.attributes.flag("wrap")
-        low.builder.compute(low.out, x, name="copy")
+        low.copy_first()
 
         def body(*iters: Expr) -> Stmt:
             def at(index: Expr) -> Stmt:

@@ -35,6 +35,7 @@ class LoweredOperator:
     args: tuple[Operand, ...]
     outputs: tuple[TensorInfo, ...]
     scalars: tuple[Expr, ...] = ()
+    updates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +109,35 @@ class Lowering:
 
     Tensor operands become ``in`` parameters with the names of the signature, results become ``out``
     parameters, and numbers become literals. Symbols that are not by themselves a dimension of a
-    parameter become integer parameters.
+    parameter become integer parameters. If the call is ``in_place``, its first operand is an
+    ``inout`` parameter, which is also the result.
     """
 
-    def __init__(self, name: str, call: CallFacts, info: Info) -> None:
+    def __init__(self, name: str, call: CallFacts, info: Info, *, in_place: bool = False) -> None:
         """Create the parameters."""
         self.call = call
         self.attributes = call.attributes
+        self.in_place = in_place
         self.outputs = _outputs(info)
         self._symbols = _symbols(call.args, self.outputs)
         self.builder = Builder(name, facts=_callee_facts(call.facts, self._symbols))
+        self._changed: tuple[Buffer, ...] = ()
         self.sources = tuple(self._source(k, a) for k, a in enumerate(call.args))
-        self.results = self._result_params()
+        self.results: tuple[Buffer, ...] = self._changed if in_place else self._result_params()
         self._scalars = self._scalar_params()
 
     def _source(self, position: int, operand: Operand) -> Source:
         match kind_of(operand):
             case "tensor":
                 tensor = self.call.tensor(position)
-                buffer = self.builder.param(self.call.name(position), tensor.shape, tensor.dtype)
+                changed = self.in_place and not position
+                buffer = self.builder.param(
+                    self.call.name(position),
+                    tensor.shape,
+                    tensor.dtype,
+                    "inout" if changed else "in",
+                )
+                self._changed += (buffer,) if changed else ()
                 return buffer_source(buffer)
             case "number":
                 literal = self.call.literal(position)
@@ -160,6 +171,11 @@ class Lowering:
         """The buffer of the result."""
         return self.results[0]
 
+    def copy_first(self) -> None:
+        """Define a block that copies the first operand to the result, unless it is in place."""
+        if not self.in_place:
+            self.builder.compute(self.out, self.sources[0], name="copy")
+
     def literal(self, position: int, dtype: DType) -> Element:
         """Return a number operand as an element of a dtype."""
         return literal_number(self.call.literal(position), dtype)
@@ -181,7 +197,8 @@ class Lowering:
     def finish(self) -> LoweredOperator:
         """Return the function and the operands of its call."""
         args = tuple(a for a in self.call.args if kind_of(a) == "tensor")
-        return LoweredOperator(self.builder.finish(), args, self.outputs, self._scalars)
+        outputs, updates = ((), (0,)) if self.in_place else (self.outputs, ())
+        return LoweredOperator(self.builder.finish(), args, outputs, self._scalars, updates)
 
 
 def buffer_source(buffer: Buffer) -> Source:

@@ -34,6 +34,9 @@ class Operator(ABC):
     is_view : bool
         Whether the result has the elements of the first operand in the same row-major order under
         another shape, so that memory planning can use the same storage.
+    is_update : bool
+        Whether the result is the first operand with some elements replaced, so that it can be
+        lowered to an update of this operand in place.
 
     Notes
     -----
@@ -45,6 +48,7 @@ class Operator(ABC):
     name: str
     signature: Signature
     is_view: ClassVar[bool] = False
+    is_update: ClassVar[bool] = False
 
     @abstractmethod
     def deduce(self, call: CallFacts) -> Info:
@@ -91,12 +95,17 @@ class Operator(ABC):
         attributes: Attributes,
         info: Info,
         facts: Facts | None = None,
+        *,
+        in_place: bool = False,
     ) -> LoweredOperator:
-        """Lower a call to a loop-level function with this name and the operands of its call."""
+        """Lower a call to a loop-level function with this name and the operands of its call.
+
+        With ``in_place``, the call of an update operator updates its first operand.
+        """
         checked = CallFacts(
             self.name, self.signature, args, attributes, Facts() if facts is None else facts
         )
-        low = Lowering(name, checked, info)
+        low = Lowering(name, checked, info, in_place=in_place and self.is_update)
         self.define(low)
         return low.finish()
 
@@ -198,7 +207,9 @@ def infer_call(
     return get_operator(op).infer(args, attributes, facts)
 
 
-def lower_call(call: Call, info: Info, name: str, facts: Facts | None = None) -> LoweredOperator:
+def lower_call(
+    call: Call, info: Info, name: str, facts: Facts | None = None, *, in_place: bool = False
+) -> LoweredOperator:
     """Lower an operator call to a loop-level function.
 
     Parameters
@@ -211,6 +222,8 @@ def lower_call(call: Call, info: Info, name: str, facts: Facts | None = None) ->
         The name of the new function.
     facts : Facts, optional
         Facts of the caller; those about symbols of the call become facts of the function.
+    in_place : bool
+        Whether an update operator updates its first operand.
 
     Returns
     -------
@@ -227,4 +240,5 @@ def lower_call(call: Call, info: Info, name: str, facts: Facts | None = None) ->
     >>> [buffer.name for buffer in lowered.function.buffer_params]
     ['x', 'out']
     """
-    return get_operator(call.op).lower(name, call.args, call.attributes, info, facts)
+    chosen = get_operator(call.op)
+    return chosen.lower(name, call.args, call.attributes, info, facts, in_place=in_place)

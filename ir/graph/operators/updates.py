@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...loop.nodes import Condition, Element, Where
+from ...loop.nodes import Condition, Element, Store, Where
 from ...symbolic import Expr, all_of
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation
@@ -49,6 +49,7 @@ class UpdateSlice(Operator):
     """
 
     name = "update_slice"
+    is_update = True
     signature = Signature(
         (OperandSpec("x"), OperandSpec("update"), OperandSpec("begin", ("dims",)))
     )
@@ -79,9 +80,18 @@ class UpdateSlice(Operator):
         return out
 
     def define(self, low: Lowering) -> None:
-        """Define one block that selects the source by index."""
+        """Define one block that selects the source by index; in place, one that writes the box."""
         x, update = low.sources[:2]
         begin = low.call.dims(2)
+        if low.in_place:
+            low.builder.block(
+                [(size, "spatial") for size in update.shape],
+                lambda *own: Store(
+                    low.out, tuple(b + i for b, i in zip(begin, own, strict=True)), update(*own)
+                ),
+                name=self.name,
+            )
+            return
 
         def value(*indices: Expr) -> Element:
             own = tuple(i - b for i, b in zip(indices, begin, strict=True))

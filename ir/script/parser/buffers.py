@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Final, cast
 
 from ...dtype import DType
 from ...identity import UidSource
-from ...loop.nodes import SCOPES, AccessMode, Buffer, BufferParam, IndexMap, Param, ScalarParam
+from ...loop.memory_scopes import SCOPES
+from ...loop.nodes import AccessMode, Buffer, BufferParam, IndexMap, Param, ScalarParam
 from ...symbolic import Expr, Var, var
 from ..errors import DuplicateNameError
 from .arguments import Arguments, called_name
@@ -114,16 +115,27 @@ class BufferReader:
         """Parse leading ``T = alloc(shape, dtype)`` lines; return the remaining statements too."""
         made: list[Buffer] = []
         for position, statement in enumerate(body):
-            match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
-                    called_name(call) == "alloc"
-                ):
-                    options = Arguments(self.source, call, 'alloc(shape, dtype, scope="local")')
-                    shape, dtype = options.take(2)
-                    made.append(self._buffer(name, shape, dtype, options, statement))
-                case _:
-                    return tuple(made), body[position:]
+            buffer = self.allocation(statement)
+            if buffer is None:
+                return tuple(made), body[position:]
+            made.append(buffer)
         return tuple(made), []
+
+    def allocation(self, statement: ast.stmt) -> Buffer | None:
+        """Parse ``T = alloc(shape, dtype)``; return None for another statement."""
+        if not is_allocation(statement):
+            return None
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+                options = Arguments(self.source, call, 'alloc(shape, dtype, scope="local")')
+                shape, dtype = options.take(2)
+                return self._buffer(name, shape, dtype, options, statement)
+            case _:
+                return None
+
+    def release(self, buffer: Buffer) -> None:
+        """End the scope of a buffer."""
+        del self.known[buffer.name]
 
     def _layout(self, node: ast.expr) -> IndexMap:
         if not isinstance(node, ast.Lambda):
@@ -136,3 +148,28 @@ class BufferReader:
         with self.scope.bound(inputs):
             outputs = self.scope.dims(node.body)
         return IndexMap(tuple(v for v, _ in inputs.values()), outputs)
+
+
+def is_allocation(statement: ast.stmt) -> bool:
+    """Return whether a statement is ``T = alloc(...)``."""
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
+            return called_name(call) == "alloc"
+        case _:
+            return False
+
+
+def scope_lines(function: ast.AST, name: str) -> tuple[int, int] | None:
+    """Return the first and last line of the scope of an allocation; None if there is none."""
+    for node in ast.walk(function):
+        for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            statements = cast("list[ast.stmt]", body if isinstance(body, list) else [])
+            for statement in statements:
+                match statement:
+                    case ast.Assign(targets=[ast.Name(id=own)]) if own == name:
+                        if is_allocation(statement):
+                            last = statements[-1]
+                            return statement.lineno, last.end_lineno or last.lineno
+                    case _:
+                        pass
+    return None

@@ -29,8 +29,9 @@ from ...loop.nodes import (
     UnaryOp,
     Where,
 )
-from ..errors import ParseError, ScriptTypeError, UnknownNameError
+from ..errors import BufferScopeError, ParseError, ScriptTypeError, UnknownNameError
 from .arguments import Arguments, called_name
+from .buffers import scope_lines
 from .dtypes import check_dtypes, stored_dtype_error
 from .scope import Scope, listed, shape_text
 from .source import describe, text_of
@@ -73,8 +74,14 @@ CALLED: Final = tuple(name for name in FUNCTIONS if name not in _OPERATORS)
 class ElementReader:
     """Parses elements over the variables and buffers of one function."""
 
-    def __init__(self, scope: Scope, buffers: Mapping[str, Buffer]) -> None:
-        """Look up buffers in ``buffers``, to which the caller may add."""
+    def __init__(
+        self, scope: Scope, buffers: Mapping[str, Buffer], function: ast.AST | None = None
+    ) -> None:
+        """Look up buffers in ``buffers``, to which the caller may add.
+
+        Allocations in ``function`` whose scope begins later or has ended are named in errors.
+        """
+        self._function = function
         self._scope = scope
         self._source = scope.source
         self._buffers = buffers
@@ -86,9 +93,22 @@ class ElementReader:
                 node, f"expected a buffer name, got {describe(node)}", "write A[i, j]"
             )
         if node.id not in self._buffers:
+            lines = scope_lines(self._function, node.id) if self._function else None
+            if lines is not None:
+                raise self._out_of_scope(node, lines)
             declare = f"add a parameter {node.id}: Buffer[(n,), f32], or allocate the buffer"
             raise unknown_name(self._source, node, "buffer", node.id, self._buffers, hint=declare)
         return self._buffers[node.id]
+
+    def _out_of_scope(self, node: ast.Name, lines: tuple[int, int]) -> BufferScopeError:
+        first, last = (self._source.line_number(line) for line in lines)
+        when = "before it is allocated" if node.lineno < lines[0] else "after the end of its scope"
+        span = f"line {first}" if first == last else f"lines {first} to {last}"
+        return BufferScopeError(
+            f"buffer {node.id!r} is used {when}: it exists in {span}",
+            location=self._source.location(node),
+            hint="move the allocation before the statement that contains all uses",
+        )
 
     def load(self, node: ast.expr, hint: str = "") -> Load:
         """Parse ``A[i, j]``; the hint is for expressions that are not a buffer access."""

@@ -10,6 +10,7 @@ from ...graph.nodes import (
     Binding,
     Branch,
     Call,
+    ConstantRef,
     GraphFunc,
     GraphParam,
     IfElse,
@@ -17,6 +18,7 @@ from ...graph.nodes import (
     ObjectInfo,
     Operand,
     Stage,
+    Update,
     VersionCase,
     VersionSwitch,
 )
@@ -283,10 +285,48 @@ def _named_results(
     return reader.values.operands(node.values), tuple(reader.scope.string(k) for k in keys)
 
 
+def _last_values(
+    reader: GraphReader, node: ast.expr, params: tuple[GraphParam, ...]
+) -> tuple[ast.expr, tuple[Update, ...]]:
+    """Parse ``updates(cache=c2)`` at the end of a return statement; return the rest, too."""
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    call = parts[-1] if parts else None
+    if not isinstance(call, ast.Call) or called_name(call) != "updates":
+        return node, ()
+    arguments = Arguments(reader.source, call, "return y, updates(cache=c2)")
+    arguments.take(0)
+    known = {p.value.name: p.value for p in params}
+    made: list[Update] = []
+    for name, value in arguments.rest():
+        if name not in known:
+            raise unknown_name(reader.source, value, "parameter", name, known)
+        made.append(Update(known[name], reader.values.operand(value)))
+    rest = parts[:-1]
+    if len(rest) == 1 and isinstance(rest[0], ast.Dict):
+        return rest[0], tuple(made)
+    whole = ast.copy_location(ast.Tuple(elts=rest, ctx=ast.Load()), node)
+    return whole, tuple(made)
+
+
+def _initial(reader: GraphReader, node: ast.expr) -> ConstantRef:
+    """Parse the initial value of a state parameter."""
+    found = reader.values.operand(node)
+    if not isinstance(found, ConstantRef):
+        raise reader.source.error(
+            node,
+            f"expected a constant as the initial value of a state, got {describe(node)}",
+            'write cache: State[Tensor[(8,), f32], const("cache")]',
+        )
+    return found
+
+
 def _parameter(reader: GraphReader, arg: ast.arg) -> GraphParam:
     annotation: ast.expr | None = arg.annotation
     access: AccessMode = "in"
+    initial: ConstantRef | None = None
     match annotation:
+        case ast.Subscript(value=ast.Name(id="State"), slice=ast.Tuple(elts=[inner, value])):
+            annotation, access, initial = inner, "state", _initial(reader, value)
         case ast.Subscript(value=ast.Name(id=kind), slice=inner) if kind in ACCESS:
             annotation, access = inner, ACCESS[kind]
         case None:
@@ -295,9 +335,8 @@ def _parameter(reader: GraphReader, arg: ast.arg) -> GraphParam:
             )
         case _:
             pass
-    return GraphParam(
-        reader.values.define(arg.arg, read_info(reader.scope, annotation), arg), access
-    )
+    value = reader.values.define(arg.arg, read_info(reader.scope, annotation), arg)
+    return GraphParam(value, access, initial)
 
 
 def read_graph_func(
@@ -326,7 +365,8 @@ def read_graph_func(
     hints, rest = _hints(scope, rest)
     rest, returned = _returned(reader, node, rest)
     bindings = tuple(reader.bindings(rest))
-    results, result_names = _named_results(reader, returned)
+    own, updates = _last_values(reader, returned, params)
+    results, result_names = _named_results(reader, own)
     return GraphFunc(
         node.name,
         params,
@@ -337,6 +377,7 @@ def read_graph_func(
         attributes,
         hints,
         result_names or names,
+        updates,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Final, Literal, get_args
 
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import (
+    Alloc,
     BinaryOp,
     Block,
     For,
@@ -28,7 +30,7 @@ from ...loop.visit import seq
 from ...symbolic import TRUE, Bool, Expr, InvalidSymbolError, Var, as_expr, var
 from ..errors import DuplicateNameError, ScriptSyntaxError
 from .arguments import Arguments, called_name
-from .buffers import BufferReader
+from .buffers import BufferReader, is_allocation
 from .elements import ElementReader
 from .header import (
     Declarations,
@@ -79,18 +81,33 @@ class BlockHeader:
 class LoopReader:
     """The parser of the statements of one function; it registers names in textual order."""
 
-    def __init__(self, scope: Scope) -> None:
-        """Start with the symbols of ``scope``."""
+    def __init__(self, scope: Scope, function: ast.AST | None = None) -> None:
+        """Start with the symbols of ``scope``; messages name allocations in ``function``."""
         self.scope = scope
         self.source = scope.source
         self.buffers = BufferReader(scope)
-        self.elements = ElementReader(scope, self.buffers.known)
+        self.elements = ElementReader(scope, self.buffers.known, function)
         self.mint = self.buffers.mint
         self._checked: dict[str, Var] = {}
 
     def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
-        """Parse a list of statements."""
-        return seq(*(self.statement(s, origins) for s in statements))
+        """Parse a list of statements; the scope of an allocation is the rest of the list."""
+        return seq(*self._statements(statements, origins, None))
+
+    def _statements(
+        self, statements: list[ast.stmt], origins: Origins, header: BlockHeader | None
+    ) -> Iterator[Stmt]:
+        """Yield the statements of a list; a block takes the lines of its header."""
+        for position, statement in enumerate(statements):
+            if header is not None and self._header_line(statement, header, origins):
+                continue
+            buffer = self.buffers.allocation(statement)
+            if buffer is not None:
+                rest = seq(*self._statements(statements[position + 1 :], origins, header))
+                self.buffers.release(buffer)
+                yield Alloc(buffer, rest)
+                return
+            yield self.statement(statement, origins)
 
     def statement(self, node: ast.stmt, origins: Origins) -> Stmt:
         """Parse one statement; it inherits ``origins`` from the enclosing statement."""
@@ -255,12 +272,7 @@ class LoopReader:
             self._header_line(statement, header, origins)
         with self.scope.bound({v.var.name: (v.var, v.extent) for v in iters}):
             inner = [s for s in rest if s not in guards]
-            body = [
-                self.statement(statement, origins)
-                for statement in inner
-                if not self._header_line(statement, header, origins)
-            ]
-        whole = seq(*body)
+            whole = seq(*self._statements(inner, origins, header))
         reads, writes = access_regions(whole, header.init)
         return Block(
             uid,
@@ -279,6 +291,8 @@ class LoopReader:
         """Parse leading bindings of iteration variables; return the remaining statements too."""
         iters: list[IterVar] = []
         for position, statement in enumerate(body):
+            if is_allocation(statement):
+                return tuple(iters), body[position:]
             match statement:
                 case ast.Assign(targets=[ast.Name() as target], value=value):
                     iters.append(self._iter(target, value, iters))
@@ -402,7 +416,7 @@ def _header_call(node: ast.stmt, names: tuple[str, ...]) -> ast.Call | None:
 def read_prim_func(source: Source, node: ast.FunctionDef, declared: Declarations) -> PrimFunc:
     """Parse one loop-level function, given the symbols declared above it."""
     scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})
-    reader = LoopReader(scope)
+    reader = LoopReader(scope, node)
     _, decorator = decorator_of(source, node, ("prim_func",))
     params = tuple(reader.buffers.parameter(arg) for arg in signature(source, node))
     target, origins, attributes = None, NO_ORIGIN, ()

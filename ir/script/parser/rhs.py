@@ -13,6 +13,7 @@ from ...graph.nodes import (
     CallGraph,
     CallTIR,
     Check,
+    CopyTensor,
     Info,
     KernelVersion,
     Kill,
@@ -26,6 +27,7 @@ from ...graph.nodes import (
     TupleInfo,
     TupleItem,
     ViewTensor,
+    result_info,
 )
 from ...symbolic import Expr
 from .arguments import Arguments, called_name
@@ -65,7 +67,9 @@ class RightReader:
             "view": self._view,
             "launch": self._launch,
             "launch_library": self._launch_library,
+            "copy": self._copy,
             "kill": self._kill,
+            "updates": self._misplaced,
             "check": self._check,
         }
 
@@ -111,10 +115,16 @@ class RightReader:
             node, f"expected a function name, got {describe(node)}", "write a name without quotes"
         )
 
-    def _outputs(self, arguments: Arguments, written: Implied) -> tuple[TensorInfo, ...]:
+    def _outputs(
+        self, arguments: Arguments, written: Implied, updated: int = 0
+    ) -> tuple[TensorInfo, ...]:
+        """Parse the outputs, or infer them from the annotation without the updated arguments."""
         node = arguments.keyword("outputs")
-        if node is None:
+        if node is None and written is None and updated:
+            fields = ()
+        elif node is None:
             fields = written.fields if isinstance(written, TupleInfo) else (written,)
+            fields = fields[: max(len(fields) - updated, 0)]
         elif isinstance(node, ast.Tuple):
             fields = tuple(read_info(self.scope, n) for n in node.elts)
         else:
@@ -128,6 +138,30 @@ class RightReader:
                 "Tuple of Tensors, or pass outputs=(Tensor[...],)"
             )
         return tensors
+
+    def _updates(self, arguments: Arguments, operands: int) -> tuple[int, ...]:
+        """Parse the positions of the operands that a call updates."""
+        node = arguments.keyword("updates")
+        if node is None:
+            return ()
+        if not isinstance(node, ast.Tuple):
+            raise arguments.error(
+                "expected a tuple of positions of operands as updates, such as (0,), got "
+                f"{describe(node)}",
+                node,
+            )
+        positions = tuple(self.scope.integer(n) for n in node.elts)
+        for position, part in zip(positions, node.elts, strict=True):
+            if not 0 <= position < operands:
+                count = f"{operands} operand{'' if operands == 1 else 's'}"
+                raise arguments.error(
+                    f"updates has position {position}, but the call has {count}", part
+                )
+        if sorted(set(positions)) != list(positions):
+            raise arguments.error(
+                f"expected increasing positions as updates, got {text_of(node)}", node
+            )
+        return positions
 
     def _scalars(self, arguments: Arguments) -> tuple[Expr, ...]:
         node = arguments.keyword("scalars")
@@ -156,14 +190,16 @@ class RightReader:
         return KernelVersion(self.scope.predicate(guard), self._function_name(function), scalars)
 
     def _call_tir(self, node: ast.Call, written: Implied) -> tuple[Rhs, Implied]:
-        arguments = self._arguments(node, "call_tir(function, operands, scalars=(n,))")
+        usage = "call_tir(function, operands, scalars=(n,), updates=(0,))"
+        arguments = self._arguments(node, usage)
         function, *operands = self._with_callee(arguments)
-        outputs = self._outputs(arguments, written)
+        updates = self._updates(arguments, len(operands))
+        outputs = self._outputs(arguments, written, len(updates))
         scalars, versions = self._scalars(arguments), self._versions(arguments)
         arguments.finish()
         name, args = self._function_name(function), self._values.operands(operands)
-        implied = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
-        return CallTIR(name, args, outputs, scalars, versions), implied
+        call = CallTIR(name, args, outputs, scalars, versions, updates)
+        return call, result_info(call)
 
     @staticmethod
     def _with_callee(arguments: Arguments) -> list[ast.expr]:
@@ -181,10 +217,12 @@ class RightReader:
         return CallDPSLibrary(name, args, outputs, attributes), implied
 
     def _call_graph(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
-        arguments = self._arguments(node, "call(function, operands)")
+        arguments = self._arguments(node, "call(function, operands, updates=(0,))")
         function, *operands = self._with_callee(arguments)
+        updates = self._updates(arguments, len(operands))
         arguments.finish()
-        return CallGraph(self._function_name(function), self._values.operands(operands)), None
+        args = self._values.operands(operands)
+        return CallGraph(self._function_name(function), args, updates), None
 
     def _match_cast(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         arguments = self._arguments(node, "match_cast(x, Tensor[(n, 4), f32])")
@@ -234,6 +272,21 @@ class RightReader:
             raise arguments.error(f"expected a tuple of values as outputs, got {got}")
         name, args = self.scope.string(symbol), self._values.operands(operands)
         return LaunchLibrary(name, args, self._values.operands(outputs.elts)), ObjectInfo()
+
+    def _copy(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
+        arguments = self._arguments(node, 'copy(source, target, "reason")')
+        source, target, *reason = arguments.take(2, 3)
+        arguments.finish()
+        why = self.scope.string(reason[0]) if reason else ""
+        copied = self._values.operand(source)
+        return CopyTensor(copied, self._values.value(target), why), ObjectInfo()
+
+    def _misplaced(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
+        raise self.source.error(
+            node,
+            "updates(...) is not at the end of a return statement",
+            "write return y, updates(cache=c2)",
+        )
 
     def _kill(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         arguments = self._arguments(node, "kill(value)")

@@ -103,6 +103,10 @@ class Source:
             self._lines = self.text.split("\n")
         return self._lines[number - 1] if 1 <= number <= len(self._lines) else ""
 
+    def line_number(self, line: int) -> int:
+        """Return the number in the file of a line of this text, both counted from 1."""
+        return line + self._first - 1
+
     def location(self, node: Located) -> SourceLocation:
         """Return the location of a node; columns are converted from bytes to characters."""
         text = self.line(node.lineno)

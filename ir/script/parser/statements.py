@@ -9,7 +9,7 @@ from ..errors import ParseError, ScriptSyntaxError
 from .arguments import Arguments, called_name
 from .source import Source, text_of
 
-STATEMENTS: Final = "assignments, for, if, pass, with block(...), with checked(...)"
+STATEMENTS: Final = "assignments, alloc, for, if, pass, with block(...), with checked(...)"
 
 _KEYWORDS: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.While: ("while", "write a loop with a known extent: for i in range(n):"),
@@ -49,14 +49,9 @@ def assigned_name_hint(node: ast.expr, value: ast.expr) -> str:
     if not isinstance(node, ast.Name):
         return "write A[i, j], or A[()] for a buffer of rank 0"
     called = called_name(value) or ""
-    if called == "alloc":
-        return "move the allocation to the start of the function, before all other statements"
     if called.endswith("program_id"):
         return f'an index of a thread block is a loop: for {node.id} in thread(n, "blockIdx.x"):'
-    return (
-        f"allocate a buffer at the start of the function: {node.id} = alloc((), f32), "
-        f"and write {node.id}[()] = ..."
-    )
+    return f"allocate a buffer: {node.id} = alloc((), f32), and write {node.id}[()] = ..."
 
 
 def check_starts_at_zero(source: Source, node: ast.For, arguments: Arguments) -> None:

@@ -16,6 +16,7 @@ from ...graph.nodes import (
     CallTIR,
     Check,
     ConstantRef,
+    CopyTensor,
     Dims,
     GraphFunc,
     GraphParam,
@@ -37,6 +38,7 @@ from ...graph.nodes import (
     Value,
     VersionSwitch,
     ViewTensor,
+    result_info,
 )
 from ...module import Constant
 from ...naming import is_valid_name
@@ -51,8 +53,8 @@ from .terms import TermPrinter
 
 FORMS: Final = frozenset(
     {
-        "alloc_storage", "call", "call_library", "call_tir", "check", "const", "kill", "launch",
-        "launch_library", "match_cast", "op", "view",
+        "alloc_storage", "call", "call_library", "call_tir", "check", "const", "copy", "kill",
+        "launch", "launch_library", "match_cast", "op", "updates", "view",
     }
 )  # fmt: skip
 """Right-hand sides other than operators; ``op("name")`` calls an operator of such a name."""
@@ -69,9 +71,9 @@ def constant_info(constant: Constant) -> TensorInfo:
     return TensorInfo(tuple(as_expr(d) for d in constant.shape), constant.dtype)
 
 
-def outputs_info(outputs: tuple[TensorInfo, ...]) -> Info:
-    """Return the annotation of the value of a call with these outputs."""
-    return outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
+def _updates(call: CallTIR | CallGraph) -> list[str]:
+    """Return the positions of updated arguments as a keyword argument."""
+    return [f"updates={tuple_text([str(k) for k in call.updates])}"] if call.updates else []
 
 
 def _field(info: Info, index: int) -> Info | None:
@@ -178,13 +180,17 @@ class GraphPrinter:
                 name = [] if plain else [quote(op)]
                 return (op if plain else "op"), [*name, *self.operands(args), *words], None
             case CallTIR():
-                outputs = self._outputs(right.outputs, info)
-                return "call_tir", [*self._kernel(right), *outputs, *self._choice(right)], None
-            case CallDPSLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
-                first = [quote(symbol), *self.operands(args), *self._outputs(outputs, info)]
+                options = [*self._outputs(right, info), *self._choice(right), *_updates(right)]
+                return "call_tir", [*self._kernel(right), *options], None
+            case CallDPSLibrary(symbol=symbol, args=args, attributes=attributes):
+                first = [quote(symbol), *self.operands(args), *self._outputs(right, info)]
                 return "call_library", [*first, *self._terms.keywords(attributes, RIGHT_KEYS)], None
             case CallGraph(function=function, args=args):
-                return "call", [self._callee(function), *self.operands(args)], None
+                return (
+                    "call",
+                    [self._callee(function), *self.operands(args), *_updates(right)],
+                    None,
+                )
             case MatchCast(value=operand, info=refined):
                 return "match_cast", [self.operand(operand), self.info(refined)], refined
             case MakeTuple(fields=fields):
@@ -202,7 +208,8 @@ class GraphPrinter:
         return f"{head}({', '.join(arguments)})" if head else arguments[0]
 
     def _memory(
-        self, right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | Kill | Check
+        self,
+        right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | CopyTensor | Kill | Check,
     ) -> tuple[str, list[str], Info | None]:
         match right:
             case AllocStorage(size=size, device=device, alignment=alignment):
@@ -217,6 +224,9 @@ class GraphPrinter:
                 outs = tuple_text(self.operands(outputs))
                 first = [quote(symbol), *self.operands(args)]
                 return "launch_library", [*first, f"outputs={outs}"], ObjectInfo()
+            case CopyTensor(source=source, target=target, reason=reason):
+                why = [quote(reason)] if reason else []
+                return "copy", [self.operand(source), target.name, *why], ObjectInfo()
             case Kill(value=value):
                 return "kill", [value.name], ObjectInfo()
             case Check(predicate=predicate, message=message):
@@ -242,11 +252,12 @@ class GraphPrinter:
         parts = [self._terms.text(version.guard), self._callee(version.function)]
         return f"when({', '.join([*parts, *self._scalars(version.scalars)])})"
 
-    def _outputs(self, outputs: tuple[TensorInfo, ...], info: Info) -> list[str]:
+    def _outputs(self, call: CallTIR | CallDPSLibrary, info: Info) -> list[str]:
         """Return ``outputs=`` as text unless the annotation of the value implies the outputs."""
-        if outputs and outputs_info(outputs) == info:
+        implied = result_info(call)
+        if implied == info and implied != TupleInfo(()):
             return []
-        return [f"outputs={tuple_text([self.info(o) for o in outputs])}"]
+        return [f"outputs={tuple_text([self.info(o) for o in call.outputs])}"]
 
     def _scalars(self, scalars: tuple[Expr, ...]) -> list[str]:
         return [f"scalars={self._terms.tuple(scalars)}"] if scalars else []
@@ -299,21 +310,28 @@ class GraphPrinter:
         """Return one parameter of the signature as text."""
         name = self._terms.check(param.value.name, "parameter")
         info = self.info(param.value.info)
-        return f"{name}: {info if param.access == 'in' else f'{ACCESS[param.access]}[{info}]'}"
+        if param.access == "in":
+            return f"{name}: {info}"
+        inner = info if param.initial is None else f"{info}, {self.operand(param.initial)}"
+        return f"{name}: {ACCESS[param.access]}[{inner}]"
 
     def return_statement(self, func: GraphFunc) -> None:
-        """Print the return statement, with the names of results as keys."""
-        names = func.result_names
+        """Print the return statement: results, with their names as keys, then last values."""
+        names, operands = func.result_names, self.operands(func.results)
+        updates = [f"{u.param.name}={self.operand(u.value)}" for u in func.updates]
         if names and len(names) == len(func.results):
-            operands = self.operands(func.results)
-            self._named_results([f"{quote(k)}: {v}" for k, v in zip(names, operands, strict=True)])
+            entries = [f"{quote(k)}: {v}" for k, v in zip(names, operands, strict=True)]
+            self._named_results(entries, updates)
+        elif updates:
+            self._out.call(f"return {', '.join([*operands, 'updates'])}", updates)
         else:
             text = self.results(func.results)
             several = len(func.results) > 1
             self._out.add(f"return {text[1:-1] if several else text}")
 
-    def _named_results(self, entries: list[str]) -> None:
-        line = f"return {{{', '.join(entries)}}}"
+    def _named_results(self, entries: list[str], updates: list[str]) -> None:
+        last = f", updates({', '.join(updates)})" if updates else ""
+        line = f"return {{{', '.join(entries)}}}{last}"
         if self._out.fits(line):
             self._out.add(line)
             return
@@ -321,7 +339,10 @@ class GraphPrinter:
         with self._out.indented():
             for entry in entries:
                 self._out.add(f"{entry},")
-        self._out.add("}")
+        if updates:
+            self._out.call("}, updates", updates)
+        else:
+            self._out.add("}")
 
 
 def _options(func: GraphFunc, terms: TermPrinter) -> list[str]:

@@ -8,6 +8,7 @@ from ....target.target import Target
 from ...identity import Origins
 from ...loop.nodes import (
     AccessMode,
+    Alloc,
     Block,
     Buffer,
     BufferParam,
@@ -49,6 +50,9 @@ ACCESS: Final[dict[AccessMode, str]] = {
 }
 NO_KEYS: Final = frozenset[str]()
 LOOP_KEYS: Final = frozenset({"bounds", "multiple_of", "origins"})
+NOTES: Final = "notes"
+"""The attribute of a function in lowering with pairs of a buffer and the note about it."""
+
 FUNCTION_KEYS: Final = frozenset({"target", "origins", "stage", "result_names"})
 
 
@@ -146,6 +150,9 @@ class LoopPrinter:
                 self._if(statement, outer)
             case Let():
                 self._let(statement, outer)
+            case Alloc(buffer=buffer, body=body):
+                self.allocation(buffer)
+                self.statement(body, outer)
             case _:
                 assert_never(statement)
 
@@ -281,6 +288,13 @@ class LoopPrinter:
                     self.statement(init, block.origins)
 
 
+def _notes(func: PrimFunc) -> dict[str, str]:
+    """Return the comments about temporaries by name."""
+    found = dict(func.attributes).get(NOTES)
+    pairs = [p for p in found if isinstance(p, tuple)] if isinstance(found, tuple) else []
+    return {str(name): str(text) for name, text in pairs}
+
+
 def print_prim_func(func: PrimFunc, *, provenance: bool = False, lowered: bool = False) -> Lines:
     """Print one loop-level function, with its symbols declared above it.
 
@@ -290,17 +304,21 @@ def print_prim_func(func: PrimFunc, *, provenance: bool = False, lowered: bool =
     terms, body, out = TermPrinter(func.name, rename=lowered), Lines(), Lines()
     printer = LoopPrinter(terms, body, provenance=provenance, lowered=lowered)
     terms.check(func.name, "function")
+    notes = _notes(func) if lowered else {}
+    attributes = tuple(a for a in func.attributes if not lowered or a[0] != NOTES)
     params = [printer.parameter(p) for p in func.params]
     with body.indented():
         for line in fact_lines(func.facts, terms):
             body.add(line)
         for buffer in func.buffers:
+            for line in notes.get(buffer.name, "").splitlines():
+                body.add(f"# {line}")
             printer.allocation(buffer)
         printer.statement(func.body, func.origins)
     options = [] if func.target is None else [f"target={target_text(func.target)}"]
     if provenance and func.origins:
         options += origins_text(func.origins)
-    options += terms.keywords(func.attributes, FUNCTION_KEYS)
+    options += terms.keywords(attributes, FUNCTION_KEYS)
     signature = write_header(
         out, terms, decorator="prim_func", options=options, name=func.name, params=params
     )

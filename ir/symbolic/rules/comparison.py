@@ -5,7 +5,7 @@ Each rule returns a simpler ``e``, or a Python bool if the comparison is decided
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import gcd
 
 from ..base import Expr
@@ -53,12 +53,10 @@ def _order_of_quotient(e: Expr, knowledge: Knowledge) -> Expr | None:
     return quotient.numerator + (rest - 1) * quotient.divisor + 1
 
 
-def common_factor(e: Expr) -> tuple[Expr, Expr] | None:
-    """Return a common factor of all terms and their cofactor, ignoring the constant."""
+def common_factors(e: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Yield each common factor of all terms and their cofactor, ignoring the constant."""
     terms, _ = linear_terms(e)
-    if not terms:
-        return None
-    for factor in factors_of(terms[0][0]):
+    for factor in dict.fromkeys(factors_of(terms[0][0])) if terms else ():
         rest: Expr = Const(0)
         for term, c in terms:
             left_over = divide_product(term, factor)
@@ -66,20 +64,18 @@ def common_factor(e: Expr) -> tuple[Expr, Expr] | None:
                 break
             rest = rest + c * left_over
         else:
-            return factor, rest
-    return None
+            yield factor, rest
 
 
 def _order_by_factor(e: Expr, knowledge: Knowledge) -> Expr | None:
     """``f*e <= 0 -> e <= 0`` if ``f > 0``, ``-> -e <= 0`` if ``f < 0``; likewise for ``<``."""
     constant = linear_terms(e)[1]
-    found = common_factor(e) if 0 <= constant <= 1 else None
-    if found is None:
-        return None
-    factor, rest = found
-    if knowledge.at_least(factor, 1):
-        return rest + constant
-    return constant - rest if knowledge.at_most(factor, -1) else None
+    for factor, rest in common_factors(e) if 0 <= constant <= 1 else ():
+        if knowledge.at_least(factor, 1):
+            return rest + constant
+        if knowledge.at_most(factor, -1):
+            return constant - rest
+    return None
 
 
 def _equality_by_range(e: Expr, knowledge: Knowledge) -> bool | None:
@@ -109,11 +105,10 @@ def _equality_by_divisor(e: Expr, knowledge: Knowledge) -> Expr | bool | None:
 
 def _equality_by_factor(e: Expr, knowledge: Knowledge) -> Expr | None:
     """``f*e == 0 -> e == 0`` if ``f != 0``."""
-    found = common_factor(e) if linear_terms(e)[1] == 0 else None
-    if found is None:
-        return None
-    factor, rest = found
-    return rest if knowledge.at_least(factor, 1) or knowledge.at_most(factor, -1) else None
+    for factor, rest in common_factors(e) if linear_terms(e)[1] == 0 else ():
+        if knowledge.at_least(factor, 1) or knowledge.at_most(factor, -1):
+            return rest
+    return None
 
 
 def _equality_sign(e: Expr, knowledge: Knowledge) -> Expr | None:

@@ -163,7 +163,8 @@ class CacheRead(Primitive):
         """Return the state after a plain copy, and the step that transforms its layout."""
         after = state.with_module(self._with_copy(state).module)
         name = self.block.function
-        cache = after.module.prim(name).buffers[-1]
+        known = state.tree(name).buffers
+        cache = next(b for uid, b in after.tree(name).buffers.items() if uid not in known)
         return after, TransformLayout(BufferRef(name, cache.uid, cache.name), index_map)
 
     def _with_copy(self, state: State) -> Rewrite:
@@ -181,6 +182,7 @@ class CacheRead(Primitive):
             replace_statement(body, block, reader),
             results=(edit.block_ref(copy),),
             buffers=(*edit.tree.function.buffers, cache),
+            like=buffer,
         )
 
     @classmethod

@@ -213,6 +213,7 @@ class CacheWrite(Primitive):
             replace_statement(body, block, swap_buffer(block, buffer, cache)),
             results=(edit.block_ref(copy),),
             buffers=(*edit.tree.function.buffers, cache),
+            like=buffer,
         )
 
     @classmethod

@@ -35,7 +35,7 @@ class FusedSizes:
     ) -> None:
         """Derive the sizes in program order."""
         self._module, self._kinds, self._uses = module, kinds, uses
-        self._results = frozenset(graph.results)
+        self._results = frozenset(graph.returned)
         self._sizes: dict[Value, ValueSize] = {}
         self._alone: dict[str, ValueSize] = {}
         self._loads: dict[str, Mapping[Buffer, int]] = {}

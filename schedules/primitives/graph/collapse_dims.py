@@ -18,9 +18,11 @@ from ....ir.graph.nodes import (
     TupleInfo,
     TupleItem,
     Value,
+    result_info,
 )
 from ....ir.identity import UidSource, fresh_name
 from ....ir.loop.nodes import (
+    Alloc,
     Block,
     Buffer,
     BufferParam,
@@ -34,7 +36,7 @@ from ....ir.loop.nodes import (
     Store,
 )
 from ....ir.loop.regions import access_regions
-from ....ir.loop.visit import Rebuilder, loads, seq, stores
+from ....ir.loop.visit import Rebuilder, loads, seq, stores, walk
 from ....ir.module import Constant, Module
 from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, free_vars, product, var
 from ...apply import Primitive, Rewrite
@@ -180,6 +182,8 @@ def _plain_block(part: Stmt) -> Block | None:
         loops.append(inner)
         inner = inner.body
     if not isinstance(inner, Block) or inner.predicate is not TRUE:
+        return None
+    if any(isinstance(s, Alloc) for s in walk(inner)):
         return None
     plain = [v.binding for v in inner.iters] == [f.var for f in loops]
     return inner if plain else None
@@ -439,6 +443,13 @@ def _joined_info(info: TensorInfo, sizes: list[int]) -> TensorInfo:
     return info if shape == info.shape else replace(info, shape=shape, rank=len(shape))
 
 
+def _fields(call: CallTIR) -> tuple[TensorInfo, ...]:
+    """Return the annotations of the tensors in the value of a call."""
+    info = result_info(call)
+    fields = info.fields if isinstance(info, TupleInfo) else (info,)
+    return tuple(f for f in fields if isinstance(f, TensorInfo))
+
+
 class _Callers:
     """Rewrite of the calls of one kernel in one graph."""
 
@@ -490,13 +501,14 @@ class _Callers:
         given: dict[Expr, Expr] = {**call_symbols(self._old, call)}
         scalars = tuple(given[v] for v in self._kernel.scalars)
         right = replace(call, args=args, outputs=outputs, scalars=scalars)
-        if outputs == call.outputs:
+        old, new = _fields(call), _fields(right)
+        if old == new:
             self.bindings.append(replace(binding, right=right))
             return
-        whole = outputs[0] if len(outputs) == 1 else TupleInfo(outputs)
+        whole = new[0] if len(new) == 1 else TupleInfo(new)
         flat = self._value(f"{binding.value.name}_flat", whole)
         self.bindings.append(replace(binding, value=flat, right=right))
-        self._unfold(binding, call, flat, outputs)
+        self._unfold(binding, flat, old, new)
 
     def _positions(self) -> tuple[list[int], list[int]]:
         """Return the positions of inputs and of outputs among the buffer parameters."""
@@ -510,15 +522,19 @@ class _Callers:
         return Value(self._mint(), fresh, info)
 
     def _unfold(
-        self, binding: Binding, call: CallTIR, flat: Value, joined: tuple[TensorInfo, ...]
+        self,
+        binding: Binding,
+        flat: Value,
+        fields: tuple[TensorInfo, ...],
+        joined: tuple[TensorInfo, ...],
     ) -> None:
         """Restore the shapes of the results by views."""
         if len(joined) == 1:
-            back = Call("reshape", (flat, Dims(call.outputs[0].shape or ())))
+            back = Call("reshape", (flat, Dims(fields[0].shape or ())))
             self.bindings.append(Binding(binding.value, back, binding.origins))
             return
         parts: list[Operand] = []
-        for k, (info, new) in enumerate(zip(call.outputs, joined, strict=True)):
+        for k, (info, new) in enumerate(zip(fields, joined, strict=True)):
             part = self._value(f"{binding.value.name}_{k}_flat", new)
             self.bindings.append(Binding(part, TupleItem(flat, k), binding.origins))
             if new != info:

@@ -19,7 +19,6 @@ from ....ir.graph.nodes import (
     VersionSwitch,
 )
 from ....ir.graph.visit import inner_bindings, operands_of, used_values
-from ....ir.loop.nodes import BufferParam, PrimFunc
 from ....ir.module import Module
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
@@ -27,7 +26,7 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
-from ._functions import MAIN, graph_problem
+from ._functions import MAIN, PRIMITIVE, graph_problem
 
 
 @primitive(family="graph")
@@ -53,9 +52,10 @@ class DeadCode(Primitive):
 
     Notes
     -----
-    Bindings with effects remain: run-time checks, library calls, and kernels that write a
-    parameter. Functions and constants are removed if they are unreachable from ``function`` and
-    from every other graph that is not called. Cost: linear in the size of the module.
+    Bindings with effects remain: run-time checks and library calls. An update is dead if its value
+    is not used and is not the last value of a parameter. Functions and constants are removed if
+    they are unreachable from ``function`` and from every other graph that is not called. Cost:
+    linear in the size of the module.
 
     Names elsewhere: TVM ``relax.transform.DeadCodeElimination``; Halide: none.
 
@@ -96,7 +96,7 @@ class DeadCode(Primitive):
     def rewrite(self, state: State) -> Rewrite:
         """Keep the live bindings, found backward from the results."""
         graph = state.module.graph(self.function.function)
-        live = {r for r in graph.results if isinstance(r, Value)}
+        live = {r for r in graph.returned if isinstance(r, Value)}
         kept: list[Binding] = []
         moved: dict[Handle, tuple[Handle, ...] | Removed] = {}
         for binding in reversed(graph.bindings):
@@ -122,11 +122,6 @@ def has_effect(module: Module, binding: Binding) -> bool:
     right = binding.right
     if isinstance(right, MatchCast | CallDPSLibrary | VersionSwitch):
         return True
-    if isinstance(right, CallTIR):
-        callee = module.functions.get(right.function)
-        return isinstance(callee, PrimFunc) and any(
-            isinstance(p, BufferParam) and p.access in ("inout", "state") for p in callee.params
-        )
     if isinstance(right, CallGraph):
         callee = module.functions.get(right.function)
         return isinstance(callee, GraphFunc) and any(has_effect(module, b) for b in callee.bindings)
@@ -147,10 +142,14 @@ def _mentions(bindings: tuple[Binding, ...]) -> Iterator[str | Operand]:
 
 
 def without_unreachable(module: Module) -> Module:
-    """Remove functions that are unreachable from uncalled graphs, and unused constants."""
+    """Remove functions that are unreachable from uncalled graphs, and unused constants.
+
+    A group of ``fuse_ops`` is a part of the functions that call it.
+    """
     mentioned = {g.name: list(_mentions(g.bindings)) for g in module.graphs}
     called = {m for found in mentioned.values() for m in found if isinstance(m, str)}
-    work = [g.name for g in module.graphs if g.name not in called]
+    uncalled = (g for g in module.graphs if g.name not in called)
+    work = [g.name for g in uncalled if PRIMITIVE not in g.attributes]
     if not work:
         return module
     reached: set[str] = set()
@@ -162,8 +161,14 @@ def without_unreachable(module: Module) -> Module:
         reached.add(name)
         work.extend(m for m in mentioned.get(name, ()) if isinstance(m, str))
         graph = module.functions.get(name)
-        results = graph.results if isinstance(graph, GraphFunc) else ()
-        operands = (*results, *(m for m in mentioned.get(name, ()) if not isinstance(m, str)))
+        results = graph.returned if isinstance(graph, GraphFunc) else ()
+        params = graph.params if isinstance(graph, GraphFunc) else ()
+        initial = (p.initial for p in params if p.initial is not None)
+        operands = (
+            *results,
+            *initial,
+            *(m for m in mentioned.get(name, ()) if not isinstance(m, str)),
+        )
         constants.update(o.key for o in operands if isinstance(o, ConstantRef))
     kept = module.without(*(n for n in module.functions if n not in reached))
     return replace(kept, constants={k: c for k, c in module.constants.items() if k in constants})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from keyword import iskeyword
 
 from ....ir.analysis import PatternKind, pattern_kind
+from ....ir.graph.in_place_updates import InPlaceUpdates
 from ....ir.graph.nodes import (
     Binding,
     CallGraph,
@@ -21,11 +22,11 @@ from ....ir.graph.nodes import (
     TensorInfo,
     Value,
 )
-from ....ir.graph.visit import map_operands, operands_of, users
+from ....ir.graph.visit import inner_bindings, map_operands, operands_of, users
 from ....ir.identity import Names, UidSource, fresh_name
 from ....ir.module import Module
 from ....ir.naming import bounded_name
-from ....ir.symbolic import Expr, Var, as_expr, const_value, free_vars, product
+from ....ir.symbolic import Expr, Facts, Var, as_expr, const_value, free_vars, product
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
@@ -57,9 +58,10 @@ class FuseOps(Primitive):
     are derived from their loops: chains of elementwise, broadcast and injective kernels;
     elementwise or broadcast epilogues of a matmul with the shape of its result; elementwise or
     broadcast prologues of a reduction. An intermediate with several users joins a group only if all
-    users are in it. Calls with versions are not grouped. A value stays in memory if the expression
-    of its group would have more than 512 nodes or be nested deeper than 64, and if it has more than
-    100 nodes and is used more than once.
+    users are in it. Calls with versions or updates are not grouped, and no call is moved behind an
+    update in place of memory that it reads. A value stays in memory if the expression of its group
+    would have more than 512 nodes or be nested deeper than 64, and if it has more than 100 nodes
+    and is used more than once.
 
     Parameters
     ----------
@@ -99,7 +101,10 @@ class FuseOps(Primitive):
         """The requirements of ``fuse_ops``."""
 
         DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
-        CALLS_OF_FUNCTIONS = "the chosen bindings are at least two calls of loop-level functions"
+        CALLS_OF_FUNCTIONS = (
+            "the chosen bindings are at least two calls of loop-level functions, the last with one "
+            "result"
+        )
         RESULTS_USED_INSIDE = (
             "only chosen bindings use the results of the chosen bindings other than the last"
         )
@@ -108,6 +113,8 @@ class FuseOps(Primitive):
             "no chosen call has versions: a group becomes one function, which cannot choose by a "
             "guard"
         )
+
+        NO_UPDATES = "no chosen call updates an argument: the value of a group is one new tensor"
 
     function: FunctionRef = MAIN
     bindings: tuple[BindingRef, ...] = ()
@@ -130,12 +137,18 @@ class FuseOps(Primitive):
             )
             yield Problem(self.Requires.CALLS_OF_FUNCTIONS, message, self.bindings)
             return
+        last = chosen[-1].value
+        if not isinstance(last.info, TensorInfo):
+            message = f"the last call {last.name!r} has several results; expected one tensor"
+            where = (BindingRef(graph.name, last.uid, last.name),)
+            yield Problem(self.Requires.CALLS_OF_FUNCTIONS, message, where)
         yield from _chosen_versions(graph, chosen)
+        yield from _chosen_updates(graph, chosen)
         inside = {b.value for b in chosen}
         uses = users(graph)
         for binding in chosen[:-1]:
             outside = [u.value.name for u in uses.get(binding.value, []) if u.value not in inside]
-            if outside or binding.value in graph.results:
+            if outside or binding.value in graph.returned:
                 names = ", ".join(outside) or "the result of the function"
                 where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
                 message = f"{binding.value.name!r} is also used outside of the group, by {names}"
@@ -176,6 +189,19 @@ def _chosen_versions(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Pr
             )
 
 
+def _chosen_updates(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
+    for binding in chosen:
+        if isinstance(binding.right, CallTIR) and binding.right.updates:
+            operands = (binding.right.args[k] for k in binding.right.updates)
+            names = ", ".join(o.name if isinstance(o, Value) else "a constant" for o in operands)
+            where = (BindingRef(graph.name, binding.value.uid, binding.value.name),)
+            yield Problem(
+                FuseOps.Requires.NO_UPDATES,
+                f"call {binding.value.name!r} updates {names}",
+                where,
+            )
+
+
 def _reentering_paths(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[Problem]:
     inside = {b.value for b in chosen}
     dependent: set[Value] = set()
@@ -201,13 +227,20 @@ class Grouping:
     def __init__(self, module: Module, graph: GraphFunc) -> None:
         """Derive the pattern kind of every kernel."""
         self._graph = graph
+        self._returned = frozenset(graph.returned)
         self._uses = users(graph)
-        self._order = {b.value: k for k, b in enumerate(graph.bindings)}
+        self._order = {
+            value: k
+            for k, binding in enumerate(graph.bindings)
+            for value in (binding.value, *_inner_values(binding))
+        }
+        self._updates = InPlaceUpdates(graph)
         self._kinds: dict[Value, PatternKind] = {
             b.value: pattern_kind(module.prim(b.right.function))
             for b in graph.bindings
             if isinstance(b.right, CallTIR)
             and not b.right.versions
+            and not b.right.updates
             and isinstance(b.value.info, TensorInfo)
         }
         self._kept = FusedSizes(module, graph, self._kinds, self._uses).kept
@@ -235,7 +268,7 @@ class Grouping:
         """Join a producer to the group of its users, if it is one group of a compatible kind."""
         value = binding.value
         uses = self._uses.get(value, [])
-        if not uses or value in self._graph.results or value in self._kept:
+        if not uses or value in self._returned or value in self._kept:
             return
         if any(u.value not in self._leader for u in uses):
             return
@@ -243,10 +276,29 @@ class Grouping:
         if len(leaders) != 1:
             return
         leader = leaders.pop()
+        if self._passes_update(binding, leader):
+            return
         joined = _joined(self._kinds[value], self._kind_of_group[leader], value, leader)
         if joined is not None:
             self._leader[value] = leader
             self._kind_of_group[leader] = joined
+
+    def _passes_update(self, binding: Binding, leader: Value) -> bool:
+        """Return whether a call in a group would move behind an update of memory that it reads.
+
+        The update would then need a copy.
+        """
+        first, last = self._order[binding.value], self._order[leader]
+        calls = self._updates.writes(operands_of(binding.right))
+        return any(first < self._order[call] < last for call in calls)
+
+
+def _inner_values(binding: Binding) -> Iterator[Value]:
+    """Yield the values of the bindings in branches."""
+    for inner in inner_bindings(binding.right):
+        for nested in inner:
+            yield nested.value
+            yield from _inner_values(nested)
 
 
 def _joined(
@@ -326,7 +378,7 @@ class _Extraction:
             tuple(graph_params),
             bindings,
             (group[-1].value,),
-            self._graph.facts,
+            _facts_of(self._graph, [p.value.info for p in graph_params]),
             attributes=(PRIMITIVE,),
         )
         return function, args
@@ -376,6 +428,14 @@ def _unbound_symbols(group: Sequence[Binding], infos: Sequence[Info]) -> tuple[E
             found = sorted(free_vars(term), key=lambda v: v.serial)
             mentioned.update(dict.fromkeys(v for v in found if v not in bound))
     return tuple(as_expr(v) for v in mentioned)
+
+
+def _facts_of(graph: GraphFunc, infos: Sequence[Info]) -> Facts:
+    """Return the facts about symbols that the parameters of a group determine."""
+    terms = [t for i in infos if isinstance(i, TensorInfo) for t in i.shape or ()]
+    terms += [t for i in infos if isinstance(i, ShapeInfo) for t in i.dims or ()]
+    bound = {t for t in terms if isinstance(t, Var)}
+    return Facts(f for f in graph.facts if f.predicate.free <= bound)
 
 
 def _terms(binding: Binding) -> Iterator[Expr]:

@@ -103,10 +103,11 @@ class FuseTir(Primitive):
         DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
         CALLS_OF_KERNELS = (
             "the groups contain only calls of kernels, whose arguments are parameters or values "
-            "of the group"
+            "of the group, and return one tensor"
         )
         CALLER = "the function is not itself a group of ``fuse_ops``"
         NO_VERSIONS = "no call in the groups has versions: one function cannot choose by a guard"
+        NO_UPDATES = "the groups update no argument: their value is one new tensor"
 
     function: FunctionRef = MAIN
 
@@ -115,20 +116,21 @@ class FuseTir(Primitive):
         wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
         yield from wrong
         if not wrong:
-            yield from self._group_problem(state.module)
+            yield from self._group_problem(state)
             for group in self._groups(state.module).values():
                 yield from _contents(group)
 
-    def _group_problem(self, module: Module) -> Iterator[Problem]:
-        name = self.function.function
+    def _group_problem(self, state: State) -> Iterator[Problem]:
+        module, name = state.module, self.function.function
         if is_group(module, name):
             callers = [FunctionRef(g.name) for g in module.graphs if _calls(g, name)]
             named = ", ".join(c.function for c in callers) or "no function"
+            fixes = (FuseTir(c) for c in callers)
             yield Problem(
                 self.Requires.CALLER,
                 f"{name!r} is a group of fuse_ops, which {named} calls",
                 (self.function,),
-                fixes=tuple(map(FuseTir, callers)),
+                fixes=tuple(f for f in fixes if not any(f.structural(state))),
             )
 
     def _groups(self, module: Module) -> dict[str, GraphFunc]:
@@ -184,7 +186,17 @@ def calls_groups(module: Module, name: str) -> bool:
 
 def _contents(group: GraphFunc) -> Iterator[Problem]:
     """Yield a problem for each binding of a group that cannot be fused."""
+    written = [p.value for p in group.params if p.access != "in"]
+    if written:
+        names = ", ".join(v.name for v in written)
+        where = tuple(BindingRef(group.name, v.uid, v.name) for v in written)
+        message = f"group {group.name!r} writes parameters: {names}"
+        yield Problem(FuseTir.Requires.NO_UPDATES, message, where)
     known: set[Operand] = {p.value for p in group.params}
+    tensors = [isinstance(getattr(r, "info", None), TensorInfo) for r in group.results]
+    if not written and tensors != [True]:
+        message = f"group {group.name!r} returns {len(tensors)} results, or a tuple"
+        yield Problem(FuseTir.Requires.CALLS_OF_KERNELS, message, (FunctionRef(group.name),))
     for binding in group.bindings:
         right = binding.right
         where = (BindingRef(group.name, binding.value.uid, binding.value.name),)
@@ -204,6 +216,9 @@ def _contents(group: GraphFunc) -> Iterator[Problem]:
                 f"{name} uses a value that is neither a parameter nor a binding of the group",
                 where,
             )
+        elif right.updates:
+            message = f"{name} updates operands {', '.join(map(str, right.updates))}"
+            yield Problem(FuseTir.Requires.NO_UPDATES, message, where)
         elif right.versions:
             names = ", ".join(v.function for v in right.versions)
             yield Problem(FuseTir.Requires.NO_VERSIONS, f"{name} has versions: {names}", where)

@@ -19,10 +19,10 @@ from ....ir.loop.nodes import (
 )
 from ....ir.loop.visit import loads, path_to, seq, stores, walk
 from ....ir.module import Module
-from ....ir.symbolic import substitute
+from ....ir.symbolic import Facts, Var, substitute
 from ...apply import Primitive, Rewrite
 from ...handles import BlockRef, FunctionRef, Handle, refs_of
-from ...kernels import KernelCall, KernelTable, call_symbols, generalize
+from ...kernels import KernelCall, KernelTable, call_symbols, generalize, symbols_of
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -212,7 +212,26 @@ class _Split:
         remaining = seq(*(p for p in _parts(func) if p is not nest))
         self._remaining = remaining
         used = {x.buffer for x in loads(remaining)} | {s.buffer for s in stores(remaining)}
-        self._kept = [b in used for b in func.buffer_params]
+        self._kept = [
+            p.access in ("inout", "state") or p.buffer in used
+            for p in func.params
+            if isinstance(p, BufferParam)
+        ]
+
+    @property
+    def added(self) -> tuple[Var, ...]:
+        """The symbols that only the arguments of the hoisted block determined."""
+        buffers = [p.buffer for p in self._func.params if isinstance(p, BufferParam)]
+        kept = [b for b, keep in zip(buffers, self._kept, strict=True) if keep]
+        bound = {d for b in (*kept, self._target) for d in b.shape} | set(self._func.scalar_params)
+        temporaries = tuple(b for b in self._func.buffers if b is not self._target)
+        rest = replace(
+            self._func,
+            params=tuple(BufferParam(b, "in") for b in (*kept, self._target)),
+            body=self._remaining,
+            buffers=temporaries,
+        )
+        return tuple(sorted(symbols_of(rest) - bound, key=lambda v: v.serial))
 
     def hoisted(self) -> PrimFunc:
         """Return the new kernel, which reads inputs and writes the former temporary."""
@@ -229,9 +248,13 @@ class _Split:
         inputs = [p for p in kept if p.access != "out"]
         outputs = [p for p in kept if p.access == "out"]
         scalars = [p for p in self._func.params if isinstance(p, ScalarParam)]
+        scalars += map(ScalarParam, self.added)
         params = (*inputs, BufferParam(self._target, "in"), *outputs, *scalars)
         temporaries = tuple(b for b in self._func.buffers if b is not self._target)
-        return replace(self._func, params=params, body=self._remaining, buffers=temporaries)
+        rest = replace(self._func, params=params, body=self._remaining, buffers=temporaries)
+        bound = {d for b in rest.buffer_params for d in b.shape} | set(rest.scalar_params)
+        facts = Facts(f for f in rest.facts if f.predicate.free <= bound)
+        return rest if len(facts) == len(rest.facts) else replace(rest, facts=facts)
 
     def adapt(self, module: Module, graph: GraphFunc) -> Module:
         """Return the module with calls of the new kernel before those of the old one in a graph."""
@@ -252,7 +275,16 @@ class _Split:
         terms = call_symbols(self._func, call)
         shape = tuple(substitute(d, terms) for d in self._target.shape)
         info = TensorInfo(shape, self._target.dtype, rank=len(shape))
-        given = dict(zip(self._func.buffer_params, call.args, strict=False))
+        taken_params = [
+            (p, keep)
+            for p, keep in zip(
+                (p for p in self._func.params if isinstance(p, BufferParam)),
+                self._kept,
+                strict=True,
+            )
+            if p.access != "out"
+        ]
+        given = {p.buffer: a for (p, _), a in zip(taken_params, call.args, strict=True)}
         args: tuple[Operand, ...] = tuple(given[b] for b in self._read)
         scalars = tuple(substitute(s, terms) for s in self.call.scalars)
         name = fresh_name(f"{binding.value.name}_{self._target.name}", taken)
@@ -261,7 +293,11 @@ class _Split:
         first = Binding(
             value, CallTIR(self.call.function.name, args, (info,), scalars), binding.origins
         )
-        inputs = [b for b in self._func.buffer_params if b in given]
-        kept_args = tuple(given[b] for b, keep in zip(inputs, self._kept, strict=False) if keep)
-        second = replace(binding, right=replace(call, args=(*kept_args, value)))
-        return first, second
+        kept = [p for p, keep in taken_params if keep]
+        kept_args = tuple(given[p.buffer] for p in kept)
+        updates = tuple(k for k, p in enumerate(kept) if p.access != "in")
+        added = tuple(substitute(v, terms) for v in self.added)
+        right = replace(
+            call, args=(*kept_args, value), scalars=(*call.scalars, *added), updates=updates
+        )
+        return first, replace(binding, right=right)

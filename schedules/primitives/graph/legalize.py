@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ....ir.graph.in_place_updates import InPlaceUpdates
 from ....ir.graph.nodes import Binding, Branch, Call, CallTIR, GraphFunc, IfElse, Rhs
 from ....ir.graph.operators import get_operator, lower_call
 from ....ir.symbolic import Facts
@@ -39,8 +40,9 @@ class Legalize(Primitive):
     Notes
     -----
     Views remain operators until memory planning, which removes them. Structurally equal loop-level
-    functions are added once. The results are the handles of the new functions. Cost: linear in the
-    size of the graph.
+    functions are added once. An operator that replaces some elements of a state or inout parameter
+    becomes an update of this argument if its old value is not used later. The results are the
+    handles of the new functions. Cost: linear in the size of the graph.
 
     Names elsewhere: TVM ``relax.transform.LegalizeOps``; Halide: none.
 
@@ -79,7 +81,8 @@ class Legalize(Primitive):
         graph = state.module.graph(self.function.function)
         table = KernelTable(state.module)
         known = set(state.module.functions)
-        bindings = tuple(_legalized(b, table, graph.facts) for b in graph.bindings)
+        legalization = _Legalization(table, graph.facts, InPlaceUpdates(graph))
+        bindings = tuple(map(legalization.binding, graph.bindings))
         module = table.module().with_functions(replace(graph, bindings=bindings))
         made = [n for n in module.functions if n not in known]
         return Rewrite(module, tuple(FunctionRef(n) for n in made))
@@ -97,26 +100,32 @@ def _needs_lowering(binding: Binding) -> bool:
     return isinstance(right, Call) and not get_operator(right.op).is_view
 
 
-def _legalized(binding: Binding, table: KernelTable, facts: Facts) -> Binding:
-    return replace(binding, right=_lowered(binding, table, facts))
+@dataclass(frozen=True, slots=True)
+class _Legalization:
+    """The lowering of the operators of one function."""
 
+    table: KernelTable
+    facts: Facts
+    decisions: InPlaceUpdates
 
-def _lowered(binding: Binding, table: KernelTable, facts: Facts) -> Rhs:
-    right = binding.right
-    if isinstance(right, IfElse):
-        return replace(
-            right,
-            then=_branch(right.then, table, facts),
-            otherwise=_branch(right.otherwise, table, facts),
-        )
-    if not isinstance(right, Call) or not _needs_lowering(binding):
-        return right
-    lowered = lower_call(right, binding.value.info, right.op, facts)
-    origins = binding.origins | {binding.value.name}
-    kernel = generalize(KernelCall(add_origins(lowered.function, origins), lowered.scalars))
-    name = table.add(kernel.function)
-    return CallTIR(name, lowered.args, lowered.outputs, kernel.scalars)
+    def binding(self, binding: Binding) -> Binding:
+        """Lower an operator, or the operators in branches."""
+        return replace(binding, right=self._lowered(binding))
 
+    def _lowered(self, binding: Binding) -> Rhs:
+        right = binding.right
+        if isinstance(right, IfElse):
+            sides = self._branch(right.then), self._branch(right.otherwise)
+            return replace(right, then=sides[0], otherwise=sides[1])
+        if not isinstance(right, Call) or not _needs_lowering(binding):
+            return right
+        in_place = self.decisions.in_place(binding.value)
+        info = binding.value.info
+        lowered = lower_call(right, info, right.op, self.facts, in_place=in_place)
+        origins = binding.origins | {binding.value.name}
+        kernel = generalize(KernelCall(add_origins(lowered.function, origins), lowered.scalars))
+        name = self.table.add(kernel.function)
+        return CallTIR(name, lowered.args, lowered.outputs, kernel.scalars, updates=lowered.updates)
 
-def _branch(branch: Branch, table: KernelTable, facts: Facts) -> Branch:
-    return replace(branch, bindings=tuple(_legalized(b, table, facts) for b in branch.bindings))
+    def _branch(self, branch: Branch) -> Branch:
+        return replace(branch, bindings=tuple(map(self.binding, branch.bindings)))

@@ -125,7 +125,7 @@ class LiftTransforms(Primitive):
         if not lifted:
             return Rewrite(state.module, (self.function,))
         kept = tuple(b for b in graph.bindings if b.value not in lifted)
-        results = [r for r in graph.results if isinstance(r, Value)]
+        results = [r for r in graph.returned if isinstance(r, Value)]
         crossing = [v for v in dict.fromkeys((*used_values(kept), *results)) if v in lifted]
         refs = {v: _reference(v, state.module) for v in crossing}
         main = replace_values(replace(graph, bindings=kept), refs)
@@ -235,7 +235,7 @@ def _trimmed(prepare: GraphFunc, main: GraphFunc) -> GraphFunc:
     """Remove results that the main function no longer uses."""
     used = {
         o.key for b in main.bindings for o in operands_of(b.right) if isinstance(o, ConstantRef)
-    } | {r.key for r in main.results if isinstance(r, ConstantRef)}
+    } | {r.key for r in main.returned if isinstance(r, ConstantRef)}
     pairs = zip(prepare.results, prepare.result_names, strict=True)
     kept = [(r, n) for r, n in pairs if n in used]
     results = tuple(r for r, _ in kept)
@@ -278,7 +278,7 @@ def _with_constants(module: Module, name: str, replaced: Sequence[str]) -> Modul
     for position, (result, key) in enumerate(
         zip(prepare.results, prepare.result_names, strict=True)
     ):
-        info = result.info if isinstance(result, Value) else None
+        info = result.info if isinstance(result, Value | ConstantRef) else None
         if not isinstance(info, TensorInfo):
             raise TypeError(f"{key!r} is not a tensor")
         sizes = tuple(const_value(d) or 0 for d in info.shape or ())

@@ -17,6 +17,7 @@ from ....ir.analysis import (
 from ....ir.loop.nodes import Block, Buffer, Element, IndexMap, Let, Load, Stmt, Store
 from ....ir.loop.visit import Rebuilder, replace_statement, transform
 from ....ir.symbolic import Expr, Facts, Var, eq, is_proved, product, simplify, substitute
+from ...allocations import with_allocation
 from ...apply import Primitive, Rewrite
 from ...checks import temporary_problems, tensorized_buffer_problems
 from ...edit import Edit
@@ -176,6 +177,7 @@ class TransformLayout(Primitive):
             body = _Mapper(old, new, self.index_map, tree.facts(let)).outer_let(body, let.var)
         exact = is_proved(eq(product(shape), product(old.shape)), facts)
         buffers = tuple(new if b is old else b for b in tree.function.buffers)
+        body = with_allocation(body, old, new)
         return edit.finish(body, buffers=buffers, decisions={"padded": not exact})
 
 

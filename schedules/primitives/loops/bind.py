@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, bound_kinds, reduction_update
+from ....ir.analysis import OWN, Tree, bound_kinds, private_copies, reduction_update
 from ....ir.analysis.races import thread_conflicts, updates_atomically
+from ....ir.loop.memory_scopes import OF_BLOCK
 from ....ir.loop.nodes import For
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Expr, const_value, free_vars, to_text
 from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
 from ...apply import Primitive, Rewrite
-from ...checks import kind_problems
+from ...checks import kind_problems, with_allocations_inside
 from ...domain_checks import repeat_problems
 from ...edit import Edit
 from ...handles import Handle, LoopRef, block_ref, loop_ref, refs_of
@@ -153,10 +154,14 @@ class Bind(Primitive):
                 yield from repeat_problems(state, ref, self.Requires.RUNS_ONCE, loop)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Change the kind of the loop."""
+        """Change the kind of the loop, and allocate the temporaries of an iteration inside it."""
         edit = Edit(state, self.loop.function)
         loop = state.loop(self.loop)
-        return edit.finish(edit.replaced(loop, replace(loop, kind="thread", thread=self.thread)))
+        own = OWN | OF_BLOCK if self.thread in BLOCK_AXES else OWN
+        copies = private_copies(edit.tree, loop, own)
+        uids = [b.uid for b in copies if self.thread in BLOCK_AXES or b.scope not in OF_BLOCK]
+        made = edit.finish(edit.replaced(loop, replace(loop, kind="thread", thread=self.thread)))
+        return with_allocations_inside(made, self.loop, uids)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:

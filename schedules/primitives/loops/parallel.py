@@ -5,22 +5,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from ....ir.analysis import bound_kinds
+from ....ir.analysis import bound_kinds, conflicts, private_copies
+from ....ir.loop.memory_scopes import SCOPES
 from ....ir.loop.nodes import Block
 from ...apply import Primitive, Rewrite, check
 from ...checks import (
-    independence_problems,
     iteration_kind_problems,
     kind_problems,
     nesting_problems,
+    with_allocations_inside,
     with_kind,
 )
-from ...handles import Handle, LoopRef, loop_ref
+from ...handles import Handle, LoopRef, loop_ref, refs_of
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+
+_ANY_SCOPE: Final = frozenset(SCOPES)
+"""Iterations get their own elements of temporaries of any memory scope and size."""
 
 
 @primitive(family="loops", returns=None)
@@ -112,11 +117,17 @@ class Parallel(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the iterations are independent."""
-        yield from independence_problems(state, self.loop, self.Requires.INDEPENDENT_ITERATIONS)
+        tree = state.tree(self.loop.function)
+        for conflict in conflicts(tree, state.loop(self.loop), own=_ANY_SCOPE):
+            where = (self.loop, *refs_of(self.loop.function, conflict.block, conflict.buffer))
+            yield Problem(self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, where)
 
     def rewrite(self, state: State) -> Rewrite:
-        """Change the kind of the loop."""
-        return with_kind(state, self.loop, "parallel")
+        """Change the kind of the loop, and allocate the temporaries of an iteration inside it."""
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        uids = [buffer.uid for buffer in private_copies(tree, loop, _ANY_SCOPE)]
+        made = with_kind(state, self.loop, "parallel")
+        return with_allocations_inside(made, self.loop, uids)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:

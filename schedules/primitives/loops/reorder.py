@@ -9,6 +9,7 @@ from ....ir.analysis import (
     Tree,
     bound_kinds,
     covered_buffers,
+    is_private,
     is_reduction,
     reads,
     reduction_update,
@@ -17,6 +18,7 @@ from ....ir.analysis import (
     writes_disjoint,
 )
 from ....ir.analysis.races import kind_conflicts
+from ....ir.loop.memory_scopes import SCOPES
 from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.symbolic import free_vars, to_text
 from ...apply import Primitive, Rewrite
@@ -101,9 +103,10 @@ class Reorder(Primitive):
         )
         INDEPENDENT_ITERATIONS = (
             "a loop that binds spatial iteration variables writes different elements in different "
-            "iterations, and a value read from another block inside the loops is written in the "
-            "same iteration; the iterations of a parallel, vectorized or thread-bound loop remain "
-            "independent with the loops that move into it"
+            "iterations, except of a temporary that each iteration writes before it reads it, and "
+            "a value read from another block inside the loops is written in the same iteration; "
+            "the iterations of a parallel, vectorized or thread-bound loop remain independent with "
+            "the loops that move into it"
         )
 
         INIT_BEFORE_LOOPS = (
@@ -222,6 +225,7 @@ class Reorder(Primitive):
             )
 
     def _overlaps(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
+        innermost = max((state.loop(ref) for ref in self.loops), key=lambda x: tree.order[x])
         for ref in self.loops:
             loop = state.loop(ref)
             if bound_kinds(loop, block) != frozenset({"spatial"}) or iterates_reduction(
@@ -229,6 +233,8 @@ class Reorder(Primitive):
             ):
                 continue  # the terms of a reduction may be added in any order
             for buffer in dict.fromkeys(a.buffer for a in writes(block)):
+                if is_private(tree, innermost, buffer, frozenset(SCOPES)):
+                    continue
                 if not writes_disjoint(tree, loop, block, buffer):
                     yield Problem(
                         self.Requires.INDEPENDENT_ITERATIONS,

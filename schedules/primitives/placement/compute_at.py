@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....ir.analysis import Interval, Tree, reads, region_at, within_dimension, writes
-from ....ir.loop.nodes import Block, Buffer, For, Seq, Stmt
+from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.symbolic import FloorDiv, Var
+from ...allocations import parts_of
 from ...apply import Primitive, Rewrite, check
 from ...domain_checks import (
     branch_around,
@@ -279,6 +280,6 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, In
 
 def _anchor(tree: Tree, loop: For, buffer: Buffer) -> Stmt:
     """Return the first statement of a loop body that reads a buffer."""
-    parts = loop.body.body if isinstance(loop.body, Seq) else (loop.body,)
+    parts = parts_of(loop)
     reading = (p for p in parts if any(reads(b, buffer) for b in tree.blocks_in(p)))
     return next(reading)

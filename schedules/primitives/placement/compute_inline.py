@@ -28,6 +28,7 @@ from ....ir.loop.visit import (
     with_children,
 )
 from ....ir.symbolic import Bool, Expr, Var, eq, is_proved, substitute, to_text
+from ...allocations import without_allocation
 from ...apply import Primitive, Rewrite
 from ...checks import tensorized_problems
 from ...domain_checks import branch_around
@@ -260,7 +261,9 @@ class ComputeInline(Primitive):
         access = writes(block)[0]
         if not isinstance(block.body, Store):
             raise TypeError(f"the body of block {block.name!r} is not a single store")
-        inliner = _Inliner(access.buffer, access.indices, block.body.value)
+        single = {v.var: 0 for v in block.iters if v.var not in access.indices}
+        value = substitute_in_element(block.body.value, single)  # their extent is 1
+        inliner = _Inliner(access.buffer, access.indices, value)
 
         def change(statement: Stmt) -> Stmt:
             if isinstance(statement, Block):
@@ -279,6 +282,7 @@ class ComputeInline(Primitive):
             edit.buffer_ref(access.buffer): Removed(reason),
         }
         buffers = tuple(b for b in tree.function.buffers if b is not access.buffer)
+        body = without_allocation(body, access.buffer)
         return edit.finish(body, moved=moved, buffers=buffers)
 
     @classmethod

@@ -18,7 +18,7 @@ from ....ir.analysis import (
     writes,
     written_in,
 )
-from ....ir.loop.nodes import Block, Buffer, For, IterVar, Seq, Stmt
+from ....ir.loop.nodes import Block, Buffer, For, IterVar, Stmt
 from ....ir.symbolic import (
     Bool,
     Expr,
@@ -31,6 +31,7 @@ from ....ir.symbolic import (
     substitute,
     to_text,
 )
+from ...allocations import parts_of
 from ...apply import Primitive, Rewrite
 from ...checks import counterexample
 from ...domain_checks import (
@@ -396,7 +397,7 @@ def _box(item: IterVar) -> tuple[Bool, Bool]:
 def _anchor(tree: Tree, block: Block, loop: For) -> Stmt:
     """Return the last statement of a loop body that writes a buffer that the block reads."""
     made = {a.buffer for a in _loads_from(tree, block, loop)}
-    parts = loop.body.body if isinstance(loop.body, Seq) else (loop.body,)
+    parts = parts_of(loop)
     writing = [
         p for p in parts if any(w.buffer in made for b in tree.blocks_in(p) for w in writes(b))
     ]

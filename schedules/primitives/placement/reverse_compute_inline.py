@@ -29,6 +29,7 @@ from ....ir.symbolic import (
     substitute,
     to_text,
 )
+from ...allocations import without_allocation
 from ...apply import Primitive, Rewrite
 from ...domain_checks import branch_around, condition_of
 from ...edit import Edit
@@ -280,7 +281,7 @@ class ReverseComputeInline(Primitive):
             edit.buffer_ref(buffer): Removed(reason),
         }
         buffers = tuple(b for b in tree.function.buffers if b is not buffer)
-        return edit.finish(kept, moved=moved, buffers=buffers)
+        return edit.finish(without_allocation(kept, buffer), moved=moved, buffers=buffers)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
@@ -297,7 +298,7 @@ def _sources(tree: Tree, block: Block) -> list[tuple[Buffer, Block]]:
     for buffer in dict.fromkeys(a.buffer for a in reads(block)):
         writers = tree.writers(buffer)
         others = [b for b in tree.outermost_blocks() if b is not block and reads(b, buffer)]
-        if buffer in tree.function.buffers and len(writers) == 1 and not others:
+        if tree.is_temporary(buffer) and len(writers) == 1 and not others:
             found.append((buffer, writers[0]))
     return found
 

@@ -293,6 +293,7 @@ class Rfactor(Primitive):
             replace_statement(body, block, _factored(edit, block, loop, partial)),
             results=(edit.block_ref(combine),),
             buffers=(*tree.function.buffers, partial),
+            like=buffer,
         )
 
     @classmethod

@@ -257,7 +257,9 @@ def _uncheckable(state: State, graph: GraphFunc, name: str) -> str | None:
     called = False
     for binding in _bindings(graph.bindings):
         match binding.right:
-            case LaunchKernel(function=function) if function == name:
+            case LaunchKernel(function=function, versions=versions) if name == function or any(
+                v.function == name for v in versions
+            ):
                 return f"{graph.name!r} launches {name!r} in the memory stage"
             case CallTIR(function=function, versions=versions):
                 if versions and name in (function, *(v.function for v in versions)):

@@ -168,7 +168,7 @@ def _for_scope(site: TensorizeSite, difference: Difference) -> Iterator[Primitiv
         return
     wanted = site.intrinsic.semantics.buffer_params[difference.partner].scope
     ref = BufferRef(name, buffer.uid, buffer.name)
-    if buffer in site.tree.function.buffers:
+    if site.tree.is_temporary(buffer):
         yield SetScope(ref, wanted)
     yield from _copies(block_ref(name, block), site, buffer, wanted, None)
 
@@ -194,9 +194,9 @@ def _for_layout(
     if index_map is None:
         return
     name = site.where.function
-    if buffer in site.tree.function.buffers:
+    if site.tree.is_temporary(buffer):
         yield TransformLayout(BufferRef(name, buffer.uid, buffer.name), index_map)
-    scope = buffer.scope if buffer in site.tree.function.buffers else "global"
+    scope = buffer.scope if site.tree.is_temporary(buffer) else "global"
     yield from _copies(block_ref(name, block), site, buffer, scope, index_map)
 
 

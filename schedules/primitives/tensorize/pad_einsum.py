@@ -221,10 +221,12 @@ class PadEinsum(Primitive):
         main = padding.enlarged(loops)
         body = seq(*padding.before, main, *padding.after)
         made = (*padding.before_blocks, *padding.after_blocks)
+        used = [access.buffer for access in accesses(block)]
         return edit.finish(
             replace_statement(edit.tree.function.body, loops[0], body),
             results=tuple(edit.block_ref(b) for b in made),
             buffers=(*edit.tree.function.buffers, *padding.buffers),
+            like=next((b for b in used if edit.tree.allocs.get(b) is not None), None),
         )
 
     @classmethod

@@ -106,7 +106,7 @@ def _scopes(sch: Schedule, name: str, shared: int) -> None:
 
     A value that one of the threads computes is in shared memory, too.
     """
-    for buffer in sch.module.prim(name).buffers:
+    for buffer in sch.state.tree(name).temporaries:
         size = const_value(product(buffer.shape[shared:]))
         if size is None or size > LONGEST:
             raise _too_long(buffer, size)

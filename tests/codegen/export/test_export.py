@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.export import ExportError, link
 from tilewright.codegen.export.errors import ExportDirectoryError, LinkerMissingError
 from tilewright.codegen.export.names import RESERVED
+from tilewright.codegen.export.states import RESERVED as STATE_NAMES
 from tilewright.target.target import UnknownTargetError
 
 from tests.conftest import ROOT
@@ -152,6 +154,31 @@ def test_the_reserved_names_are_those_of_the_interface(tmp_path):
     attributes = set(re.findall(r"self\.([a-z]\w*) = |def ([a-z]\w*)\(self", model))
     attributes = {name for pair in attributes for name in pair if name}
     assert taken - {"f"} | methods | attributes == RESERVED
+
+
+STATEFUL = """
+@graph_func
+def f(count: State[Tensor[(2,), f32]]):
+    more = add(count, 1.0)
+    return updates(count=more)
+"""
+
+
+def test_the_reserved_names_of_states_are_those_of_the_interface(tmp_path):
+    made = tw.export(tw.parse(STATEFUL), tmp_path / "made", name="own")
+    taken = set(re.findall(r"\bown_(state\w*)", (made.directory / "own.h").read_text()))
+    part = (link.NATIVE / "loader_state.py").read_text().split("\nclass State:")[0]
+    methods = set(re.findall(r"def ([a-z]\w*)\(self", part))
+    assert taken | methods == STATE_NAMES
+
+
+def test_a_function_without_state_may_have_the_name_of_one(tmp_path):
+    for kind in ("shared", "wasm"):
+        tw.export(tw.parse(RENAMED.format(name="state")), tmp_path / kind, kind=kind, name="own")
+    spec = importlib.util.spec_from_file_location("own", tmp_path / "shared" / "own.py")
+    loader = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loader)
+    assert callable(loader.load().state)
 
 
 @pytest.mark.parametrize("path", [None, 3, b"here", "a\0b", "x" * 300])

@@ -119,3 +119,30 @@ def test_renamed_objects_still_find_each_other(tmp_path):
 def test_files_that_are_not_objects(data):
     with pytest.raises(LinkError, match="is not a 64-bit ELF object file"):
         rename({"x": data}, "m")
+
+
+GROWING = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n, 16), f32], w: Tensor[(16, 16), f32]):
+    a: Tensor[(n, 16), f32] = matmul(x, w)
+    b: Tensor[(n, 16), f32] = matmul(a, w)
+    c: Tensor[(n, 16), f32] = matmul(b, w)
+    return c
+"""
+
+
+def test_a_growing_cache_rarely_allocates(tmp_path):
+    made = tw.export(parse(GROWING), tmp_path / "growing", kind="static", name="growing").directory
+    program = made / "program"
+    run_linker(
+        [
+            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{made}",
+            str(PROGRAMS / "growing.c"), str(made / "libgrowing.a"), "-lm", "-o", str(program),
+        ]
+    )  # fmt: skip
+    done = subprocess.run([program], cwd=made, capture_output=True, text=True, check=True)
+    wrong, allocations = map(int, done.stdout.split())
+    assert wrong == 0
+    assert allocations <= 16

@@ -7,15 +7,20 @@ import re
 import shutil
 import struct
 import subprocess
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright.codegen.export import ExportError
-from tilewright.ir.interpreter import run_graph
+from tilewright.ir.interpreter import call_prim, run_graph
 
 from tests.codegen.export.test_shared import PROGRAMS, filled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +112,89 @@ def test_wasmtime_agrees_with_the_interpreter(module, directory):
         np.testing.assert_allclose(got.reshape(array.shape), array, rtol=3e-5, atol=3e-5)
         exports["small_release"](store, block)
     exports["small_close"](store, model)
+
+
+SCOPED = """
+m, n = symbols("m n", lower=1)
+
+@prim_func
+def main(x: Buffer[(n, m), f32], p: Buffer[(n,), i32], y: Out[(n, m), f32]):
+    for i in parallel(n):
+        with checked(p[i], 0, m + 1) as size:
+            t = alloc((size,), f32)
+            for k in range(size):
+                with block("t"):
+                    vi, vk = spatial(n, i), spatial(m + 1, k)
+                    t[vk] = x[vi, vk] * 2.0
+            for j in range(m):
+                with block("y"):
+                    wi, wj, ws = spatial(n, i), spatial(m, j), spatial(m + 1, size)
+                    y[wi, wj] = where(wj < ws, t[ws - wj - 1], 0.0)
+"""
+
+GUARDED = """
+@prim_func
+def main(x: Buffer[(18,), f32], y: Out[(16,), f32]):
+    tmp = alloc((18,), f32)
+    for i in range(16):
+        for r in range(3):
+            with block("p"):
+                vi, vr = spatial(16, i), spatial(3, r)
+                guard(i == 0 or r == 2)
+                tmp[vi + vr] = x[vi + vr]
+        with block("c"):
+            vk = spatial(16, i)
+            y[vk] = tmp[vk] + tmp[vk + 1] + tmp[vk + 2]
+"""
+
+ROWS = np.arange(15, dtype=np.float32).reshape(3, 5)
+ALLOCATED = {
+    "ragged": (SCOPED, (ROWS, np.array([5, 0, 2], np.int32))),
+    "guarded": (GUARDED, (np.arange(18, dtype=np.float32),)),
+}
+
+
+@pytest.mark.parametrize("name", ALLOCATED)
+def test_temporaries_of_loops_and_guarded_windows(tmp_path, name):
+    text, arrays = ALLOCATED[name]
+    module = tw.parse(text)
+    made = tw.export(module, tmp_path / name, kind="wasm", name="scoped")
+    (expected,) = call_prim(module.prim("main"), list(arrays))
+    np.testing.assert_array_equal(
+        called(made.directory / "scoped.wasm", arrays, expected), expected
+    )
+
+
+def called(path: Path, arrays: Sequence[np.ndarray], like: np.ndarray) -> np.ndarray:
+    """Call the function ``main`` of the exported model ``scoped`` in wasmtime."""
+    import wasmtime
+
+    store = wasmtime.Store()
+    code = wasmtime.Module.from_file(store.engine, str(path))
+    exports = wasmtime.Instance(store, code, []).exports(store)
+    memory = exports["memory"]
+
+    def put(data: bytes) -> int:
+        address = exports["scoped_alloc"](store, max(len(data), 1))
+        memory.write(store, data, address)
+        return address
+
+    def tensor(array: np.ndarray) -> int:
+        data, rank = put(array.tobytes()), array.ndim
+        shape = put(struct.pack(f"<{rank}q", *array.shape))
+        kind = {"f": 2, "i": 0}[array.dtype.kind]
+        return put(struct.pack("<QiiiBBHQQQ", data, 1, 0, rank, kind, 32, 1, shape, 0, 0))
+
+    output, error, results = put(bytes(8)), put(bytes(512)), put(bytes(8))
+    assert exports["scoped_start"](store, 0, 0, 0, output, error) == 0
+    (model,) = struct.unpack("<I", memory.read(store, output, output + 4))
+    for _ in range(2):  # the second call uses the memory of the first one
+        code = exports["scoped_main"](store, model, *map(tensor, arrays), results, error)
+        assert code == 0, memory.read(store, error, error + 512)
+    (block,) = struct.unpack("<I", memory.read(store, results, results + 4))
+    (data,) = struct.unpack("<I", memory.read(store, block + 32, block + 36))
+    got = np.frombuffer(memory.read(store, data, data + like.nbytes), like.dtype)
+    return got.reshape(like.shape)
 
 
 @pytest.mark.parametrize(

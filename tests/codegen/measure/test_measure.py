@@ -80,3 +80,31 @@ def test_invalid_programs_and_arguments() -> None:
 def test_the_programs_to_compare_with_are_a_list_or_a_dictionary() -> None:
     with pytest.raises(MeasureError, match="expected programs to compare with, got int"):
         tw.measure(program(1), against=3)  # type: ignore[arg-type]
+
+
+def test_states_have_their_initial_values() -> None:
+    module = tw.parse(
+        """
+b = symbols("b", lower=1)
+
+@graph_func
+def main(
+    x: Tensor[(b, 4), f32],
+    total: State[Tensor[(b, 4), f32]],
+    n: State[Tensor[(), f32], const("start", Tensor[(), f32])],
+):
+    new = add(total, x)
+    k = add(n, 1.0)
+    z = multiply(new, n)
+    return z, updates(total=new, n=k)
+""",
+        constants={"start": np.array(3, np.float32)},
+    )
+    x = np.ones((2, 4), np.float32)
+    taken = tw.measure(module, x, budget=0.1)
+    assert taken.verdict is not None
+    assert taken.verdict.agrees
+    exe = tw.compile(module)
+    state = exe.new_state(b=2)
+    assert exe(x, state=state).tolist() == [[3.0] * 4] * 2
+    assert exe(x, state=state).tolist() == [[8.0] * 4] * 2

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from tilewright.codegen.build.rtlib_object import rtlib_address
 from tilewright.codegen.rtlib import planner
 from tilewright.codegen.rtlib.language import Ptr
+from tilewright.codegen.rtlib.plan_table import plan_table
 
 LiveRanges = list[tuple[int, int]]
 
@@ -17,6 +18,8 @@ storages = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(0, 6)), max_size=14
 )
 COMPILED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *([ctypes.c_void_p] * 4))
+
+PEAK = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_void_p] * 2))
 
 
 def words(values: list[int]) -> ctypes.Array[ctypes.c_int64]:
@@ -42,6 +45,26 @@ def problem(drawn: list[tuple[int, int, int]]) -> tuple[list[int], LiveRanges]:
 def test_compiled_and_interpreted_agree(drawn: list[tuple[int, int, int]]) -> None:
     sizes, live_ranges = problem(drawn)
     assert plan(sizes, live_ranges, native=True) == plan(sizes, live_ranges, native=False)
+
+
+def table_words(live_ranges: LiveRanges) -> ctypes.Array[ctypes.c_int64]:
+    return words(list(plan_table(0, live_ranges)))
+
+
+@given(storages)
+def test_the_peak_is_the_maximum_of_live_bytes(drawn: list[tuple[int, int, int]]) -> None:
+    sizes, live_ranges = problem(drawn)
+    pairs = list(zip(sizes, live_ranges, strict=True))
+    peak = max((sum(s for s, (f, e) in pairs if f <= m <= e) for m in range(20)), default=0)
+    arrays = table_words(live_ranges), words(sizes)
+    assert peak == PEAK(rtlib_address(planner.peak_of))(*arrays)
+    assert peak == planner.peak_of(*(Ptr(ctypes.addressof(a)) for a in arrays))
+
+
+def test_the_sum_of_sizes_does_not_wrap_around() -> None:
+    sizes, live_ranges = [1 << 59] * 40, [(0, 1)] * 40
+    total = PEAK(rtlib_address(planner.total_of))
+    assert total(table_words(live_ranges), words(sizes)) == planner.NOWHERE
 
 
 @given(storages)

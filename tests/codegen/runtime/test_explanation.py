@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -78,6 +79,40 @@ def test_counts_at_sizes(exe):
     assert next(row for row in summary.rows if row[0] == "matmul")[5:] == (76800, 17536)
     with pytest.raises(SymbolValueError, match="got -1"):
         str(exe.explain(shapes={"n": -1}))
+
+
+CHAIN = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, 16), f32], w: Tensor[(16, 16), f32]):
+    a: Tensor[(n, 16), f32] = matmul(x, w)
+    b: Tensor[(n, 16), f32] = matmul(a, w)
+    c: Tensor[(n, 16), f32] = matmul(b, w)
+    return c
+"""
+
+
+def test_the_memory_at_sizes():
+    exe = tw.compile(tw.parse(CHAIN))
+    w = np.zeros((16, 16), np.float32)
+
+    def row(n):
+        return exe.explain(shapes={"n": n}).tables()[1].rows
+
+    assert row(1000) == (("main", "128 kB", "128 kB", "exact: 128 kB"),)
+    exe(np.zeros((1000, 16), np.float32), w)
+    assert row(900) == (("main", "115.2 kB", "115.2 kB", "of larger sizes: 128 kB"),)
+    growing = "new, with room for growth: 164.2 kB"
+    assert row(1001) == (("main", "128.1 kB", "128.1 kB", growing),)
+    (plan,) = exe.explain(shapes={"n": 900}).to_json()["memory"]
+    assert (plan["arena"], plan["call"]["arena"]) == (115_200, 128_000)
+
+
+def test_sizes_that_are_too_large_for_a_memory_plan():
+    exe = tw.compile(tw.parse(CHAIN))
+    (row,) = exe.explain(shapes={"n": 1 << 60}).tables()[1].rows
+    assert "is not less than 2**62 bytes" in row[0]
 
 
 def test_the_details_of_a_kernel(exe):

@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.runtime.memory_plan import SymbolValueError, bytes_text
+from tilewright.codegen.runtime.plan_query import CallPlan
 from tilewright.ir.symbolic import UnboundSymbolError
 
 from tests.static_html import check_static
@@ -45,6 +46,7 @@ def test_print(exe):
         "a_storage  6.4 kB                 0  1 to 12       a, c",
         "b_storage  6.4 kB              6400  4 to 8        b",
         "peak of live bytes: 12.8 kB",
+        "the next call uses the exact plan; plans made by calls: 0",
         "all tensors without sharing: 19.2 kB, saved 33%",
         "live ranges count operations of the program",
         "arguments, results and constants are not in the arena",
@@ -52,6 +54,31 @@ def test_print(exe):
     assert repr(plan) == "<MemoryPlan of main: arena 12.8 kB, 2 storages>"
     assert "12.8 kB" in check_static(plan._repr_html_())
     assert json.loads(json.dumps(plan.to_json()))["symbols"] == {"n": 100}
+
+
+def test_the_plan_of_the_next_call():
+    exe = tw.compile(tw.parse(CHAIN))
+    w = np.zeros((16, 16), np.float32)
+    assert exe.memory({"n": 1000}).call == CallPlan("exact", 128_000, 0, 0)
+    exe(np.zeros((1000, 16), np.float32), w)
+    assert exe.memory({"n": 1000}).call == CallPlan("exact", 128_000, 1, 0)
+    assert exe.memory({"n": 500}).call == CallPlan("exact", 64_000, 1, 0)
+    smaller = exe.memory({"n": 900})
+    assert (smaller.arena, smaller.peak) == (115_200, 115_200)
+    assert smaller.call == CallPlan("larger", 128_000, 1, 0)
+    assert (
+        "the next call uses a plan of larger sizes: 128 kB, 11% more; plans made by calls: 1"
+        in str(smaller)
+    )
+    grown = exe.memory({"n": 1001})
+    assert grown.call == CallPlan("growing", 164_224, 1, 0)
+    plan = "the next call makes a plan with room for growth: 164.2 kB, 28% more"
+    assert f"{plan}; plans made by calls: 1" in str(grown)
+    assert grown.to_json()["call"] == {
+        "plan": "growing", "arena": 164_224, "planned": 1, "reused": 0,
+    }  # fmt: skip
+    exe(np.zeros((900, 16), np.float32), w)
+    assert exe.memory({"n": 900}).call == CallPlan("larger", 128_000, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tilewright.errors import MalformedProgramError
@@ -20,10 +21,14 @@ from tilewright.ir.graph.nodes import (
     ViewTensor,
 )
 from tilewright.ir.graph.plan import plan_memory
+from tilewright.ir.interpreter import run_graph
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Cast
 from tilewright.ir.module import Module
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import Expr, as_expr, var
+
+from tests.ir.graph.state_programs import PROGRAMS
 
 
 def tensor(*dims: Expr | int, dtype: DType = f32) -> TensorInfo:
@@ -135,3 +140,16 @@ def test_calls_that_do_not_match_their_callee_are_rejected() -> None:
     y = g.bind("y", tensor(n), CallTIR("same", (x, x), (tensor(n),)))
     with pytest.raises(MalformedProgramError, match="2 arguments and 1 outputs do not match"):
         plan_memory(module(copy("same")), g.finish((y,)))
+
+
+def test_a_function_that_was_planned_before_its_caller_writes_copies() -> None:
+    program = parse(PROGRAMS["a called function"])
+    planned = program.with_functions(plan_memory(program, program.graph("step")))
+    both = planned.with_functions(plan_memory(planned, planned.graph()))
+    assert "its function was planned before its caller" in str(both.graph())
+    for k in range(2):
+        old, new = np.full(8, k, np.float32), np.full(8, k, np.float32)
+        x = np.arange(8, dtype=np.float32)
+        (a,), (b,) = run_graph(program, [old, x]), run_graph(both, [new, x])
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(old, new)

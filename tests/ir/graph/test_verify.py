@@ -51,7 +51,10 @@ def main(
 ):
     e: Tensor[(n, 4), f32] = exp(x)
     a: Tensor[(n, 4), f32] = add(e, const("w"))
-    b: Tensor[(n,), f32] = call_tir(kernel, a, state, scalars=(3,))
+    b: Tuple[Tensor[(n,), f32], Tensor[(n,), f32]] = call_tir(
+        kernel, a, state, scalars=(3,), updates=(1,)
+    )
+    s1 = b[1]
     c: Tensor[(4, n), f32] = call_tir(twin, x)
     d = match_cast(unknown, Tensor[(k, n), f32])
     h: Tensor[(n, n), f32] = call(helper, q)
@@ -62,7 +65,7 @@ def main(
         z: Tensor[(n, 4), f32] = t
     else:
         z = a
-    return {"z": z, "d": d}
+    return {"z": z, "d": d}, updates(state=s1)
 
 
 n = symbols("n", lower=1)
@@ -122,8 +125,8 @@ BROKEN: list[tuple[str, str, Module]] = [
     ("G6", "no graph-level function 'twin'", changed("call(helper, q)", "call(twin, q)")),
     (
         "G7",
-        "expected 2 operands, got 1; expected 1 integer, got 0",
-        changed("(kernel, a, state, scalars=(3,))", "(kernel, a)"),
+        "expected 2 operands, got 1; expected 1 output, got 2; expected 1 integer, got 0",
+        changed("kernel, a, state, scalars=(3,), updates=(1,)", "kernel, a"),
     ),
     (
         "G7",
@@ -201,7 +204,7 @@ BROKEN: list[tuple[str, str, Module]] = [
     (
         "G11",
         "the annotation uses symbol 'k'",
-        changed("b: Tensor[(n,), f32]", "b: Tensor[(k,), f32]"),
+        changed("b: Tuple[Tensor[(n,)", "b: Tuple[Tensor[(k,)"),
     ),
     ("G12", "expected one name per result (2), got 1", edit("main", result_names=("one",))),
     ("G12", "2 results are named 'a'", edit("main", result_names=("a", "a"))),
@@ -224,12 +227,8 @@ BROKEN: list[tuple[str, str, Module]] = [
     ),
     (
         "G15",
-        "parameter 'q' has access mode 'in' but is written",
-        parse(
-            TEXT.replace("q: Tensor[(n, n)", "q: Tensor[(n,)").replace(
-                "a, state, scalars", "a, q, scalars"
-            )
-        ),
+        "parameter 'x' has access mode 'in' but is written",
+        changed("launch(twin, x, y)", "launch(twin, y, x)"),
     ),
     (
         "G16",
@@ -249,6 +248,73 @@ BROKEN: list[tuple[str, str, Module]] = [
         changed(
             "x: Tensor[(n, n), f32]):\n    return x",
             "x: Tensor[(n, n), f32]):\n    y: Tensor[(n, n), f32] = call(helper, x)\n    return y",
+        ),
+    ),
+    (
+        "G19",
+        "'kernel' writes its parameter 's', but the call does not update operand 1: expected ",
+        changed("scalars=(3,), updates=(1,)", "scalars=(3,)"),
+    ),
+    (
+        "G19",
+        "does not write its parameter 'a': expected updates=(1,), got updates=(0, 1)",
+        changed("updates=(1,)", "updates=(0, 1)"),
+    ),
+    (
+        "G19",
+        "the call updates operand 0, but 'twin' does not write its parameter 'a'",
+        changed("call_tir(twin, x)", "call_tir(twin, x, updates=(0,))"),
+    ),
+    (
+        "G19",
+        "the call updates operand 0, but 'helper' does not write its parameter 'x'",
+        changed("call(helper, q)", "call(helper, q, updates=(0,))"),
+    ),
+    (
+        "G19",
+        "'helper' writes its parameter 'x', but the call does not update operand 0",
+        changed("def helper(x: Tensor[(n, n), f32])", "def helper(x: InOut[Tensor[(n, n), f32]])"),
+    ),
+    (
+        "G20",
+        "parameter 'x' has access mode 'in' but a last value",
+        changed("updates(state=s1)", "updates(x=x)"),
+    ),
+    (
+        "G20",
+        "last value of parameter 'state': expected rank 1, got rank 2",
+        changed("updates(state=s1)", "updates(state=e)"),
+    ),
+    (
+        "G20",
+        "last value of parameter 'state': expected a tensor",
+        changed("updates(state=s1)", "updates(state=1.0)"),
+    ),
+    ("G20", "parameter 'state' has two last values", edit("main", updates=MAIN.updates * 2)),
+    (
+        "G20",
+        "'e' is not a parameter",
+        edit("main", updates=(replace(MAIN.updates[0], param=B[0].value),)),
+    ),
+    (
+        "G20",
+        "'s' has a last value, but launches of the memory stage write it",
+        changed("    return y\n", "    return y, updates(s=s)\n"),
+    ),
+    (
+        "G20",
+        "initial value of parameter 'state': axis 0: expected n, got 4",
+        changed("state: State[Tensor[(n,), f32]]", 'state: State[Tensor[(n,), f32], const("w")]'),
+    ),
+    (
+        "G20",
+        "parameter 'state' has access mode 'inout' but an initial value",
+        edit(
+            "main",
+            params=tuple(
+                replace(p, access="inout", initial=B[1].right.args[1]) if k == 1 else p
+                for k, p in enumerate(MAIN.params)
+            ),
         ),
     ),
 ]
@@ -273,9 +339,7 @@ def test_the_original_program_is_well_formed() -> None:
 
 def test_a_guard_discharges_a_fact_of_the_callee() -> None:
     versions = "versions=(when(n < 8, kernel, scalars=(n,)),)"
-    module = changed(
-        "(kernel, a, state, scalars=(3,))", f"(kernel, a, state, scalars=(3,), {versions})"
-    )
+    module = changed("scalars=(3,), updates", f"scalars=(3,), {versions}, updates")
     assert violations(module) == ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -163,6 +164,72 @@ def run_llama(model: Any, inputs: Arrays) -> Arrays:
     with torch.no_grad():
         logits, cache = model(ids, mask, [(held[0], held[1]), (held[2], held[3])])
     return [logits.numpy(), *(x.numpy() for layer in cache for x in layer)]
+
+
+@cache
+def decoder(layers: int = 4) -> Any:
+    """Return a small Llama with random weights that generates different tokens."""
+    import transformers
+
+    torch = single_threaded()
+    torch.manual_seed(7)
+    config = transformers.LlamaConfig(
+        hidden_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=128,
+        vocab_size=211,
+        max_position_embeddings=512,
+        initializer_range=0.2,
+        use_cache=True,
+    )
+    model = transformers.LlamaForCausalLM(config).eval()
+    model.generation_config.use_cache = True
+    model.generation_config.eos_token_id = None
+    model.generation_config.pad_token_id = 0
+    return model
+
+
+def greedy(model: Any, start: int | list[int], count: int, cache: str) -> list[int]:
+    """Return the tokens that PyTorch generates after start tokens with a kind of cache."""
+    import torch
+
+    prompt = [start] if isinstance(start, int) else start
+    with torch.no_grad():
+        found = model.generate(
+            torch.tensor([prompt]),
+            max_new_tokens=count,
+            do_sample=False,
+            cache_implementation=cache,
+            disable_compile=True,
+        )
+    return found[0, len(prompt) :].tolist()
+
+
+@cache
+def exported_decoder(longest: int = 64, layers: int = 4, most: int = 1) -> Any:
+    """Return a decoder whose static cache is registered as buffers.
+
+    A call takes one token, or up to ``most`` tokens.
+    """
+    import copy
+
+    import torch
+    from transformers.integrations.executorch import TorchExportableModuleWithStaticCache
+
+    model = copy.deepcopy(decoder(layers))
+    model.generation_config.cache_implementation = "static"
+    module = TorchExportableModuleWithStaticCache(model, batch_size=1, max_cache_len=longest)
+    at = torch.arange(min(most, 3))
+    step = {"input_ids": at[None] + 3, "cache_position": at}
+    dynamic = None
+    if most > 1:
+        seq = torch.export.Dim("seq", min=1, max=most)
+        dynamic = {"input_ids": {1: seq}, "cache_position": {0: seq}}
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # side effects of transformers on its modules
+        return torch.export.export(module, (), step, dynamic_shapes=dynamic, strict=True)
 
 
 Runner = Callable[[Any, Arrays], Arrays]

@@ -351,22 +351,6 @@ def test_imported_programs_are_well_formed_and_round_trip(attention: str) -> Non
         assert not explain_difference(module, parse(to_script(module)))
 
 
-def test_mutated_state_is_rejected() -> None:
-    import torch
-
-    class Counter(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("count", torch.zeros(1))
-
-        def forward(self, x: Any) -> Any:
-            self.count.add_(1)
-            return x + self.count
-
-    with pytest.raises(UnsupportedInputError, match=r"count \(buffer_mutation\)"):
-        from_exported_program(export(Counter(), torch.ones(1)))
-
-
 def test_an_input_that_is_not_a_tensor_is_rejected() -> None:
     import torch
     from torch.export import Dim

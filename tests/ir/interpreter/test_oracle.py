@@ -129,3 +129,13 @@ def main(x: Tensor[(3, 4), f32]):
     x = draw(3, 4)
     exact = interpreted(module, "main", [x])
     assert (exact.allowed[0] <= 2.0**-21 * np.abs(x.T) + 2.0**-125).all()
+
+
+def test_rounding_of_tensors_of_rank_0() -> None:
+    module = tw.parse(
+        "@graph_func\ndef main(x: Tensor[(), f32]):\n"
+        "    y = add(x, 1.0)\n    z = multiply(y, y)\n    return z\n"
+    )
+    exact = interpreted(module, "main", [np.array(2, np.float32)])
+    assert exact.values[0] == 9
+    assert exact.allowed[0] > 0

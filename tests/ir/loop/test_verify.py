@@ -12,6 +12,7 @@ from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.operators import lower_call
 from tilewright.ir.loop import verify as loop_verify
 from tilewright.ir.loop.nodes import (
+    Alloc,
     Binary,
     Block,
     Buffer,
@@ -30,7 +31,7 @@ from tilewright.ir.loop.nodes import (
     Where,
 )
 from tilewright.ir.loop.rules import DTYPES, RULES
-from tilewright.ir.loop.visit import replace_statement, walk
+from tilewright.ir.loop.visit import allocations, replace_statement, walk
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.verify import IllFormedProgramError, verify, violations
 from tilewright.schedules import Schedule
@@ -68,6 +69,20 @@ REDUCTION = prim(
                 y[vi] += x[vi, vj]
 """
 )
+SCOPED = prim(
+    LOOP
+    + """\
+        t = alloc((1,), f32)
+        with block("t"):
+            vi = spatial(i)
+            t[0] = x[vi, 0]
+        with block("y"):
+            wi = spatial(i)
+            y[wi] = t[0]
+"""
+)
+OWN = next(allocations(SCOPED.body)).buffer
+WRITE, READ = (s for s in walk(SCOPED.body) if isinstance(s, Block))
 INNER = """\
             for j in range(1):
                 with block("inner"):
@@ -350,6 +365,27 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
             "                y[vi] += x[vk]"
         ),
     ),
+    (
+        "L24",
+        "statements follow an allocation outside of its body",
+        edit(SCOPED, For, body=Seq((Alloc(OWN, WRITE.body), READ))),
+    ),
+    (
+        "L24",
+        "buffer 't' is allocated in its own scope",
+        edit(SCOPED, For, body=Alloc(OWN, next(allocations(SCOPED.body)))),
+    ),
+    (
+        "L6",
+        "buffer 't' is used outside of the scope of its allocation",
+        edit(SCOPED, For, body=Seq((Alloc(OWN, WRITE.body), READ))),
+    ),
+    (
+        "L4",
+        "the shape of 't' uses variable 'k', which is not in scope",
+        edit(SCOPED, Alloc, buffer=replace(OWN, shape=(var("k"),))),
+    ),
+    ("L1", "2 nodes have uid", edit(SCOPED, Alloc, buffer=replace(OWN, uid=WRITE.uid))),
 ]
 
 

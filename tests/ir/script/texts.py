@@ -89,7 +89,8 @@ def kitchen(
         with proved(which[i], i, i + 1) as z:
             y[i, z] = where(not flags[i], inf, -inf) + where(isnan(x[i, z]), nan, 1e+20)
     for q in range(8):
-        pass
+        own = alloc((q + 1,), f32)
+        own[q] = y[q, q]
 
 
 @prim_func
@@ -112,6 +113,7 @@ k = symbols("k")
 def main(
     x: Tensor[(n, seq, 4), f32],
     cache: State[Tensor[(n, 16), f32]],
+    total: State[Tensor[(), f32], const("scale")],
     mask: Tensor(None, i64, rank=2),
     dims: Tensor((2,), i64, elements=(n, seq * 2)),
     shape: Shape[(n, 4)],
@@ -151,7 +153,15 @@ def main(
         q: Tuple[Tensor[(n,), f32], Shape[(n,)]] = (p, (n,))
     else:
         q = (e, (n,))
-    return {"a": q, "b": c}
+    new: Tuple[Tensor[(n, 16), f32], Tensor[(), f32]] = call_tir(
+        append, cache, y, total, updates=(0, 2)
+    )
+    u0 = new[0]
+    u1: Tuple[Tensor[(n,), f32], Tensor[(), f32]] = call_tir(kernel, total, updates=(0,))
+    u2: Object = call_tir(kernel, u0, outputs=(Tensor[(n,), f32],), updates=(0,))
+    u3: Tensor[(), f32] = call_tir(kernel, total, scalars=(n,), updates=(0,))
+    u4: Tensor[(n, 16), f32] = call(helper, u0, updates=(0,))
+    return {"a": q, "b": c}, updates(cache=u4, total=u3)
 
 
 n = symbols("n", lower=1)
@@ -178,6 +188,8 @@ def planned(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
     with binding("choice", Tensor[(n,), f32]):
         if n == 8:
             kill(t)
+    copy(x, t)
+    copied = copy(x, t, "the operand is used later")
     kill(s)
     return ((n,),)
 """

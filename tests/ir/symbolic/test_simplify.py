@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.ir.symbolic import Add, Const, Mul
+from tilewright.ir.symbolic import Add, Const, Mul, eq, to_text, var
 from tilewright.ir.symbolic.traverse import Replacement, postorder, rebuild
 
 from tests.ir.symbolic.oracle import Sampler, value_of
@@ -79,3 +79,12 @@ def test_random_conditions_keep_their_value(seed: int) -> None:
         check_normal(p)
         assert not wrong.any(), f"{p} at {describe(sampler, wrong)}"
         checked += 1
+
+
+def test_a_comparison_of_a_product_does_not_depend_on_the_order_of_its_factors():
+    a, m, n = var("a", lower=0), var("m", lower=0), var("n", lower=1)
+    after = var("l", lower=0)
+    for free in (a, m, after):
+        assert to_text(free * n > 0) == f"{free.name} > 0"
+        assert to_text(eq(free * n, 0)) == f"{free.name} == 0"
+    assert to_text(n * m > 0) == to_text(m * n > 0) == "m > 0"

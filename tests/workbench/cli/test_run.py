@@ -158,3 +158,27 @@ def test_output_file_that_cannot_be_written_is_an_error(
     assert ran.err.startswith(
         f"Invalid output file: cannot write the output file: No such file or directory\n  at {out}"
     )
+
+
+def test_a_saved_state_continues(run, tmp_path: Path) -> None:
+    program = tmp_path / "total.tw"
+    program.write_text(
+        """
+b = symbols("b", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, 4), f32], total: State[Tensor[(b, 4), f32]]):
+    new = add(total, x)
+    y = multiply(new, 2.0)
+    return y, updates(total=new)
+""",
+        encoding="utf-8",
+    )
+    given, saved = tmp_path / "in.npz", tmp_path / "out.npz"
+    x, total = np.ones((2, 4), np.float32), np.zeros((2, 4), np.float32)
+    for _ in range(3):
+        np.savez(given, x=x, total=total)
+        assert run("run", program, "--inputs", given, "--save", saved).code == 0
+        total = np.load(saved)["total"]
+    assert (total == 3).all()
+    assert (np.load(saved)["result_0"] == 6).all()

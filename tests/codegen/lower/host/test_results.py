@@ -10,7 +10,7 @@ import torch
 from tilewright.codegen import compile
 from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph.builder import GraphBuilder
-from tilewright.ir.graph.nodes import CallTIR, ConstantRef, GraphParam, TensorInfo, TupleInfo, Value
+from tilewright.ir.graph.nodes import CallTIR, ConstantRef, TensorInfo
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary, Compare
 from tilewright.ir.module import Module
@@ -112,17 +112,17 @@ def test_an_in_place_result_is_the_array_of_the_caller() -> None:
 def test_a_state_parameter_keeps_its_content() -> None:
     n = var("n")
     g = GraphBuilder("main")
-    cache = Value(1000, "cache", tensor(n))
-    g._params.append(GraphParam(cache, "state"))
+    cache = g.param("cache", tensor(n), "state")
     b = Builder("bump")
     s = b.param("s", (n,), f32, "state")
     b.compute(s, lambda i: Binary("add", b.load(s, i), b.load(s, i)))
-    g.bind("done", TupleInfo(()), CallTIR("bump", (cache,), ()))
+    new = g.bind("new", tensor(n), CallTIR("bump", (cache,), (), updates=(0,)))
+    g.update(cache, new)
     exe = compile(Module().with_functions(b.finish(), g.finish(())))
-    held = ones(3)
+    state = exe.new_state(cache=ones(3))
     for _ in range(3):
-        exe(held)
-    assert held.tolist() == [8.0] * 3
+        assert exe(state=state) is None
+    assert state["cache"].tolist() == [8.0] * 3
 
 
 def test_scalars_empty_tensors_and_booleans() -> None:

@@ -24,9 +24,11 @@ from tilewright.ir.graph.nodes import (
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary
 from tilewright.ir.module import Module
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, var
 
 from tests.codegen.runtime.helpers import chain, increment_kernel, scale_kernel, tensor
+from tests.ir.graph.state_programs import ORDERED
 
 CUDA = tw.Target("cuda", arch="sm_80")
 
@@ -155,3 +157,18 @@ def test_a_failing_copy_reports_an_earlier_fault(driver) -> None:
     driver.library.fake_fault(700)
     with pytest.raises(LaunchError, match="illegal memory access"):
         exe(opened_device().upload(ones(3)), np.array(True))
+
+
+def test_a_state_stays_on_the_device(driver) -> None:
+    exe = compiled(driver, parse(ORDERED))
+    state = exe.new_state(cache=np.full(8, 10, np.float32))
+    before = len(driver.calls)
+    assert exe(np.full(8, 100, np.float32), state=state).tolist() == [22.0] * 8
+    copies = [c for c in driver.calls[before:] if c.startswith("copy")]
+    assert copies == ["copy host to device 32", "copy device to host 32"]  # argument and result
+    assert state["cache"].numpy().tolist() == [100.0] * 8
+    other = state.copy()
+    state["cache"] = 0
+    assert state["cache"].numpy().tolist() == [0.0] * 8
+    assert exe(np.ones(8, np.float32), state=other).tolist() == [202.0] * 8
+    assert exe(np.ones(8, np.float32)).tolist() == [2.0] * 8

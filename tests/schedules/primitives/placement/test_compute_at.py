@@ -6,6 +6,7 @@ import tilewright
 from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.placement.reverse_compute_at import ReverseComputeAt
+from tilewright.schedules.requirement import CommonRequirement
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 
@@ -541,4 +542,33 @@ def test_iterations_of_a_reduction_do_not_imply_the_guard_of_its_init():
     outer, _ = sch.split("i1", factors=(None, 8))
     sch.compute_at("sum", outer)
     assert "guard(i1_0 * 8 + i_1 < n)" in str(sch)
+    assert sch.verify().ok
+
+
+SCOPED = """
+@prim_func
+def f(x: Buffer[(4,), f32], y: Out[(4,), f32]):
+    u = alloc((4,), f32)
+    for i in range(4):
+        t = alloc(({size},), f32)
+        with block("t"):
+            vi = spatial(i)
+            t[vi] = x[vi] + 1.0
+        with block("u"):
+            ui = spatial(i)
+            u[ui] = t[ui] * 2.0
+    for j in range(4):
+        with block("y"):
+            wj = spatial(j)
+            y[wj] = u[wj] + 1.0
+"""
+
+
+def test_a_block_does_not_leave_the_scope_of_a_temporary_that_it_reads():
+    sch = schedule(SCOPED.format(size="i + 1"))
+    step = ComputeAt(sch.get_block("u"), sch.get_loop("j"))
+    rejected(sch, step, CommonRequirement.ALLOCATED, "'t' is allocated in each iteration of 'i'")
+    sch = schedule(SCOPED.format(size="4"))
+    sch.compute_at("u", "j")
+    assert [b.name for b in sch.module.prim("f").buffers] == ["u", "t"]
     assert sch.verify().ok

@@ -1,0 +1,275 @@
+"""The decision which updates of a dataflow function are in place."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .nodes import (
+    Binding,
+    Branch,
+    Call,
+    CallDPSLibrary,
+    CallTIR,
+    ConstantRef,
+    GraphFunc,
+    IfElse,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    TupleInfo,
+    TupleItem,
+    Value,
+)
+from .visit import operands_of
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The memory of a value: of a parameter, of one result of a binding, or of a constant."""
+
+    owner: Value | str
+    index: int = 0
+
+    def __str__(self) -> str:
+        """Return the name of the value or the key of the constant."""
+        return self.owner if isinstance(self.owner, str) else self.owner.name
+
+
+Roots: TypeAlias = "frozenset[Root]"
+
+_NOWHERE: Roots = frozenset()
+
+_Use: TypeAlias = "tuple[int, str]"
+"""A use: its position in program order, and a description."""
+
+
+@dataclass
+class InPlaceUpdates:
+    """The roots of all values of a dataflow function, and the updates that need a copy.
+
+    An update is in place if no value in the memory of its operand is used after the call: the
+    operand, a view of it, a tuple or the result of a branch that contains it, or an earlier value
+    that was updated in place. Results and last values of parameters are used at the end, and so is
+    a state parameter without last value, which keeps its value. Uses are ordered as in the program,
+    except that only one branch of an ``if`` runs.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> module = parse('''
+    ... @prim_func
+    ... def twice(c: InOut[(8,), f32]):
+    ...     for i in range(8):
+    ...         c[i] = c[i] * 2.0
+    ...
+    ... @graph_func
+    ... def main(s: State[Tensor[(8,), f32]]):
+    ...     a = call_tir(twice, s, updates=(0,))
+    ...     b = call_tir(twice, a, updates=(0,))
+    ...     return a, updates(s=b)
+    ... ''')
+    >>> decisions = InPlaceUpdates(module.graph())
+    >>> [decisions.reason(b.value, 0) for b in module.graph().bindings]
+    ['', "'a' is used later, by the results"]
+    """
+
+    func: GraphFunc
+    reasons: dict[tuple[Value, int], str] = field(default_factory=dict[tuple[Value, int], str])
+
+    def __post_init__(self) -> None:
+        """Analyze the function in program order, if it has updates or written parameters."""
+        self._fields: dict[Value, tuple[Roots, ...]] = {}
+        self._used: dict[Value, list[_Use]] = {}
+        self._memories: dict[Root, list[_Use]] = {}
+        self._positions: dict[Value, int] = {}
+        self._otherwise: dict[Value, range] = {}
+        self._writes: list[tuple[Value, Roots]] = []
+        self._skipped: list[range] = []
+        self._written = {p.value for p in self.func.params if p.access != "in"}
+        self._read_only = {p.value for p in self.func.params if p.access == "in"}
+        if self._updates(self.func.bindings) or any(p.access != "in" for p in self.func.params):
+            self._uses()
+            for param in self.func.params:
+                self._define(param.value, (frozenset({Root(param.value)}),))
+            self._bindings(self.func.bindings)
+
+    def _updates(self, bindings: Sequence[Binding]) -> bool:
+        """Return whether a call in bindings or in their branches updates an argument."""
+        return any(
+            (isinstance(b.right, CallTIR) and bool(b.right.updates))
+            or any(self._updates(branch.bindings) for branch in _branches(b))
+            for b in bindings
+        )
+
+    def reason(self, call: Value, position: int) -> str:
+        """Return why an operand of a call is copied; empty if its update is in place."""
+        return self.reasons.get((call, position), "")
+
+    def writes(self, operands: Iterable[Operand]) -> Iterator[Value]:
+        """Yield the calls that update the memory of some of the operands in place, in order."""
+        roots = _NOWHERE.union(*map(self.roots, operands))
+        return (value for value, written in self._writes if written & roots)
+
+    def in_place(self, value: Value) -> bool:
+        """Return whether an update operator with this result can change a parameter in place."""
+        return self.reasons.get((value, 0), "unknown") == ""
+
+    def roots(self, operand: Operand) -> Roots:
+        """Return the memory that may hold an operand."""
+        match operand:
+            case Value():
+                return _NOWHERE.union(*self._fields.get(operand, ()))
+            case ConstantRef(key=key):
+                return frozenset({Root(key)})
+            case _:
+                return _NOWHERE
+
+    # ------------------------------------------------------------ uses
+
+    def _uses(self) -> None:
+        end = self._use_all(self.func.bindings, 0)
+        for result in self.func.results:
+            self._use(result, end, "the results")
+        stated = {u.param for u in self.func.updates}
+        for update in self.func.updates:
+            self._use(update.value, end, f"the last value of {update.param.name!r}")
+        for param in self.func.params:
+            if param.access in ("inout", "state") and param.value not in stated:
+                self._use(param.value, end, "the parameter, which keeps its value")
+
+    def _use_all(self, bindings: Sequence[Binding], position: int) -> int:
+        """Record the uses in bindings; return the position after them."""
+        for binding in bindings:
+            self._positions[binding.value] = position
+            for operand in operands_of(binding.right):
+                self._use(operand, position, repr(binding.value.name))
+            position += 1
+            for branch in _branches(binding):
+                start = position
+                position = self._use_all(branch.bindings, position) + 1
+                for result in branch.results:
+                    self._use(result, position, repr(binding.value.name))
+                position += 1
+                self._otherwise[binding.value] = range(start, position)
+        return position
+
+    def _use(self, operand: Operand, position: int, user: str) -> None:
+        if isinstance(operand, Value):
+            text = f"{operand.name!r} is used later, by {user}"
+            self._used.setdefault(operand, []).append((position, text))
+
+    # ------------------------------------------------------------ memory
+
+    def _define(self, value: Value, fields: tuple[Roots, ...]) -> None:
+        """Set the memory of a value, which its uses keep alive."""
+        self._fields[value] = fields
+        for root in _NOWHERE.union(*fields):
+            memory = self._memories.setdefault(root, [])
+            for use in self._used.get(value, ()):
+                insort(memory, use)
+
+    def _bindings(self, bindings: Sequence[Binding]) -> None:
+        for binding in bindings:
+            for branch in _branches(binding):
+                first = isinstance(binding.right, IfElse) and branch is binding.right.then
+                self._skipped.append(self._otherwise[binding.value] if first else range(0))
+                self._bindings(branch.bindings)
+                self._skipped.pop()
+            self._define(binding.value, self._made(binding))
+
+    def _made(self, binding: Binding) -> tuple[Roots, ...]:
+        """Return the memory of the fields of a value; a single value is one field."""
+        value, right = binding.value, binding.right
+        match right:
+            case CallTIR():
+                return tuple(self._kernel(value, right))
+            case Call(op=op, args=args):
+                return (self._operator(value, op, args),)
+            case CallDPSLibrary(outputs=outputs):
+                return tuple(_own(value, k) for k in range(len(outputs)))
+            case MatchCast(value=operand):
+                return (self.roots(operand),)
+            case MakeTuple(fields=fields):
+                return tuple(map(self.roots, fields))
+            case TupleItem(tuple_=whole, index=index):
+                fields = self._fields.get(whole, ())
+                return (fields[index] if 0 <= index < len(fields) else self.roots(whole),)
+            case IfElse(then=then, otherwise=otherwise):
+                return self._merged(then, otherwise)
+            case _:
+                return (_own(value),)
+
+    def _operator(self, value: Value, op: str, args: Sequence[Operand]) -> Roots:
+        """Return the memory of the result of an operator.
+
+        An update operator is lowered to an update in place only if it changes a parameter.
+        """
+        from .operators import get_operator  # operators import this package
+
+        known = get_operator(op)
+        if known.is_view:
+            return self.roots(args[0])
+        if known.is_update and all(r.owner in self._written for r in self.roots(args[0])):
+            self.reasons[value, 0] = self._obstacle(value, args, 0)
+            return _own(value) if self.reasons[value, 0] else self.roots(args[0])
+        return _own(value)
+
+    def _merged(self, then: Branch, otherwise: Branch) -> tuple[Roots, ...]:
+        pairs = zip(then.results, otherwise.results, strict=False)
+        if any(isinstance(o, Value) and isinstance(o.info, TupleInfo) for o in then.results):
+            everything = map(self.roots, (*then.results, *otherwise.results))
+            return (_NOWHERE.union(*everything),)
+        return tuple(self.roots(a) | self.roots(b) for a, b in pairs)
+
+    def _kernel(self, value: Value, call: CallTIR) -> Iterator[Roots]:
+        count = len(call.outputs)
+        for k in range(count):
+            yield _own(value, k)
+        for k, position in enumerate(call.updates):
+            reason = self._obstacle(value, call.args, position)
+            if reason:
+                self.reasons[value, position] = reason
+                yield _own(value, count + k)
+            else:
+                self._writes.append((value, self.roots(call.args[position])))
+                yield self.roots(call.args[position])
+
+    def _obstacle(self, value: Value, args: Sequence[Operand], position: int) -> str:
+        """Return why an operand cannot be updated in place, or an empty string."""
+        operand = args[position]
+        roots = self.roots(operand)
+        if not roots:
+            return "the operand is not a tensor in memory"
+        for root in sorted(roots, key=str):
+            if isinstance(root.owner, str):
+                return f"constant {root.owner!r} is not written"
+            if root.owner in self._read_only:
+                return f"parameter {root.owner.name!r} has access mode 'in'"
+        for k, other in enumerate(args):
+            if k != position and self.roots(other) & roots:
+                name = getattr(other, "name", "")
+                return f"operand {k}, {name!r}, has the same memory"
+        return next(self._later(self._positions[value], roots), "")
+
+    def _later(self, now: int, roots: Roots) -> Iterator[str]:
+        """Yield the uses of memory after a position, last first, except in another branch."""
+        for root in sorted(roots, key=str):
+            for position, text in reversed(self._memories.get(root, ())):
+                if position <= now:
+                    break
+                if not any(position in skipped for skipped in self._skipped):
+                    yield text
+
+
+def _own(value: Value, index: int = 0) -> Roots:
+    """Return the memory of one result of a binding."""
+    return frozenset({Root(value, index)})
+
+
+def _branches(binding: Binding) -> Iterator[Branch]:
+    if isinstance(binding.right, IfElse):
+        yield binding.right.then
+        yield binding.right.otherwise

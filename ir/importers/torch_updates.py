@@ -1,0 +1,124 @@
+"""Import handlers of PyTorch operators that replace elements of a tensor.
+
+PyTorch traces ``cache[2:6] = x`` and the methods that change a tensor in place to these operators,
+which return the changed tensor. If the tensor is a state, they become updates in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved
+from .elementwise import convert
+from .shaping import axis_of, clamped, expand, expand_dims
+from .tensors import Imported, Iota
+from .torch_context import OperandLike, TorchContext, aten
+from .unsupported import UnsupportedFormError
+
+
+@aten("copy")
+def copy(t: TorchContext, x: Imported, source: Imported, *_: Any) -> Imported:
+    """Import the replacement of all elements: the source in the dtype and the shape of ``x``."""
+    return expand(t, convert(t, source, x.dtype), x.shape)
+
+
+@aten("fill")
+def fill(t: TorchContext, x: Imported, value: OperandLike) -> Imported:
+    """Import the replacement of all elements by one number."""
+    return expand(t, convert(t, t.number(value, x.dtype), x.dtype), x.shape)
+
+
+@aten("zero")
+def zero(t: TorchContext, x: Imported) -> Imported:
+    """Import the replacement of all elements by 0."""
+    return t.uniform(0, x.shape, x.dtype)
+
+
+@aten("index_put")
+def index_put(
+    t: TorchContext, x: Imported, indices: Sequence[Imported | None], values: Imported,
+    accumulate: bool = False,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Import the write of slices along one dimension."""
+    given = [(k, i) for k, i in enumerate(indices) if i is not None]
+    if accumulate or len(given) != 1 or given[0][1].rank != 1 or not given[0][1].dtype.is_integer:
+        raise UnsupportedFormError(
+            "index_put is supported only with one index vector and accumulate=False; it has "
+            f"{len(given)} index tensors of ranks {[i.rank for _, i in given]} and "
+            f"dtypes {[str(i.dtype) for _, i in given]} and accumulate={accumulate}"
+        )
+    axis, at = given[0]
+    return index_copy(t, x, axis, at, values)
+
+
+@aten("index_copy")
+def index_copy(
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported
+) -> Imported:
+    """Import the write of slices along a dimension; consecutive indices are a box."""
+    axis = axis_of(dim, x.rank)
+    count = indices.shape[0] if indices.rank else as_expr(1)
+    updates = expand(t, values, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    known = indices.known
+    if isinstance(known, Iota) and is_proved(known.start >= 0, t.builder.facts):
+        return _written(t, x, updates, axis, known.start)
+    at = indices if indices.rank else expand_dims(t, indices, (0,))
+    return t.apply("index_copy", t.plain(x), t.plain(at), t.plain(updates), axis=axis, wrap=True)
+
+
+@aten("index_fill")
+def index_fill(
+    t: TorchContext, x: Imported, dim: int, indices: Imported, value: OperandLike
+) -> Imported:
+    """Import the write of one number to slices along a dimension."""
+    return index_copy(t, x, dim, indices, convert(t, t.number(value, x.dtype), x.dtype))
+
+
+@aten("scatter")
+def scatter(
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: OperandLike, **options: Any
+) -> Imported:
+    """Import the write of elements by index."""
+    if options:
+        raise UnsupportedFormError(
+            f"scatter with reduce={options.get('reduce')!r} is not supported; only scatter "
+            "without reduction is"
+        )
+    updates = convert(t, t.number(values, x.dtype), x.dtype)
+    if not updates.rank:
+        updates = expand(t, updates, indices.shape)
+    args = (t.plain(x), t.plain(indices), t.plain(updates))
+    return t.apply("scatter_elements", *args, axis=axis_of(dim, x.rank))
+
+
+@aten("slice_scatter")
+def slice_scatter(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, values: Imported, dim: int = 0, start: SymInt | None = None,
+    end: SymInt | None = None, step: int = 1,
+) -> Imported:  # fmt: skip
+    """Import the write of a slice; its end follows from the number of values."""
+    del end
+    if step != 1:
+        raise UnsupportedFormError(f"step={step} is not supported; only step=1 is")
+    axis = axis_of(dim, x.rank)
+    first = clamped(t, as_expr(0 if start is None else start), x.shape[axis])
+    return _written(t, x, values, axis, first)
+
+
+@aten("select_scatter")
+def select_scatter(
+    t: TorchContext, x: Imported, values: Imported, dim: int, position: SymInt
+) -> Imported:
+    """Import the write of one slice."""
+    axis = axis_of(dim, x.rank)
+    at = as_expr(position)
+    known = const_value(at)
+    at = at + x.shape[axis] if known is not None and known < 0 else at
+    return _written(t, x, expand_dims(t, values, (axis,)), axis, at)
+
+
+def _written(t: TorchContext, x: Imported, values: Imported, axis: int, first: Expr) -> Imported:
+    """Return ``x`` with values from a position of an axis on."""
+    begin = [first if k == axis else as_expr(0) for k in range(x.rank)]
+    return t.apply("update_slice", t.plain(x), t.plain(values), begin)

@@ -1,0 +1,12 @@
+// node state.mjs DIRECTORY: calls a model with a state twice, prints its results and the state.
+import { pathToFileURL } from "node:url";
+
+const { load } = await import(pathToFileURL(`${process.argv[2]}/counter.mjs`));
+const model = await load();
+const cache = { data: new Float32Array(8).fill(10), shape: [8] };
+const results = [100, 7].map((value) => {
+  const [y] = [model.main(cache, { data: new Float32Array(8).fill(value), shape: [8] })].flat();
+  return [...y.data];
+});
+console.log(JSON.stringify({ results, cache: [...cache.data] }));
+model.close();

@@ -1,0 +1,56 @@
+"""Exported libraries with states: objects in C and Python, arguments in JavaScript."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tilewright as tw
+from tilewright.ir.script import parse
+
+from tests.codegen.export.test_shared import PROGRAMS
+from tests.ir.graph.state_programs import ORDERED
+
+EXPECTED = [[22.0] * 8, [202.0] * 8]
+"""The results of two calls with 100 and 7, from a state of 10: (state + 1) * 2."""
+
+
+def loaded(folder: Path, name: str) -> Any:
+    """Return an exported model, opened by its Python loader."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loader = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loader)
+    return loader.load()
+
+
+def test_a_shared_library_updates_the_state(tmp_path: Path) -> None:
+    made = tw.export(parse(ORDERED), tmp_path / "made", name="counter")
+    model = loaded(made.directory, "counter")
+    state = model.new_state(cache=np.full(8, 10, np.float32))
+    results = [model.main(np.full(8, x, np.float32), state=state).tolist() for x in (100, 7)]
+    assert results == EXPECTED
+    assert state["cache"].tolist() == [7.0] * 8
+    assert model.main(np.ones(8, np.float32)).tolist() == [2.0] * 8  # the default state is zero
+    assert model.state["cache"].tolist() == [1.0] * 8
+    model.close()
+
+
+def test_a_webassembly_module_updates_the_state(tmp_path: Path) -> None:
+    made = tw.export(parse(ORDERED), tmp_path / "made", kind="wasm", name="counter")
+    node = shutil.which("node")
+    assert node, "no node: `make test` finds or installs it"
+    done = subprocess.run(
+        [node, PROGRAMS / "state.mjs", made.directory], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["results"] == EXPECTED
+    assert found["cache"] == [7.0] * 8
