@@ -291,6 +291,9 @@ def acquire_pool(pool: Ptr) -> int:
         return 0
     if exchange(pool, layout.POOL_BUSY, 0, 1) != 0:
         return 0
+    if observe(pool, layout.POOL_CLOSING) != 0:  # since the first look
+        publish(pool, layout.POOL_BUSY, 0)
+        return 0
     return 1
 
 
@@ -341,8 +344,11 @@ def pool_parallel(pool: Ptr, body: Ptr, stop: int, environment: Ptr) -> Code:
 
 @rtlib_function
 def close_pool(pool: Ptr) -> None:
-    """Make every worker exit after its current chunk; later regions run serially."""
-    publish(pool, layout.POOL_CLOSING, 1)
+    """Make every worker exit after its current chunk; later regions run serially.
+
+    A region that runs may still start workers; it ends with ``POOL_BUSY`` 0.
+    """
+    exchange(pool, layout.POOL_CLOSING, 0, 1)
     mutex = move(pool, layout.POOL_SLEEP_MUTEX)
     call_nothing(load_ptr(pool, layout.POOL_LOCK), mutex)
     for _worker in range(load_i64(pool, layout.POOL_SIZE)):

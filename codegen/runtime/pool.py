@@ -112,20 +112,27 @@ class ThreadPool:
     def close(self) -> None:
         """Stop and join the workers; later parallel regions run serially.
 
-        Workers that do not leave their kernel within :data:`LINGER` seconds are not joined, so that
-        a kernel that never terminates in a daemon thread does not prevent the process from exiting.
+        A region that runs may still start workers, so the pool waits for its end, too. Threads
+        that do not leave their kernel within :data:`LINGER` seconds are not joined, so that a
+        kernel that never terminates in a daemon thread does not prevent the process from exiting;
+        the memory of the pool stays valid for them.
         """
         if self.closed:
             return
         self._close(self.address)
         end = time.monotonic() + LINGER
-        while self._get(layout.POOL_EXITED) < self.workers:
+        while self._get(layout.POOL_BUSY) or self._get(layout.POOL_EXITED) < self.workers:
             if time.monotonic() > end:
+                _RUNNING.append(self)
                 return
             time.sleep(0.0005)
         for k in range(self.workers):
             handle = ctypes.c_uint64.from_address(self.address + layout.POOL_HANDLES + 8 * k)
             self._process.pthread_join(handle, None)
+
+
+_RUNNING: Final[list[ThreadPool]] = []
+"""The closed pools with threads that were not joined."""
 
 
 @cache

@@ -154,7 +154,7 @@ class _Pool:
             return
         self._close(ctypes.c_void_p(self.address))
         end = time.monotonic() + _LINGER
-        while self._get("EXITED") < self._get("SIZE"):
+        while self._get("BUSY") or self._get("EXITED") < self._get("SIZE"):
             if time.monotonic() > end:
                 return
             time.sleep(0.0005)
@@ -367,7 +367,8 @@ class Model:
             _raise(code, error)
             given = iter(arguments)
             written = [None if p["access"] == "state" else next(given) for p in every]
-            arrays = iter([_array(self, b) for b in blocks])
+            kinds = [facts["results"][k]["dtype"] for k in new]
+            arrays = iter([_array(self, b, kind) for b, kind in zip(blocks, kinds, strict=True)])
             results = [
                 next(arrays) if r["param"] < 0 else written[r["param"]] for r in facts["results"]
             ]
@@ -513,17 +514,23 @@ class _Owner:
         self._block.contents.deleter(self._block)
 
 
-def _array(model: Model, block):
-    """Return a result as an array; NumPy has no bfloat16, so its bits are reinterpreted."""
-    return _typed(np.asarray(_Owner(model, block)), block.contents.tensor)
+def _array(model: Model, block, dtype: str):
+    """Return a result as an array."""
+    return _typed(np.asarray(_Owner(model, block)), dtype == "bf16")
 
 
-def _typed(array, tensor: _Tensor):
-    if tensor.code == 4:
-        import ml_dtypes
+def _typed(array, is_bfloat16: bool):  # noqa: FBT001
+    """Return an array, with the dtype of ``ml_dtypes`` for bfloat16, which NumPy does not have.
 
-        return array.view(ml_dtypes.bfloat16)
-    return array
+    Without this package, it has the bits as 16-bit integers.
+    """
+    if not is_bfloat16:
+        return array
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        return array.view(np.uint16)
+    return array.view(bfloat16)
 
 
 def _interface(t: _Tensor) -> dict:

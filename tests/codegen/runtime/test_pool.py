@@ -202,6 +202,30 @@ def test_closing_while_a_loop_runs() -> None:
         assert tally.rounds(300) == {1}
 
 
+def test_closing_waits_for_a_loop_that_starts_workers() -> None:
+    own, process, creating = ThreadPool(ctypes.CDLL(None)), ctypes.CDLL(None), threading.Event()
+    run, tally = own_provider(own, 4), Tally(300)
+    words = (ctypes.c_void_p,) * 4
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, *words)
+    def create(*arguments: int | None) -> int:
+        creating.set()
+        wait_until(lambda: own.closed)
+        return process.pthread_create(*map(ctypes.c_void_p, arguments))
+
+    address = ctypes.cast(create, ctypes.c_void_p).value
+    ctypes.c_int64.from_address(own.address + layout.POOL_CREATE).value = address
+    body = bodies().address("tw_tally")
+    caller = threading.Thread(target=lambda: run(own.address, body, 300, tally.address))
+    caller.start()
+    assert creating.wait(10)
+    own.close()
+    workers = own.workers
+    caller.join()
+    assert own.workers == workers == 3
+    assert tally.rounds(300) == {1}
+
+
 def test_signals_are_handled_by_the_main_program() -> None:
     """Workers block all signals except those of faults."""
     assert region("tally", 3).run(Tally(8), 8) == 0
