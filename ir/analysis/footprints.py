@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ..loop.nodes import Block, Buffer, Condition, Element, For, If, Let, Load, Stmt, Store, Where
-from ..loop.visit import children, operands
+from ..loop.visit import children, operands, walk
 from ..symbolic import Bool, Expr, UnboundSymbolError, Var, ZeroDivisorError, evaluate
+from ..symbolic.terms import Add, Const
+from ..symbolic.traverse import postorder
+from .accesses import accesses
 from .tree import Tree
 
 _STEPS: Final = 2048
@@ -22,6 +25,18 @@ _ITERATIONS: Final = 4
 _SIZES: Final = (5, 3, 8, 17)
 """The values of symbols, as far as their ranges and the facts permit them."""
 
+_FURTHER_STEPS: Final = 8192
+"""The number of statements of further iterations that are enumerated."""
+
+_DISTANCES: Final = 64
+"""The number of distances between iterations that are tried first."""
+
+_LARGEST: Final = 1 << 24
+"""The largest number in an index that is used as a distance."""
+
+
+_Iterations: TypeAlias = "tuple[dict[Var, int], dict[int, Footprint]]"
+"""Values of the symbols, and the footprints of iterations for them."""
 
 _Elements: TypeAlias = dict[Buffer, set[tuple[int, ...]]]
 
@@ -48,7 +63,7 @@ class Footprint:
     unknown: set[Buffer] = field(default_factory=set[Buffer])
 
 
-def footprints(tree: Tree, loop: For) -> Iterator[tuple[dict[Var, int], dict[int, Footprint]]]:
+def footprints(tree: Tree, loop: For) -> Iterator[_Iterations]:
     """Yield values of the symbols, and the footprints of some iterations of a loop for them.
 
     Parameters
@@ -89,10 +104,73 @@ def footprints(tree: Tree, loop: For) -> Iterator[tuple[dict[Var, int], dict[int
             yield sizes, {i: _footprint(loop.body, {**around, loop.var: i}) for i in chosen}
 
 
-def _assignments(tree: Tree) -> Iterator[dict[Var, int]]:
+def further_footprints(tree: Tree, loop: For) -> Iterator[_Iterations]:
+    """Yield values of the symbols, and the footprints of more iterations than `footprints`.
+
+    Among them are those whose number occurs in the indices of the loop, as the distance of two
+    accesses does, and as many of the first ones as a limit on statements allows.
+
+    Parameters
+    ----------
+    tree : Tree
+        The index of the function.
+    loop : For
+        The loop. The loops around it are in their first iteration.
+    """
+    distances = _distances(loop)
+    sizes_tried = (_SIZES[-1], 2 * max(distances, default=0) + _SIZES[0])
+    for sizes in _assignments(tree, sizes_tried):
+        try:
+            around = _surroundings(tree, loop, sizes, 0)
+            count = 0 if around is None else evaluate(loop.extent, around)
+        except (UnboundSymbolError, ZeroDivisorError):
+            continue
+        if around is None or count <= 1:
+            continue
+        near = (d + k for d in distances for k in (0, 1) if d + k < count)
+        found: dict[int, Footprint] = {}
+        left = _FURTHER_STEPS
+        for i in dict.fromkeys(itertools.chain((0, 1), near, range(count))):
+            run = _Run({**around, loop.var: i})
+            with contextlib.suppress(_LimitError):
+                run.statement(loop.body)
+            found[i] = run.found
+            left -= run.steps
+            if left <= 0:
+                break
+        yield sizes, found
+
+
+def _distances(loop: For) -> list[int]:
+    """Return distances of iterations that may access one element, from the numbers in indices."""
+    numbers, factors = {0}, {1}
+    for index in _indices(loop.body):
+        for term in postorder(index):
+            match term:
+                case Const(value=value):
+                    numbers.add(abs(value))
+                case Add(terms=terms, constant=constant):
+                    numbers.add(abs(constant))
+                    factors |= {abs(c) for _, c in terms}
+                case _:
+                    pass
+    numbers = {n for n in numbers if n <= _LARGEST}
+    exact = {abs(a - b) for a, b in itertools.combinations(sorted(numbers)[:_DISTANCES], 2)}
+    found = exact | {-(-d // f) for d in exact for f in sorted(factors - {0, 1})[:4]}
+    return sorted(found)[:_DISTANCES]
+
+
+def _indices(statement: Stmt) -> Iterator[Expr]:
+    """Yield the indices of the accesses of a statement."""
+    for part in walk(statement):
+        for access in accesses(part) if isinstance(part, Block) else ():
+            yield from access.indices
+
+
+def _assignments(tree: Tree, tried: Sequence[int] = _SIZES) -> Iterator[dict[Var, int]]:
     """Yield values of the symbols that are in their ranges and fulfill the facts."""
     symbols = sorted(tree.symbols(), key=lambda v: v.serial)
-    for size in _SIZES if symbols else _SIZES[:1]:
+    for size in tried if symbols else tried[:1]:
         values = {v: _nearest(v, size) for v in symbols}
         if all(_holds(f.predicate, values) for f in tree.function.facts):
             yield values
@@ -154,17 +232,17 @@ class _Run:
     def __init__(self, values: dict[Var, int]) -> None:
         self.found = Footprint()
         self._values = values
-        self._steps = 0
+        self.steps = 0
 
     def statement(self, statement: Stmt) -> None:
         """Enumerate the accesses of a statement; those that are not known are skipped."""
-        self._steps += 1
-        if self._steps > _STEPS:
+        self.steps += 1
+        if self.steps > _STEPS:
             raise _LimitError
         try:
             self._statement(statement)
         except (UnboundSymbolError, ZeroDivisorError):
-            self.found.unknown |= {s.buffer for s in _stores(statement)}
+            self._possible(statement, runs=True)
 
     def _statement(self, statement: Stmt) -> None:
         match statement:
@@ -196,6 +274,46 @@ class _Run:
                 self.statement(block.init)
             self.statement(block.body)
 
+    def _possible(self, statement: Stmt, *, runs: bool) -> None:
+        """Enumerate the stores of a statement that runs for some integers from memory.
+
+        A store at indices that are known counts as a write, unless a condition with such integers
+        excludes it for all but some iterations (``runs`` is false).
+        """
+        match statement:
+            case Store(buffer=buffer, indices=indices):
+                try:
+                    at = self._at(indices)
+                except (UnboundSymbolError, ZeroDivisorError):
+                    self.found.unknown.add(buffer)
+                else:
+                    if runs:
+                        self.found.written.setdefault(buffer, set()).add(at)
+                return
+            case For(var=var) | Let(var=var):
+                self._values.pop(var, None)
+            case If(condition=condition):
+                runs = runs and self._decided(condition)
+            case Block(iters=iters, predicate=predicate, init=init):
+                for item in iters:
+                    self._values.pop(item.var, None)
+                    with contextlib.suppress(UnboundSymbolError, ZeroDivisorError):
+                        self._values[item.var] = evaluate(item.binding, self._values)
+                runs = runs and self._decided(predicate)
+                if init is not None:
+                    self._possible(init, runs=runs)
+            case _:
+                pass
+        for child in children(statement):
+            self._possible(child, runs=runs)
+
+    def _decided(self, condition: Bool) -> bool:
+        """Return whether a condition is true without integers from memory."""
+        try:
+            return evaluate(condition, self._values)
+        except (UnboundSymbolError, ZeroDivisorError):
+            return False
+
     def _reads(self, element: Element) -> None:
         if isinstance(element, Load):
             self._load(element)
@@ -219,13 +337,3 @@ class _Run:
 
     def _at(self, indices: Iterable[Expr]) -> tuple[int, ...]:
         return tuple(evaluate(i, self._values) for i in indices)
-
-
-def _stores(statement: Stmt) -> Iterator[Store]:
-    """Yield the stores of a statement and of the inits in it."""
-    if isinstance(statement, Store):
-        yield statement
-    if isinstance(statement, Block) and statement.init is not None:
-        yield from _stores(statement.init)
-    for child in children(statement):
-        yield from _stores(child)

@@ -9,9 +9,9 @@ itself.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
 from ..loop.memory_scopes import OF_BLOCK
@@ -27,12 +27,24 @@ from .dependences import (
     iterated_kinds,
     same_elements,
 )
-from .footprints import Footprint, footprints
+from .footprints import Footprint, footprints, further_footprints
 from .scatter import commutes, scatter_updates
 from .tree import Tree
 from .updates import reduction_update
 
+_Iterations: TypeAlias = "tuple[dict[Var, int], dict[int, Footprint]]"
+"""Values of the symbols, and the footprints of iterations for them."""
+
 _CONCURRENT: Final = frozenset({"parallel", "vectorized", "thread"})
+
+
+_LOADED: Final = "at loaded indices, which are equal for some data"
+
+_OF_LOADED_INDICES: Final = (
+    "write range(n) for this loop, and apply parallel, vectorize or bind to a loop whose "
+    "iterations write different elements for all data: a loop inside of the loaded integers, or a "
+    "loop over the elements of {0} that loads which element to read, as in {0}[v] = x[p]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +57,13 @@ class Race:
         The accesses, with their block and buffer, as text.
     block : Block
         The block with one of the accesses.
+    fix : str
+        A change of this program; empty if only the fix of the rule is known.
     """
 
     reason: str
     block: Block
+    fix: str = ""
 
 
 def races(tree: Tree, loop: For) -> Iterator[Race]:
@@ -102,7 +117,8 @@ def races(tree: Tree, loop: For) -> Iterator[Race]:
         witness = _witness(tree, loop, buffer)
         if witness is not None:
             block = next(c.block for c in found if c.buffer is buffer)
-            yield Race(f"{witness}; {_accesses_text(block, buffer)}", block)
+            fix = _OF_LOADED_INDICES.format(buffer.name) if witness.endswith(_LOADED) else ""
+            yield Race(f"{witness}; {_accesses_text(block, buffer)}", block, fix)
 
 
 def kind_conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
@@ -132,7 +148,7 @@ def kind_conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
 def _witness(tree: Tree, loop: For, buffer: Buffer) -> str | None:
     """Return two iterations of a loop that access one element of a buffer, as text."""
     private = _is_own(tree, loop, buffer)
-    for sizes, found in _footprints(tree, loop):
+    for sizes, found in _footprints(tree, loop, footprints):
         for first, second in itertools.permutations(found, 2):
             here, there = found[second], found[first]
             written = there.written.get(buffer, set())
@@ -140,29 +156,63 @@ def _witness(tree: Tree, loop: For, buffer: Buffer) -> str | None:
             if private and buffer in here.unknown:
                 continue
             if buffer in here.unknown & there.unknown:
-                return f"iterations {first} and {second} write {buffer.name} at loaded indices"
+                return f"iterations {first} and {second} write {buffer.name} {_LOADED}"
             twice = set[tuple[int, ...]]() if private else here.written.get(buffer, set())
             for verb, elements in (("writes", twice), ("reads", read.get(buffer, set()))):
                 common = elements & written
                 if common:
-                    at = ", ".join(map(str, min(common)))
-                    also = ", too" if verb == "writes" else ""
-                    values = ", ".join(f"{v.name} = {value}" for v, value in sizes.items())
-                    condition = f" if {values}" if values else ""
-                    return (
-                        f"iteration {second} {verb} {buffer.name}[{at}], which iteration {first} "
-                        f"writes{also}{condition}"
-                    )
+                    return _common_text(buffer, min(common), (first, second, verb), sizes)
+    return _distant_witness(tree, loop, buffer, private=private)
+
+
+def _distant_witness(tree: Tree, loop: For, buffer: Buffer, *, private: bool) -> str | None:
+    """Return two iterations, as text, of more than the first ones and the last one."""
+    for sizes, found in _footprints(tree, loop, further_footprints):
+        writers: dict[tuple[int, ...], list[int]] = {}
+        for i, part in found.items():
+            for element in part.written.get(buffer, ()):
+                others = writers.setdefault(element, [])
+                if others and not private:
+                    return _common_text(buffer, element, (others[0], i, "writes"), sizes)
+                others.append(i)
+        for i, part in found.items():
+            if private and buffer in part.unknown:
+                continue
+            read = part.exposed if private else part.read
+            for element in read.get(buffer, ()):
+                for other in writers.get(element, ())[:2]:
+                    if other != i:
+                        return _common_text(buffer, element, (other, i, "reads"), sizes)
     return None
 
 
-def _footprints(tree: Tree, loop: For) -> tuple[tuple[dict[Var, int], dict[int, Footprint]], ...]:
+def _common_text(
+    buffer: Buffer,
+    element: tuple[int, ...],
+    iterations: tuple[int, int, str],
+    sizes: Mapping[Var, int],
+) -> str:
+    """Return an element that one iteration writes, and another one reads or writes, as text."""
+    first, second, verb = iterations
+    at = ", ".join(map(str, element))
+    also = ", too" if verb == "writes" else ""
+    values = ", ".join(f"{v.name} = {value}" for v, value in sizes.items())
+    condition = f" if {values}" if values else ""
+    return (
+        f"iteration {second} {verb} {buffer.name}[{at}], which iteration {first} "
+        f"writes{also}{condition}"
+    )
+
+
+def _footprints(
+    tree: Tree, loop: For, enumerated: Callable[[Tree, For], Iterable[_Iterations]]
+) -> tuple[_Iterations, ...]:
     """Return the footprints of iterations of a loop; results are cached."""
-    key = ("footprints", loop)
+    key = (enumerated.__name__, loop)
     known = tree.memo.get(key)
     if known is None:
-        known = tree.memo[key] = tuple(footprints(tree, loop))
-    return cast("tuple[tuple[dict[Var, int], dict[int, Footprint]], ...]", known)
+        known = tree.memo[key] = tuple(enumerated(tree, loop))
+    return cast("tuple[_Iterations, ...]", known)
 
 
 def _is_own(tree: Tree, loop: For, buffer: Buffer) -> bool:

@@ -224,6 +224,7 @@ class _Checker:
                     rules.RACES,
                     f"loop {loop.var.name!r} is {loop.kind_text}, but {race.reason}",
                     loop.uid,
+                    fix=race.fix,
                 )
 
     def _check_bounds(self) -> None:
@@ -518,7 +519,8 @@ class _Checker:
         reduced = {v.var for v in block.iters if v.kind == "reduce"}
         if not reduced:
             return
-        body = list(stores(block.body))
+        allocated = {alloc.buffer for alloc in allocations(block.body)}
+        body = [s for s in stores(block.body) if s.buffer not in allocated]
         self._check_init(block, reduced)
         for store in body:
             for index in store.indices:

@@ -46,6 +46,15 @@ def f(x: Buffer[(n,), f32], y: InOut[(n + STEP,), f32]):
             y[vi + STEP] = y[vi] + x[vi]
 """
 
+DISTANT = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(10000,), f32], y: InOut[(10007,), f32]):
+    for i in parallel(10000):
+        with block("x"):
+            vi = spatial(i)
+            y[INDEX] = x[vi]
+"""
+
 SUM = """
 @prim_func(scheduled=True)
 def f(x: Buffer[(8,), f32], y: InOut[(1,), f32]):
@@ -132,9 +141,26 @@ def test_threads_that_share_elements_without_a_barrier():
     assert reasons(blocks.replace("SCOPE", "shared")) == []
 
 
-@pytest.mark.parametrize(("step", "count"), [("0", 0), ("1", 1), ("3", 1)])
+@pytest.mark.parametrize(
+    ("step", "count"), [("0", 0), ("1", 1), ("3", 1), ("200", 1), ("100000", 1)]
+)
 def test_a_distance_between_iterations(step, count):
     assert len(reasons(SYMBOLIC.replace("STEP", step))) == count
+
+
+@pytest.mark.parametrize(
+    ("index", "common"),
+    [
+        ("vi * 6 % 16", "iteration 8 writes y[0], which iteration 0 writes, too"),
+        ("vi * 64 % 4096", "iteration 64 writes y[0], which iteration 0 writes, too"),
+        ("vi % 5000", "iteration 5000 writes y[0], which iteration 0 writes, too"),
+        ("vi * 7 % 10007", None),
+        ("min(vi, 700)", "iteration 701 writes y[700], which iteration 700 writes, too"),
+    ],
+)
+def test_distant_iterations_that_write_an_element(index, common):
+    found = reasons(DISTANT.replace("INDEX", index))
+    assert [reason.split(";")[0] for reason in found] == ([common] if common else [])
 
 
 @pytest.mark.parametrize(
@@ -282,6 +308,48 @@ def test_updates_at_loaded_indices_race_where_they_are_not_atomic(kind):
     assert reasons(own.replace("KIND", kind)) == []
 
 
+RAGGED = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def f(p: Buffer[(n + 1,), i32], x: Buffer[(n,), f32], y: InOut[(m,), f32]):
+    for i in {segments}:
+        with checked(p[i], 0, m + 1) as lo:
+            with checked(p[i + 1], lo, m + 1) as hi:
+                for j in {elements}:
+                    with block("y"):
+                        vi, vl, vj = spatial(n, i), spatial(m + 1, lo), spatial(m, j)
+                        y[vl + vj] = x[vi]
+"""
+
+
+def test_segments_race_because_their_bounds_need_not_increase():
+    """With ``p = 0 3 1 4``, the segments 0 and 2 contain the element 2."""
+    text = RAGGED.format(segments="parallel(n)", elements="range(hi - lo)")
+    with pytest.raises(IllFormedProgramError) as caught:
+        parse(text)
+    message = str(caught.value)
+    assert "iterations 0 and 1 write y at loaded indices, which are equal for some data" in message
+    assert "a loop inside of the loaded integers" in message
+    assert "a loop over the elements of y that loads which element to read" in message
+
+
+def test_concurrent_elements_of_one_segment_or_of_all():
+    """The elements of one segment, and a loop over all elements that loads the segment."""
+    parse(RAGGED.format(segments="range(n)", elements="parallel(hi - lo)"))
+    parse("""
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def f(s: Buffer[(m,), i32], x: Buffer[(n,), f32], y: InOut[(m,), f32]):
+    for e in parallel(m):
+        with block("y"):
+            ve = spatial(e)
+            with checked(s[ve], 0, n) as p:
+                y[ve] = x[p]
+""")
+
+
 def test_threads_have_their_own_elements_of_registers_in_different_loops():
     text = """
 @prim_func
@@ -298,3 +366,27 @@ def f(x: Buffer[(64,), f32], y: Out[(64,), f32]):
 """
     x = np.arange(64, dtype="f")
     np.testing.assert_array_equal(compile(parse(text), "simt")(x), x * 2)
+
+
+COUNTED = """
+n, d, l = symbols("n d l", lower=1)
+
+@prim_func
+def f(off: Buffer[(n,), i32], x: Buffer[(l,), f32], y: InOut[(n, d), f32]):
+    for i_d_0 in parallel((n * d + 15) // 16):
+        for i_d_1 in range(16):
+            if i_d_0 * 16 + i_d_1 < n * d:
+                with checked(off[(i_d_0 * 16 + i_d_1) // d], 0, l + 1) as hi:
+                    for j in range(hi):
+                        with block("y"):
+                            vi = spatial(n, (i_d_0 * 16 + i_d_1) // d)
+                            vd = spatial(d, (i_d_0 * 16 + i_d_1) % d)
+                            vj = reduce(l, j)
+                            y[AT] += x[vj]
+"""
+
+
+def test_only_indices_of_loaded_integers_may_be_any_element():
+    assert reasons(COUNTED.replace("AT", "vi, vd")) == []
+    (reason,) = reasons(COUNTED.replace("AT", "0, 0").replace("reduce(l, j)", "ordered(l, j)"))
+    assert reason.startswith("iteration 1 writes y[0, 0], which iteration 0 writes, too")

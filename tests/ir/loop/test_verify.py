@@ -459,6 +459,20 @@ def test_every_violation_is_rendered(program: PrimFunc) -> None:
     assert first.location in str(caught.value)
 
 
+def test_a_reduction_may_allocate_in_its_body() -> None:
+    text = (
+        "@prim_func\ndef f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):\n"
+        "    for i in range(4):\n        for j in range(8):\n"
+        '            with block("y"):\n'
+        "                vi, vj = spatial(i), reduce(j)\n"
+        "                with init(): y[vi] = 0.0\n"
+        "                t = alloc((8,), f32)\n"
+        "                t[vj] = x[vi, vj] + 1.0\n"
+        "                y[vi] += t[vj] * t[vj]"
+    )
+    assert violations(parse(text)) == ()
+
+
 def test_conditions_around_an_access_are_used() -> None:
     guarded = BLOCK + "            reads(x[vi, 0:4])\n            for j in range(8):\n"
     inside = guarded + "                if j < 4:\n                    y[vi] = x[vi, j]"
