@@ -230,7 +230,8 @@ def sites(func: PrimFunc) -> Iterator[Site]:
     r"""Yield the statements and elements of a function with their scopes, in program order.
 
     Only the selected side of a ``Where`` is evaluated, so its condition is in the scope of the
-    sides if it is symbolic. The body of a loop without iterations has no sites.
+    sides if it is symbolic. The body of a loop without iterations has no sites, apart from inits
+    of reductions that it iterates.
 
     Examples
     --------
@@ -250,31 +251,55 @@ def _statements(
     node: Stmt, scope: Scope, block: Block | None, loop: For | None, path: _Path
 ) -> Iterator[Site]:
     yield Site(node, scope, block, loop)
-    below = (*path, (node, scope))
     match node:
         case Store(value=value):
             yield from _elements((value,), scope, block, loop)
-        case For() if is_empty(node):
             return
-        case For(var=var, extent=extent):
-            inner = Scope(scope, (_iterated(var, extent),))
-            yield from _statements(node.body, inner, block, node, below)
-        case Let(load=load, var=var):
+        case Let(load=load):
             yield from _elements((load,), scope, block, loop)
-            bound = Binder(var, node.lower, node.upper - 1, repeats=False)
-            yield from _statements(node.body, Scope(scope, (bound,)), block, loop, below)
-        case If(condition=condition, then=then, otherwise=otherwise):
-            yield from _statements(then, Scope(scope, (), (condition,)), block, loop, below)
-            if otherwise is not None:
-                other = Scope(scope, (), (negate(condition),))
-                yield from _statements(otherwise, other, block, loop, below)
         case Block(init=init, body=body):
             if init is not None:
                 yield from _init(node, init, path, scope)
             yield from _statements(body, _inside(scope, node), node, None, ())
+            return
         case _:
-            for child in children(node):
-                yield from _statements(child, scope, block, loop, below)
+            pass
+    loop = node if isinstance(node, For) else loop
+    below = (*path, (node, scope))
+    for part, inner in _parts(node, scope):
+        if isinstance(node, For) and is_empty(node):
+            yield from _inits(part, inner, below)
+        else:
+            yield from _statements(part, inner, block, loop, below)
+
+
+def _parts(node: Stmt, scope: Scope) -> Iterator[tuple[Stmt, Scope]]:
+    """Yield the statements in a statement other than a block, with their scopes."""
+    match node:
+        case For(var=var, extent=extent, body=body):
+            yield body, Scope(scope, (_iterated(var, extent),))
+        case Let(var=var, body=body):
+            bound = Binder(var, node.lower, node.upper - 1, repeats=False)
+            yield body, Scope(scope, (bound,))
+        case If(condition=condition, then=then, otherwise=otherwise):
+            yield then, Scope(scope, (), (condition,))
+            if otherwise is not None:
+                yield otherwise, Scope(scope, (), (negate(condition),))
+        case _:
+            yield from ((child, scope) for child in children(node))
+
+
+def _inits(node: Stmt, scope: Scope, path: _Path) -> Iterator[Site]:
+    """Yield the sites of the inits that run before a loop without iterations around them."""
+    if not isinstance(node, Block):
+        for part, inner in _parts(node, scope):
+            yield from _inits(part, inner, (*path, (node, scope)))
+    elif node.init is not None:
+        around = tuple(statement for statement, _ in path)
+        outside = around[: reduction_position(around, node)]
+        runs = not any(isinstance(x, For) and is_empty(x) for x in outside)
+        if runs and not _is_plain(around, node):
+            yield from _init(node, node.init, path, scope)
 
 
 def _is_plain(path: tuple[Stmt, ...], block: Block) -> bool:

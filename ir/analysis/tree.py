@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..identity import Uid
+from ..loop.decompose import reduction_position
 from ..loop.nodes import Alloc, Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
 from ..loop.visit import children, stores
 from ..symbolic import Facts, Var, free_vars, negate
-from .facts_at import assuming, within_loop
+from .facts_at import assuming, outside_loops, within_loop
 
 _BINDERS = (For, Let)
 
@@ -156,7 +157,10 @@ class Tree:
                 return within_loop(outer, var, extent)
             case Let(var=var, lower=lower, upper=upper):
                 return assuming(outer, var >= lower, var < upper)
-            case Block(iters=iters):
+            case Block(iters=iters, init=init):
+                if statement is init:
+                    outer = self._before_reduction(above, outer)
+                    iters = tuple(v for v in iters if v.kind != "reduce")
                 for item in iters:
                     outer = within_loop(outer, item.var, item.extent)
                 return outer
@@ -165,6 +169,17 @@ class Tree:
                 return assuming(outer, claim)
             case _:
                 return outer
+
+    def _before_reduction(self, block: Block, facts: Facts) -> Facts:
+        """Return the facts at a block without those of the loops before which its init runs."""
+        path: list[Stmt] = [block]
+        while (above := self.parent.get(path[-1])) is not None and not isinstance(above, Block):
+            path.append(above)
+        around = tuple(reversed(path[1:]))
+        inner = around[reduction_position(around, block) :]
+        spatial = (v.binding.free for v in block.iters if v.kind != "reduce")
+        omitted = {s.var for s in inner if isinstance(s, _BINDERS)}
+        return outside_loops(facts, omitted - frozenset[Var]().union(*spatial))
 
     def blocks_in(self, statement: Stmt) -> tuple[Block, ...]:
         """Return the outermost blocks in a statement, in program order.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from .base import Expr, Var
-from .build import as_expr, total
+from .build import as_expr, product, total
 from .conditions import maximum, minimum
 from .linear import linear_form
 from .terms import Add, FloorDiv, Max, Min, Mod, Mul, Select, factors_of, linear_terms
@@ -65,10 +65,13 @@ def _reached(term: Expr, variable: Var, first: Expr, last: Expr) -> Expr | None:
         case FloorDiv(numerator=numerator, divisor=divisor) if _is_divisor(divisor, variable):
             inner = _reached(numerator, variable, first, last)
             limit = None if inner is None else inner // divisor
-        case Mod(divisor=divisor) if _is_divisor(divisor, variable):
-            limit = divisor - 1
+        case Mod(divisor=divisor) if _is_natural(divisor, variable):
+            limit = divisor - 1  # a divisor of 0 has no remainders
         case Add(terms=terms, constant=constant):
             limit = _of_sum(terms, constant, (variable, first, last))
+        case Mul(factors=factors) if all(f.lower is not None and f.lower >= 0 for f in factors):
+            known = [p for f in factors if (p := _reached(f, variable, first, last)) is not None]
+            limit = product(known) if len(known) == len(factors) else None
         case _:
             pass
     if limit is None and term.upper is not None:
@@ -78,6 +81,10 @@ def _reached(term: Expr, variable: Var, first: Expr, last: Expr) -> Expr | None:
 
 def _is_divisor(term: Expr, variable: Var) -> bool:
     return variable not in term.free and term.lower is not None and term.lower > 0
+
+
+def _is_natural(term: Expr, variable: Var) -> bool:
+    return variable not in term.free and term.lower is not None and term.lower >= 0
 
 
 def _largest(args: Iterable[Expr], variable: Var, first: Expr, last: Expr) -> Expr | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from ....ir.analysis import bound_kinds, enclosing, is_reduction, within_loop
 from ....ir.loop.nodes import Block, For
+from ....ir.loop.ranges import is_empty
 from ....ir.naming import joined_name
 from ....ir.symbolic import (
     Expr,
@@ -27,7 +28,7 @@ from ...checks import same_function_problems, serial_problems
 from ...domain_checks import loops_not_spatial, reduction_loops
 from ...edit import Edit, rebind
 from ...handles import Handle, LoopRef, block_ref
-from ...loop_nests import ONE
+from ...loop_nests import ONE, ZERO
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -255,6 +256,14 @@ def _repeating(block: Block, loops: tuple[For, ...]) -> For | None:
 
 
 def _old_indices(variable: Var, loops: list[For], extents: tuple[Expr, ...]) -> dict[Var, Expr]:
+    """Return the terms for the variables of the fused loops.
+
+    Without iterations, quotients and remainders are 0. The new variable stands for that of the
+    empty loop, which so remains a spatial one of an init, which would run otherwise.
+    """
+    empty = next((x for x in loops if is_empty(x)), None)
+    if empty is not None:
+        return {x.var: variable if x is empty else ZERO for x in loops}
     found: dict[Var, Expr] = {}
     rest: Expr = variable
     for loop, extent in zip(reversed(loops[1:]), reversed(extents[1:]), strict=True):

@@ -10,6 +10,7 @@ from ....ir.analysis import (
     Interval,
     Tree,
     accesses,
+    assuming,
     bound_kinds,
     loop_values,
     reduction_update,
@@ -99,8 +100,9 @@ class Rfactor(Primitive):
     Notes
     -----
     The reduction is evaluated in another order, which declared reductions allow. Iterations that a
-    predicate excludes contribute the identity. The result is the handle of the combining block,
-    which gets new loops. Cost: linear in the size of the function.
+    predicate excludes contribute the identity. The partial results are allocated in the innermost
+    loop around their uses of which each iteration writes before it reads. The result is the handle
+    of the combining block, which gets new loops. Cost: linear in the size of the function.
 
     Names elsewhere: TVM ``rfactor``; Halide ``rfactor``.
 
@@ -294,6 +296,7 @@ class Rfactor(Primitive):
             results=(edit.block_ref(combine),),
             buffers=(*tree.function.buffers, partial),
             like=buffer,
+            place=(partial,),
         )
 
     @classmethod
@@ -343,13 +346,32 @@ def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
         kind = "spatial" if outer is loop else "reduce"
         iters.append(IterVar(fresh[outer.var], outer.extent, kind, outer.var))
     old = {v.var: substitute(v.binding, fresh) for v in block.iters if v.kind == "reduce"}
-    kept = [p for p in conjuncts(block.predicate) if free_vars(p).isdisjoint(fresh)]
     guard = substitute(substitute(_excluding(edit.tree, block), fresh), old)
     body = _partial_update(block, partial, fresh[loop.var], old, guard)
     start = replace(body, value=_neutral(block))
     return with_regions(
-        replace(block, iters=tuple(iters), predicate=all_of(*kept), body=body, init=start)
+        replace(
+            block,
+            iters=tuple(iters),
+            predicate=_predicate(edit.tree, block, fresh),
+            body=body,
+            init=start,
+        )
     )
+
+
+def _predicate(tree: Tree, block: Block, reducing: Mapping[Var, Var]) -> Bool:
+    """Return the predicate without the conditions that exclude terms.
+
+    Those may also have kept the spatial iteration variables in their domains.
+    """
+    kept = [p for p in conjuncts(block.predicate) if free_vars(p).isdisjoint(reducing)]
+    if all_of(*kept) == block.predicate:
+        return block.predicate
+    spatial = (v for v in block.iters if v.kind == "spatial")
+    ranges = (p for v in spatial for p in (v.binding >= 0, v.binding < v.extent))
+    known = assuming(tree.facts(block), *kept)
+    return all_of(*kept, *(p for p in ranges if not is_proved(p, known)))
 
 
 def _partial_update(

@@ -222,6 +222,22 @@ def f(a: Int, x: Buffer[(4, k), f32], y: InOut[(8,), f32]):
     assert (first.label, to_text(first.check)) == ("checked at entry", "a <= 4 and a >= 0")
 
 
+@pytest.mark.parametrize(("rows", "terms", "expected"), [(2, 0, ["outside"]), (0, 4, [])])
+def test_the_init_of_an_empty_reduction_is_not_in_bounds(rows, terms, expected):
+    """The init runs before an empty loop of the reduction, and not in an empty loop around it."""
+    text = f"""
+@prim_func
+def f(x: Buffer[(4,), f32], y: Out[(4,), f32]):
+    for i in range({rows}):
+        for k in range({terms}):
+            with block("y"):
+                vi, vk = spatial(8, i + 5), reduce(4, k)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vk]
+"""
+    assert statuses(text, "y")[:1] == expected
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_access_of_every_operator_is_proved_or_checked(case: object) -> None:
     program = Program(case)

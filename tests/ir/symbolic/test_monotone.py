@@ -21,6 +21,8 @@ TERMS = [
     select(J < 3, I, N - I),
     minimum(I, J) - I % 4,
     I * (N + 7 - I),
+    (I % 3) * (N + 6 - I) + 1,
+    (I % 3) * (J // 2) * N,
 ]
 
 
@@ -44,6 +46,21 @@ def test_the_limit_of_a_monotonic_term_is_attained():
 def test_a_term_without_a_known_limit():
     k = var("k", lower=0)
     assert upper_limit(N % (k + 1), [(k, as_expr(0), N)]) is None
+
+
+def test_a_remainder_is_less_than_a_divisor_that_may_be_zero():
+    i, m = var("i", lower=0), var("m", lower=0)
+    assert upper_limit(i % m + 1, [(i, as_expr(0), m * m)]) == m
+
+
+def test_the_limit_of_a_product_has_a_limit_of_each_factor():
+    i, n = var("i", lower=0), var("n", lower=0)
+    limits = [(i, as_expr(0), n - 1)]
+    assert upper_limit((i % 7) * n, limits) == 6 * n
+    assert upper_limit((i % 7) * (n - i), limits) == 6 * n
+    assert upper_limit((i % 7) * (n - 5), limits) == 6 * n
+    k = var("k")
+    assert upper_limit((i % 7) * k, limits) is None  # it may be negative
 
 
 def test_directions():

@@ -3,6 +3,7 @@ import pytest
 
 from tilewright.codegen import compile
 from tilewright.ir.script import parse
+from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, StepError
 from tilewright.schedules.primitives.loops.fuse import Fuse
 
@@ -116,6 +117,25 @@ def f(x: Buffer[(4, 1), f32], y: Out[(4,), f32]):
     with pytest.raises(StepError) as caught:
         made.fuse(("j", "r"))
     assert caught.value.problems[0].requirement is Fuse.Requires.INIT_BEFORE_LOOPS
+
+
+@pytest.mark.parametrize("loops", [("j", "k"), ("i", "j"), ("i", "j", "k")])
+def test_an_empty_spatial_loop_remains_a_loop_of_the_init(loops):
+    """A quotient of the fused variable is 0, and would not keep the init from running."""
+    sch = schedule("""
+@prim_func
+def f(x: Buffer[(4, 16), f32], y: Out[(4, 0), f32]):
+    for i in range(4):
+        for j in range(0):
+            for k in range(16):
+                with block("y"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): y[vi, vj] = 0.0
+                    y[vi, vj] += x[vi, vk]
+""")
+    sch.fuse(loops)
+    assert violations(sch.module) == ()
+    sch.verify()
 
 
 SCORES = """

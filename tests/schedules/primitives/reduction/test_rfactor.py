@@ -1,3 +1,4 @@
+from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.reduction.rfactor import Rfactor
 
 from tests.schedules.helpers import MATMUL, rejected, schedule
@@ -138,3 +139,21 @@ def test_requirements():
         Rfactor.Requires.INDEPENDENT_EXTENT,
         "depends on another loop",
     )
+
+
+def test_a_guard_over_all_loops_limits_the_spatial_iterations_of_partial_results():
+    """The guard excludes no terms of the rows that exist, but all terms of the others."""
+    sch = schedule("""
+@prim_func(scheduled=True)
+def f(x: Buffer[(3, 8), f32], y: Out[(3,), f32]):
+    for i in range(8):
+        for k in range(8):
+            with block("sum"):
+                vi, vk = spatial(3, i), reduce(k)
+                guard(i * 8 + k < 24)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi, vk]
+""")
+    sch.rfactor("sum", "k")
+    assert violations(sch.module) == ()
+    sch.verify()
