@@ -36,7 +36,6 @@ from ..symbolic import (
     Facts,
     Var,
     all_of,
-    conjuncts,
     const_value,
     eq,
     free_vars,
@@ -50,6 +49,7 @@ from ..symbolic import (
 )
 from .accesses import bindings_of, values_of
 from .facts_at import assuming, within_loop
+from .guarded_writes import Write, guarded, settled
 from .intervals import Interval, interval_of
 from .iter_map import injective_in
 
@@ -117,19 +117,11 @@ def written_regions(body: Stmt, buffer: Buffer, facts: Facts) -> tuple[tuple[Int
     """
     scan = _Scan(frozenset({buffer}), {})
     scan.statement(body, facts, {})
-    boxes = (_box(write, facts) for write in scan.certain(buffer))
+    boxes = (_box(write, facts) for write in scan.certain(buffer, facts))
     return tuple(box for box in boxes if box is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
-    """A certain write of the elements ``indices`` for all values of the closed variables."""
-
-    indices: tuple[Expr, ...]
-    closed: Mapping[Var, Interval]
-
-
-_Frame: TypeAlias = "dict[Buffer, list[_Write]]"
+_Frame: TypeAlias = "dict[Buffer, list[Write]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +133,9 @@ class _Branch:
 
     def boxes(self) -> dict[Buffer, list[_Box]]:
         """Return the regions that the branch writes."""
-        each = {b: [_box(w, self.facts) for w in ws] for b, ws in self.writes.items()}
+        each = {
+            b: [_box(w, self.facts) for w in ws if not w.guards] for b, ws in self.writes.items()
+        }
         return {b: [box for box in boxes if box is not None] for b, boxes in each.items()}
 
 
@@ -157,6 +151,7 @@ class _Scan:
         self._collective = {v: Interval.full(extent) for v, extent in collective.items()}
         self.exposed: set[Buffer] = set()
         self._frames: list[_Frame] = [{}]
+        self._memo: dict[tuple[int, int], tuple[Write, Facts, Write]] = {}
 
     def statement(self, statement: Stmt, facts: Facts, bound: Mapping[Var, Expr]) -> None:
         """Scan a statement; ``bound`` maps iteration variables to their bindings."""
@@ -164,7 +159,7 @@ class _Scan:
             case Store(buffer=buffer, indices=indices, value=value):
                 self._element(value, facts, bound)
                 if buffer in self._buffers:
-                    write = _Write(_at(indices, bound), self._collective)
+                    write = Write(_at(indices, bound), self._collective)
                     self._frames[-1].setdefault(buffer, []).append(write)
             case Seq(body=parts):
                 for part in parts:
@@ -192,9 +187,10 @@ class _Scan:
                     self._branch(init, first, facts, {**bound, **inner})
                 self._branch(body, claim, facts, {**bound, **inner})
 
-    def certain(self, buffer: Buffer) -> list[_Write]:
-        """Return the certain writes of a buffer."""
-        return self._frames[-1].get(buffer, [])
+    def certain(self, buffer: Buffer, facts: Facts) -> list[Write]:
+        """Return the certain writes of a buffer in the statement."""
+        writes = self._frames[-1].get(buffer, [])
+        return [w for w in (self._settled(w, buffer, facts) for w in writes) if not w.guards]
 
     def _element(self, element: Element, facts: Facts, bound: Mapping[Var, Expr]) -> None:
         """Check the reads of an element."""
@@ -213,12 +209,27 @@ class _Scan:
         if buffer not in self._buffers or buffer in self.exposed:
             return
         indices = _at(load.indices, bound)
-        writes = [w for frame in self._frames for w in frame.get(buffer, ())]
+        found = [w for frame in self._frames for w in frame.get(buffer, ())]
+        writes = [w for w in found if not w.guards]
         if any(_covers(write, indices, buffer, facts) for write in writes):
             return
-        boxes = [box for write in writes if (box := _box(write, facts)) is not None]
+        under = (self._settled(w, buffer, facts) for w in found if w.guards or w.limits)
+        guarded_writes = [w for w in under if not w.guards]
+        if any(_covers(write, indices, buffer, facts) for write in guarded_writes):
+            return
+        every = (_box(write, facts) for write in (*writes, *guarded_writes))
+        boxes = [box for box in every if box is not None]
         if not any(_contains(box, indices, buffer, facts) for box in _joined(boxes, facts)):
             self.exposed.add(buffer)
+
+    def _settled(self, write: Write, buffer: Buffer, facts: Facts) -> Write:
+        """Return a write of the same elements, without conditions if possible."""
+        if not write.guards and not write.limits:
+            return write
+        key = (id(write), id(facts))
+        if key not in self._memo:
+            self._memo[key] = (write, facts, settled(write, buffer, facts))
+        return self._memo[key][2]
 
     def _loop(self, loop: For, facts: Facts, bound: Mapping[Var, Expr]) -> None:
         extent = substitute(loop.extent, bound)
@@ -227,7 +238,7 @@ class _Scan:
         inside = self._frames.pop()
         own = {} if loop.var in self._collective else {loop.var: Interval.full(extent)}
         self._add(
-            {b: [_Write(w.indices, {**w.closed, **own}) for w in ws] for b, ws in inside.items()}
+            {b: [replace(w, closed={**w.closed, **own}) for w in ws] for b, ws in inside.items()}
         )
 
     def _let(self, let: Let, facts: Facts, bound: Mapping[Var, Expr]) -> None:
@@ -237,16 +248,14 @@ class _Scan:
         inner = assuming(facts, let.var >= values.start, let.var < values.stop)
         self.statement(let.body, inner, bound)
         inside = self._frames.pop()
-        self._add({b: [w for w in ws if not _mentions(w, let.var)] for b, ws in inside.items()})
+        self._add({b: [w for w in ws if not w.mentions(let.var)] for b, ws in inside.items()})
 
     def _branch(self, body: Stmt, claim: Bool, facts: Facts, bound: Mapping[Var, Expr]) -> _Branch:
         inner = facts if claim is TRUE else assuming(facts, claim)
         self._frames.append({})
         self.statement(body, inner, bound)
         inside = self._frames.pop()
-        self._add(
-            {b: [w for w in ws if _is_certain(w, claim, b, facts)] for b, ws in inside.items()}
-        )
+        self._add({b: [guarded(w, claim, b, facts) for w in ws] for b, ws in inside.items()})
         return _Branch(inside, inner)
 
     def _add(self, writes: _Frame) -> None:
@@ -263,43 +272,17 @@ def _common(first: _Branch, second: _Branch) -> _Frame:
     return found
 
 
-def _write_of(box: _Box) -> _Write:
+def _write_of(box: _Box) -> Write:
     values = [var("_", lower=0) for _ in box]
     indices = tuple(i.start + v for i, v in zip(box, values, strict=True))
-    return _Write(indices, {v: Interval.full(i.extent) for i, v in zip(box, values, strict=True)})
+    return Write(indices, {v: Interval.full(i.extent) for i, v in zip(box, values, strict=True)})
 
 
 def _at(indices: tuple[Expr, ...], bound: Mapping[Var, Expr]) -> tuple[Expr, ...]:
     return tuple(substitute(i, bound) for i in indices) if bound else indices
 
 
-def _mentions(write: _Write, variable: Var) -> bool:
-    terms = (*write.indices, *(t for i in write.closed.values() for t in (i.start, i.extent)))
-    return any(variable in term.free for term in terms)
-
-
-def _is_certain(write: _Write, claim: Bool, buffer: Buffer, facts: Facts) -> bool:
-    """Return whether a write under a condition is certain, or outside of the buffer otherwise."""
-    if claim is TRUE:
-        return True
-    known = facts
-    for variable, values in write.closed.items():
-        known = assuming(known, variable >= values.start, variable < values.stop)
-    return all(_excludes_outside(part, write, buffer, known) for part in conjuncts(claim))
-
-
-def _excludes_outside(part: Bool, write: _Write, buffer: Buffer, facts: Facts) -> bool:
-    """Return whether a condition holds, or excludes only indices outside of the buffer."""
-    sides = tuple(zip(write.indices, buffer.shape, strict=True))
-    if any(part is (index < size) for index, size in sides):
-        return True
-    if is_proved(part, facts):
-        return True
-    otherwise = assuming(facts, negate(part))
-    return any(is_proved(i >= size, otherwise) or is_proved(i < 0, otherwise) for i, size in sides)
-
-
-def _covers(write: _Write, indices: tuple[Expr, ...], buffer: Buffer, facts: Facts) -> bool:
+def _covers(write: Write, indices: tuple[Expr, ...], buffer: Buffer, facts: Facts) -> bool:
     """Return whether a write writes the element at ``indices``, which is inside of the buffer."""
     groups = _groups(write, facts)
     if groups is None:
@@ -317,7 +300,7 @@ def _covers(write: _Write, indices: tuple[Expr, ...], buffer: Buffer, facts: Fac
     return True
 
 
-def _box(write: _Write, facts: Facts) -> _Box | None:
+def _box(write: Write, facts: Facts) -> _Box | None:
     """Return the region of a write; None if it has gaps or may be empty while the box is not."""
     groups = _groups(write, facts)
     if groups is None:
@@ -334,7 +317,7 @@ def _box(write: _Write, facts: Facts) -> _Box | None:
 _Group: TypeAlias = "tuple[list[int], frozenset[Var]]"
 
 
-def _groups(write: _Write, facts: Facts) -> list[_Group] | None:
+def _groups(write: Write, facts: Facts) -> list[_Group] | None:
     """Return the dimensions that share closed variables, with these variables.
 
     Return None if a variable that no index contains may have no values.
@@ -353,7 +336,7 @@ def _groups(write: _Write, facts: Facts) -> list[_Group] | None:
 
 
 def _filled(
-    write: _Write, dimensions: list[int], variables: frozenset[Var], facts: Facts
+    write: Write, dimensions: list[int], variables: frozenset[Var], facts: Facts
 ) -> list[Interval] | None:
     """Return the intervals of some dimensions if the write fills the box of these intervals."""
     box: list[Interval] = []
@@ -368,7 +351,7 @@ def _filled(
     return box if _fills(indices, extents, size, facts) else None
 
 
-def _is_taken(write: _Write, dimension: int, indices: tuple[Expr, ...], facts: Facts) -> bool:
+def _is_taken(write: Write, dimension: int, indices: tuple[Expr, ...], facts: Facts) -> bool:
     """Return whether an index with gaps takes a value: its digits are values of its variables."""
     form = linear_form(write.indices[dimension], tuple(write.closed))
     if form is None:

@@ -34,8 +34,8 @@ class MarkDisjointWrites(Pass):
     The proof needs the indices of each dimension. It is no longer possible after lowering, when an
     access is an address with symbolic strides. The attribute ``in_place`` records those blocks that
     only read the elements that they write. The attribute ``own_parts`` records the buffers that
-    several blocks access, each thread only at indices that no other thread uses, such as the rows
-    ``C[tx, j]``.
+    each thread accesses only at indices that no other thread uses, such as the rows ``C[tx, j]``
+    of a running sum.
     """
 
     targets = GPU
@@ -113,12 +113,13 @@ def _is_disjoint(write: Occurrence, facts: Facts) -> bool:
 
 
 def _in_own_parts(buffer: Buffer, accesses: list[Occurrence], func: PrimFunc) -> bool:
-    """Return whether several blocks access a buffer, each thread its own part of some dimensions.
+    """Return whether each thread accesses only its own part of some dimensions of a buffer.
 
-    The indices of these dimensions are the same terms of thread indices in all accesses.
+    The indices of these dimensions are the same terms of thread indices in all accesses. A buffer
+    that one block only writes is not examined.
     """
-    blocks = {None if a.block is None else a.block.uid for a in accesses}
-    if buffer.scope != "global" or len(blocks) < 2 or not any(a.writes for a in accesses):
+    kinds = {(None if a.block is None else a.block.uid, a.writes) for a in accesses}
+    if buffer.scope != "global" or len(kinds) < 2 or not any(a.writes for a in accesses):
         return False
     if any(a.block is not None and INTRINSIC in dict(a.block.annotations) for a in accesses):
         return False  # the threads of an instruction may exchange elements

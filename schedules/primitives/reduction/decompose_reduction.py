@@ -120,7 +120,8 @@ class DecomposeReduction(Primitive):
             "them"
         )
         INJECTIVE_WRITES = (
-            "the write indices of the block are injective in its spatial iteration variables"
+            "the write indices of the block are injective in the spatial iteration variables that "
+            "the given loop and the loops inside it bind"
         )
 
     block: BlockRef
@@ -170,9 +171,11 @@ class DecomposeReduction(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that no element is initialized after an update."""
-        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
         tree, block = state.tree(self.block.function), state.block(self.block)
         loop = state.loop(self.loop)
+        yield from injective_write_problems(
+            state, self.block, self.Requires.INJECTIVE_WRITES, within=loop
+        )
         inner = reduction_loops(tree, block)
         above = tree.loops_above(block)
         between = tuple(x for x in above[above.index(loop) :] if x not in inner)

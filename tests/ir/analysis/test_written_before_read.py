@@ -55,6 +55,21 @@ def loop(name: str, extent: str, body: str, kind: str = "range") -> str:
     return f"for {name} in {kind}({extent}):\n{inner}\n"
 
 
+def indented(lines: str) -> str:
+    return lines.replace("\n", "\n    ").rstrip()
+
+
+def digits(index: str, condition: str, *, outer: int = 4, inner: int = 16) -> str:
+    """Return a write of ``t`` in two loops whose variables are the digits of a number."""
+    block = write("vj", f"j = spatial(64, {index})", condition)
+    return loop("p", str(outer), loop("q", str(inner), block))
+
+
+def read60() -> str:
+    """Return a read of the first 60 elements."""
+    return read("vk", "k < 60")
+
+
 FULL = loop("j", "64", write("vj", "j = spatial(64, j)"))
 
 COVERED = {
@@ -75,6 +90,30 @@ COVERED = {
     + write("v", " = spatial(64, 5)", name="w2").replace("\n", "\n    ").rstrip()
     + "\n"
     + read("5"),
+    "digits of a number below a limit": digits("p * 16 + q", "p * 16 + q < 60") + read60(),
+    "digits of the number of a vector": loop(
+        "p",
+        "2",
+        loop(
+            "q",
+            "8",
+            loop("r", "4", write("vj", "j = spatial(64, p * 32 + q * 4 + r)", "p * 8 + q < 15")),
+        ),
+    )
+    + read60(),
+    "digits in the index": digits("(p * 16 + q) // 6 * 6 + (p * 16 + q) % 6", "p * 16 + q < 60")
+    + read60(),
+    "digits from the end": digits("59 - (p * 16 + q)", "p * 16 + q < 60") + read60(),
+    "limit in a branch": loop(
+        "p",
+        "4",
+        loop(
+            "q",
+            "16",
+            "if p * 16 + q < 60:\n    " + indented(write("vj", "j = spatial(64, p * 16 + q)")),
+        ),
+    )
+    + read60(),
 }
 
 EXPOSED = {
@@ -91,12 +130,56 @@ EXPOSED = {
     + write("v", " = spatial(64, p)").replace("\n", "\n    ").rstrip()
     + "\n"
     + read("5"),
+    "digits of a number below a smaller limit": digits("p * 16 + q", "p * 16 + q < 59") + read60(),
+    "digits above a limit": digits("p * 16 + q", "p * 16 + q < 60 and p * 16 + q > 0") + read60(),
+    "limit that depends on the iteration": digits("p * 16 + q", "p * 16 + q < 60 - i") + read60(),
+    "limit of other digits": digits("p * 16 + q", "p * 8 + q < 60 // 2") + read60(),
+    "digits with gaps": digits("p * 16 + q", "p * 16 + q < 60", inner=15) + read60(),
+    "digits that overlap": digits("p * 15 + q", "p * 16 + q < 60") + read60(),
+    "too few digits": digits("p * 16 + q", "p * 16 + q < 60", outer=3) + read60(),
+    "index with fewer values": digits("(p * 16 + q) % 59", "p * 16 + q < 60") + read60(),
+    "digits of two numbers": digits("p * 16 + q", "p * 16 + q < 60 and q < 15") + read60(),
+    "read between two digits": loop(
+        "p",
+        "4",
+        loop("q", "16", write("vj", "j = spatial(64, p * 16 + q)", "p * 16 + q < 60")) + read60(),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", COVERED)
 def test_reads_of_elements_written_before(name: str) -> None:
     assert private(COVERED[name])
+
+
+@pytest.mark.parametrize("condition", ["p * 16 + q < 60", "p * 16 + q < 59"])
+def test_elements_that_threads_copy_together_under_a_limit(condition: str) -> None:
+    """The guard of the read limits the thread, not the threads that copied."""
+    copied = loop("p", "4", loop("q", "16", write("vj", "j = spatial(64, p * 16 + q)", condition)))
+    used = (
+        "for k in range(16):\n"
+        '    with block("r"):\n'
+        "        vi, vk = spatial(n, i), spatial(16, k)\n"
+        "        guard(k < 6)\n"
+        "        y[vi, vk] = t[vk + 54]\n"
+    )
+    assert private(copied + used, collective=("q",)) == (condition == "p * 16 + q < 60")
+
+
+def test_the_condition_of_a_read_does_not_limit_the_threads_that_write() -> None:
+    """The thread reads under ``q < 2``; the limit of its neighbors remains unproved."""
+    text = (
+        "for q in range(16):\n"
+        '    with block("w"):\n'
+        "        vq = spatial(64, q)\n"
+        "        guard(q * q < 5)\n"
+        "        t[vq] = 1.0\n"
+        '    with block("r"):\n'
+        "        vi, vk = spatial(n, i), spatial(16, q)\n"
+        "        guard(q < 2)\n"
+        "        y[vi, vk] = t[vk + 8]\n"
+    )
+    assert not private(text, collective=("q",))
 
 
 @pytest.mark.parametrize("name", EXPOSED)

@@ -237,3 +237,41 @@ def test_the_loops_of_a_scatter_are_bound():
     sch = Schedule(parse(SCATTER), Target("cuda", arch="sm_80"))
     sch.schedule_gpu_loops("f")
     assert [sch.state.loop(x).thread for x in sch.get_loops("s")] == ["blockIdx.x", "threadIdx.x"]
+
+
+def test_a_running_sum_over_rows_of_symbolic_length():
+    """Each thread sums its own row, so the loop over the row needs no barrier."""
+    module = parse("""
+r, n = symbols("r n", lower=0)
+
+@graph_func
+def main(x: Tensor[(r, n), f32]):
+    y = cumsum(x, axis=1)
+    return y
+""")
+    exe = build(module, target=Target("simt", arch="sm_80"))
+    for shape in ((0, 3), (1, 0), (1, 1), (3, 5), (33, 7)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(exe(x), x.cumsum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((4, 2, 0), (0, 5)),
+        ((4, 2, 0), (4, 0, 5)),
+        ((4, 0, 0), (0, 5)),
+        ((70, 0), (0, 70)),
+        ((4, 2, 3), (3, 0)),
+    ],
+)
+def test_products_of_operands_with_an_empty_constant_dimension(left, right):
+    module = parse(f"""
+@graph_func
+def main(x: Tensor[{left}, f32], w: Tensor[{right}, f32]):
+    y = matmul(x, w)
+    return y
+""")
+    exe = build(module, target=Target("simt", arch="sm_80"))
+    x, w = np.ones(left, np.float32), np.ones(right, np.float32)
+    np.testing.assert_array_equal(exe(x, w), x @ w)

@@ -156,3 +156,35 @@ def test_buffers_of_which_each_thread_accesses_only_its_own_part(first, second):
 def test_buffers_of_which_threads_access_the_parts_of_others(first, second):
     _, after = both(NAME, racing(PARTS.format(first=first, second=second)), GPU)
     assert marked_buffers(after) == set()
+
+
+RUNNING_SUM = """
+r, n = symbols("r n", lower=1)
+
+@prim_func
+def f(x: Buffer[(r, n), f32], y: InOut[(r, n), f32]):
+    for i in thread(ceildiv(r, 8), "blockIdx.x"):
+        for a in thread(8, "threadIdx.x"):
+            for j in range(n):
+                with block("sum"):
+                    vi, vj = spatial(r, i * 8 + a), ordered(n, j)
+                    guard(i * 8 + a < r)
+                    y[{to}] = x[vi, vj] + y[{of}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("to", "of", "own"),
+    [
+        ("vi, vj", "vi, max(vj - 1, 0)", True),
+        ("vi, vj", "vi, n - 1 - vj", True),
+        ("r - 1 - vi, vj", "r - 1 - vi, max(vj - 1, 0)", True),
+        ("vi, vj", "min(vi + 1, r - 1), max(vj - 1, 0)", False),
+        ("vi // 2, vj", "vi // 2, max(vj - 1, 0)", False),
+        ("r - 1 - vi, vj", "vi, vj", False),
+    ],
+)
+def test_a_running_sum_in_rows_of_symbolic_length(to, of, own):
+    read = program if own else racing
+    _, after = both(NAME, read(RUNNING_SUM.format(to=to, of=of)), GPU)
+    assert marked_buffers(after) == ({"y"} if own else set())

@@ -1,5 +1,9 @@
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
+from tilewright.ir.interpreter import run_prim
 from tilewright.schedules.primitives.reduction.decompose_reduction import DecomposeReduction
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -164,3 +168,46 @@ def test_a_reduction_without_its_init_omits_the_read_regions_of_the_init(step):
     step(sch)
     *_, last = sch.state.tree("total").blocks.values()
     assert [r.buffer.name for r in last.reads] == ["x"]
+
+
+SEGMENTS = """
+@prim_func
+def segments(off: Buffer[(5,), i32], x: Buffer[(16, 4), i32], y: Out[(4, 4), i32]):
+    for i in range(4):
+        with checked(off[i], 0, 17) as lo:
+            with checked(off[i + 1], lo, 17) as hi:
+                for d in range(4):
+                    for e in range({extent}):
+                        for j in range(hi - lo):
+                            with block("sum"):
+                                vi, vl, vd = spatial(4, i), spatial(17, lo), spatial(4, d)
+                                ve, vj = spatial(e), reduce(16, j)
+                                with init(): y[vi, vd] = 0
+                                y[vi, vd] += x[vl + vj, vd] + index(ve, i32)
+"""
+
+
+@pytest.mark.parametrize("loop", ["d", "e", "j"])
+def test_a_reduction_of_segments_whose_bounds_are_loaded(loop):
+    """The spatial iteration variable ``vl`` has one value in each execution of the loop."""
+    sch = schedule(SEGMENTS.format(extent=1))
+    sch.decompose_reduction("sum", loop)
+    offsets = np.array([0, 3, 3, 7, 16], np.int32)
+    x = np.arange(64, dtype=np.int32).reshape(16, 4)
+    y = np.full((4, 4), -1, np.int32)
+    run_prim(sch.module.prims[0], [offsets, x, y])
+    parts = [x[a:b].sum(axis=0) for a, b in pairwise(offsets)]
+    np.testing.assert_array_equal(y, np.array(parts))
+
+
+@pytest.mark.parametrize(("loop", "lost"), [("d", "ve"), ("e", "ve"), ("j", None)])
+def test_iterations_of_one_execution_must_write_different_elements(loop, lost):
+    """Two values of ``ve`` initialize the same element; before ``j``, ``ve`` has one value."""
+    sch = schedule(SEGMENTS.format(extent=2))
+    block = sch.get_block("sum")
+    at = "idej".index(loop)
+    step = DecomposeReduction(block, sch.get_loops(block)[at])
+    if lost is None:
+        assert not list(step.check(sch.state))
+        return
+    rejected(sch, step, DecomposeReduction.Requires.INJECTIVE_WRITES, f"not injective in {lost}")
