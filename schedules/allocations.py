@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
-from ..ir.analysis import Tree, block_stores, covered_buffers, statements_around, tree_of
+from ..ir.analysis import (
+    Tree,
+    block_stores,
+    covered_buffers,
+    statements_around,
+    tree_of,
+    writes_separate,
+)
 from ..ir.identity import Uid
 from ..ir.loop.decompose import reduction_position
 from ..ir.loop.memory_scopes import OF_BLOCK
 from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, PrimFunc, Seq, Stmt
-from ..ir.loop.visit import allocations, loads, replaced_along, transform
+from ..ir.loop.visit import loads, replaced_along, transform
 from ..ir.symbolic import Expr, Var
 from ..target.gpus import THREAD_AXES
 from .handles import BlockRef, BufferRef, LoopRef, buffer_ref
@@ -35,8 +43,8 @@ def lifted(state: State, step: Step) -> tuple[State, tuple[BufferRef, ...]]:
     An allocation that contains some of the loops and blocks that a step names, but not all, is
     moved outward as far as needed. This keeps all results: in the loops that it leaves, iterations
     use the same elements one after the other. An allocation stays where it is if its shape depends
-    on such a loop, or the iterations of the loop run at the same time. The temporaries that moved
-    are returned, too.
+    on such a loop, or if iterations that run at the same time may write the same elements. The
+    temporaries that moved are returned, too.
     """
     moved: list[BufferRef] = []
     names = dict.fromkeys(ref.function for ref in step.handles())
@@ -68,11 +76,11 @@ def _has_scopes(tree: Tree) -> bool:
 
 def _lifted(func: PrimFunc, uids: Collection[Uid]) -> tuple[PrimFunc, list[Buffer]]:
     moved: list[Buffer] = []
-    for buffer in tuple(alloc.buffer.uid for alloc in allocations(func.body)):
-        tree = tree_of(func)
-        alloc = tree.allocs[tree.buffers[buffer]]
-        parts = {**tree.loops, **tree.blocks}
-        nodes = [parts[uid] for uid in uids if uid in parts]
+    tree = tree_of(func)
+    for uid in [buffer.uid for buffer, alloc in tree.allocs.items() if alloc is not None]:
+        parts = [tree.loops.get(part) or tree.blocks.get(part) for part in uids]
+        nodes = [node for node in parts if node is not None]
+        alloc = tree.allocs[tree.buffers[uid]]
         if alloc is None or not nodes:
             continue
         inside = [tree.contains(alloc.body, node) for node in nodes]
@@ -80,6 +88,7 @@ def _lifted(func: PrimFunc, uids: Collection[Uid]) -> tuple[PrimFunc, list[Buffe
             place = tree.common((alloc, *nodes))
             if _obstacle(tree, alloc, place) is None:
                 func = _moved(func, alloc, place)
+                tree = tree_of(func)
                 moved.append(alloc.buffer)
     return func, moved
 
@@ -89,8 +98,10 @@ def _obstacle(tree: Tree, alloc: Alloc, place: Stmt) -> Stmt | None:
     used = frozenset[Var]().union(*(d.free for d in _terms(alloc.buffer)))
     for above in tree.ancestors(alloc):
         match above:
-            case For(var=var, kind=kind) if var in used or kind in _TOGETHER:
-                return above
+            case For(var=var, kind=kind):
+                together = kind in _TOGETHER
+                if var in used or (together and not writes_separate(tree, above, alloc.buffer)):
+                    return above
             case Let(var=var) if var in used:
                 return above
             case Block():
@@ -158,13 +169,12 @@ def settled(func: PrimFunc, before: Tree, like: Buffer | None = None) -> PrimFun
     """
     new = [b for b in func.buffers if b.uid not in before.buffers]
     scoped = like is not None and before.allocs.get(like) is not None
-    local = [b for b in new if scoped or not _is_global(before, b)]
-    if not local and not any(True for _ in allocations(func.body)):
-        return func
-    for buffer in local:
-        func = _placed(func, buffer)
-    for uid in [alloc.buffer.uid for alloc in allocations(func.body)]:
-        func = _widened(func, uid)
+    for buffer in new:
+        if scoped or not _is_global(before, buffer):
+            func = _placed(func, buffer)
+    made = [a for a in tree_of(func).allocs.values() if a is not None and a not in before.order]
+    for alloc in made:  # the others contain the uses that they contained before
+        func = _widened(func, alloc.buffer.uid)
     return func
 
 
@@ -178,12 +188,14 @@ def _is_global(before: Tree, buffer: Buffer) -> bool:
 
 def _users(tree: Tree, buffer: Buffer) -> list[Stmt]:
     """Return the outermost blocks, and the lets outside of blocks, that access a buffer."""
-    found: list[Stmt] = []
-    for block in tree.outermost_blocks():
-        used = {x.buffer for x in loads(block)}
-        if buffer in used or _stores_to(block, buffer):
-            found.append(block)
+    found: list[Stmt] = [b for b in tree.outermost_blocks() if buffer in _accessed(b)]
     return [*found, *tree.outer_lets(buffer)]
+
+
+@lru_cache(maxsize=4096)
+def _accessed(block: Block) -> frozenset[Buffer]:
+    stored = (store.buffer for store in block_stores(block))
+    return frozenset((*stored, *(load.buffer for load in loads(block))))
 
 
 def _stores_to(block: Block, buffer: Buffer) -> bool:
@@ -224,7 +236,7 @@ def _widened(func: PrimFunc, uid: Uid) -> PrimFunc:
     if not users:
         return replace(func, body=without_allocation(func.body, buffer))
     place = _around_inits(tree, buffer, tree.common((alloc, *users)), users)
-    if place is alloc or tree.contains(alloc.body, place):
+    if place is alloc:
         return func
     obstacle = _obstacle(tree, alloc, place)
     if obstacle is None:
@@ -290,10 +302,11 @@ def _innermost(tree: Tree, buffer: Buffer, inside: Uid | None) -> Stmt | None:
     path: list[Stmt] = [place, *tree.ancestors(place)]
     if alloc is not None:
         path = path[: path.index(alloc)] if alloc in path else []
+    common = (k for k, above in enumerate(path) if _is_common(tree, above, buffer))
+    first = max(common, default=0)
+    path = path[first:]
     for position, above in enumerate(path):
-        if not isinstance(above, For) or above.kind == "vectorized" or position == 0:
-            continue
-        if above.kind == "thread" and above.thread in THREAD_AXES and buffer.scope in OF_BLOCK:
+        if not isinstance(above, For) or position == 0:
             continue
         if buffer in covered_buffers(tree, above):
             below = position - 1
@@ -303,6 +316,20 @@ def _innermost(tree: Tree, buffer: Buffer, inside: Uid | None) -> Stmt | None:
         if above.uid == inside:
             break
     return None
+
+
+def _is_common(tree: Tree, statement: Stmt, buffer: Buffer) -> bool:
+    """Return whether the iterations of a loop use the same allocation of a buffer.
+
+    The threads of a thread block do if the buffer is in shared memory, and the lanes of a vector
+    if they write different elements.
+    """
+    if not isinstance(statement, For):
+        return False
+    if statement.kind == "vectorized":
+        return writes_separate(tree, statement, buffer)
+    threads = statement.kind == "thread" and statement.thread in THREAD_AXES
+    return threads and buffer.scope in OF_BLOCK
 
 
 def parts_of(loop: For) -> tuple[Stmt, ...]:

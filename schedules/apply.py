@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
@@ -74,30 +74,40 @@ class Primitive(Step):
         return iter(())
 
     def check(self, state: State) -> Iterator[Problem]:
-        """Yield all problems: existence, enclosing blocks, structure, then proofs."""
-        found, (state, _) = False, lifted(state, self)
+        """Yield all problems: existence, enclosing blocks, structure, proofs, then allocations."""
+        state, _ = lifted(state, self)
+        found = False
+        for problem in self.checked(state):
+            found = True
+            yield problem
+        if not found and has_scopes(state, self):
+            try:
+                self.rewrite(state)
+            except AllocationScopeError as error:
+                yield self.misplaced(error)
+
+    def checked(self, state: State) -> Iterator[Problem]:
+        """Yield the problems that are found before the rewrite."""
+        found = False
         phases = (
             state.missing(self),
             state.enclosed(self),
             self.structural(state),
             self.proofs(state),
-            self._scopes(state),
         )
-        for phase in phases:
-            for problem in phase:
-                found = True
-                yield problem
-            if found:
-                return
-
-    def _scopes(self, state: State) -> Iterator[Problem]:
-        """Check that the uses of temporaries remain in the scopes of their allocations."""
-        if not has_scopes(state, self):
-            return
         try:
-            self.rewrite(state)
-        except AllocationScopeError as error:
-            yield Problem(CommonRequirement.ALLOCATED, error.message, tuple(self.handles()))
+            for phase in phases:
+                for problem in phase:
+                    found = True
+                    yield problem
+                if found:
+                    return
+        except AllocationScopeError as error:  # of a check that examines the outcome
+            yield self.misplaced(error)
+
+    def misplaced(self, error: AllocationScopeError) -> Problem:
+        """Return the problem that a use of a temporary would leave the scope of its allocation."""
+        return Problem(CommonRequirement.ALLOCATED, error.message, tuple(self.handles()))
 
 
 class Query(Step):
@@ -186,13 +196,14 @@ def apply(state: State, step: Step) -> Applied:
             hint="steps are also methods: sch.split(loop, factors=(None, 8))",
         )
     step = prepared(state, step)
-    problems = tuple(step.check(state) if isinstance(step, Primitive) else state.missing(step))
+    outside, moved = lifted(state, step) if isinstance(step, Primitive) else (state, ())
+    problems = tuple(step.checked(outside) if isinstance(step, Primitive) else state.missing(step))
     if problems:
         raise StepError(step.title(), problems, state.module)
     if isinstance(step, Composite):
         return _composed(state, step)
     state = located(state, step)
-    rewrite = _run(step, state)
+    rewrite = _run(step, replace(state, module=outside.module), moved)
     moves = state.moves
     if rewrite.moved:
         moves = (*moves, Move(len(state.trace), step.verb(), rewrite.moved))
@@ -212,10 +223,12 @@ def _composed(state: State, step: Composite) -> Applied:
     return Applied(new, results, Rewrite(new.module, results))
 
 
-def _rewritten(step: Primitive, state: State) -> Rewrite:
-    """Return the outcome of a step; allocations that it moved outward move inward again."""
-    outside, moved = lifted(state, step)
-    made = step.rewrite(outside)
+def _rewritten(step: Primitive, state: State, moved: Collection[BufferRef]) -> Rewrite:
+    """Return the outcome of a step; allocations that were moved outward move inward again."""
+    try:
+        made = step.rewrite(state)
+    except AllocationScopeError as error:
+        raise StepError(step.title(), (step.misplaced(error),), state.module) from error
     for name in dict.fromkeys(ref.function for ref in moved):
         func = made.module.functions.get(name)
         if isinstance(func, PrimFunc):
@@ -224,9 +237,9 @@ def _rewritten(step: Primitive, state: State) -> Rewrite:
     return made
 
 
-def _run(step: Step, state: State) -> Rewrite:
+def _run(step: Step, state: State, moved: Collection[BufferRef]) -> Rewrite:
     if isinstance(step, Query):
         return Rewrite(state.module, step.run(state))
     if isinstance(step, Primitive):
-        return _rewritten(step, state)
+        return _rewritten(step, state, moved)
     raise TypeError(f"{type(step).__name__} is neither a primitive nor a query")

@@ -49,7 +49,7 @@ from ..ir.symbolic import (
     var,
     without_zero_divisors,
 )
-from .allocations import settled
+from .allocations import settled, sunk
 from .apply import Rewrite
 from .handles import BlockRef, BufferRef, Handle, LoopRef, Removed, block_ref, loop_ref
 from .state import State
@@ -124,10 +124,12 @@ class Edit:
         decisions: Mapping[str, Json] | None = None,
         buffers: tuple[Buffer, ...] | None = None,
         like: Buffer | None = None,
+        place: Iterable[Buffer] = (),
     ) -> Rewrite:
         """Return the rewrite with a new body; the function is marked as scheduled.
 
-        ``like`` is the buffer whose elements the new temporaries hold.
+        ``like`` is the buffer whose elements the new temporaries hold. Each temporary in ``place``
+        is allocated as far inside of the loops around its uses as is proved.
         """
         old = self.tree.function
         new = replace(
@@ -136,7 +138,7 @@ class Edit:
             buffers=old.buffers if buffers is None else buffers,
             attributes=with_attribute(old.attributes, "scheduled", value=True),
         )
-        new = settled(new, self.tree, like)
+        new = sunk(settled(new, self.tree, like), [buffer.uid for buffer in place])
         module = self.state.module.with_functions(new)
         return Rewrite(module, results, dict(moved or {}), dict(decisions or {}))
 

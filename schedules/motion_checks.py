@@ -17,12 +17,13 @@ from ..ir.analysis import (
     written_buffers,
 )
 from ..ir.analysis.races import kind_conflicts
-from ..ir.loop.nodes import Block, Buffer, For, Stmt
-from ..ir.loop.visit import stores
+from ..ir.loop.nodes import Block, Buffer, For, IterVar, Let, Stmt
+from ..ir.loop.visit import path_to, stores
 from ..ir.symbolic import Var, const_value, free_vars, to_text
 from .apply import Primitive
 from .domain_checks import branch_around
 from .handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref, refs_of
+from .loop_nests import ONE
 from .problem import Problem
 from .requirement import Requirement
 from .state import State
@@ -139,12 +140,20 @@ def plain_store_problems(
 
 
 def injective_write_problems(
-    state: State, ref: BlockRef, requirement: Requirement
+    state: State, ref: BlockRef, requirement: Requirement, within: Stmt | None = None
 ) -> Iterator[Problem]:
-    """Yield a problem if two spatial iterations of a block may write the same element."""
+    """Yield a problem if two spatial iterations of a block may write the same element.
+
+    Only iterations in one execution of the statement ``within`` are compared, by default of the
+    allocation of the buffer.
+    """
     tree, block = state.tree(ref.function), state.block(ref)
-    spatial = {v.var: Interval.full(v.extent) for v in block.iters if v.kind == "spatial"}
     for access in writes(block):
+        varying = [v for v in block.iters if v.kind == "spatial"]
+        scope = within or tree.allocs.get(access.buffer)
+        if scope is not None:
+            varying = _varying(varying, block, scope)
+        spatial = {v.var: Interval.full(v.extent) for v in varying}
         ranges = spatial | dict(access.inner)
         lost = set(spatial) - injective_in(access.indices, ranges, tree.facts(block.body))
         if lost:
@@ -156,6 +165,32 @@ def injective_write_problems(
                 (ref, buffer_ref(ref.function, access.buffer)),
                 {"iterations": names},
             )
+
+
+def constant_iters(block: Block, around: Stmt) -> dict[Var, Interval]:
+    """Return the spatial iteration variables that have one value in one execution of a statement.
+
+    Parameters
+    ----------
+    block : Block
+        A block in the statement.
+    around : Stmt
+        The statement.
+    """
+    spatial = [v for v in block.iters if v.kind == "spatial"]
+    varying = _varying(spatial, block, around)
+    return {v.var: Interval(v.binding, ONE) for v in spatial if v not in varying}
+
+
+def _varying(iters: list[IterVar], block: Block, within: Stmt) -> list[IterVar]:
+    """Return the iteration variables that have several values in one execution of a statement."""
+    bound = set[Var]()
+    for statement in path_to(within, block)[:-1]:
+        if isinstance(statement, (For, Let)):
+            bound.add(statement.var)
+        elif isinstance(statement, Block):
+            bound |= {v.var for v in statement.iters}
+    return [v for v in iters if not v.binding.free.isdisjoint(bound)]
 
 
 def index_problems(state: State, ref: BlockRef, requirement: Requirement) -> Iterator[Problem]:

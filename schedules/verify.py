@@ -294,10 +294,12 @@ def _arrays(result: object) -> Iterator[Array]:
 
 
 def _dimensions(function: PrimFunc | GraphFunc) -> list[tuple[Expr, ...]]:
+    """Return the terms of the shapes of parameters, and of their elements."""
     if isinstance(function, PrimFunc):
         return [b.shape for b in function.buffer_params]
     infos = (p.value.info for p in function.params)
-    return [i.shape for i in infos if isinstance(i, TensorInfo) and i.shape is not None]
+    tensors = [i for i in infos if isinstance(i, TensorInfo) and i.shape is not None]
+    return [(*(i.shape or ()), *(i.elements or ())) for i in tensors]
 
 
 def _facts_of(old: PrimFunc | GraphFunc, new: PrimFunc | GraphFunc) -> tuple[Fact, ...]:
@@ -398,6 +400,8 @@ def _inputs(
     infos = [p.value.info for p in function.params]
     return [
         _data(i.shape, i.dtype.numpy, sizes, rng, (0, 2))
+        if i.elements is None
+        else _given(i.elements, i.shape, i.dtype.numpy, sizes)
         for i in infos
         if isinstance(i, TensorInfo) and i.shape is not None
     ]
@@ -412,6 +416,17 @@ def _index_limits(function: PrimFunc, sizes: Mapping[Var, int]) -> dict[int, tup
             low, high = found.get(statement.load.buffer.uid, (lower, upper))
             found[statement.load.buffer.uid] = (max(low, lower), min(high, upper))
     return found
+
+
+def _given(
+    elements: tuple[Expr, ...],
+    shape: tuple[Expr, ...],
+    dtype: np.dtype[np.generic],
+    sizes: Mapping[Var, int],
+) -> Array:
+    """Return a tensor whose elements are symbolic integers."""
+    values = np.array([evaluate(e, sizes) for e in elements], dtype)
+    return values.reshape([evaluate(d, sizes) for d in shape])
 
 
 def _data(

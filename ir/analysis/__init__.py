@@ -34,6 +34,7 @@ from .dependences import (
     region_at,
     writes_always,
     writes_disjoint,
+    writes_separate,
     written_in,
 )
 from .domains import Coverage, Domain, executed_domain, loop_values, results_domain
@@ -113,6 +114,7 @@ __all__ = [
     "writes",
     "writes_always",
     "writes_disjoint",
+    "writes_separate",
     "written_before_read",
     "written_buffers",
     "written_in",

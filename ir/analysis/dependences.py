@@ -253,18 +253,23 @@ def private_copies(tree: Tree, loop: For, own: frozenset[Scope]) -> tuple[Buffer
     Without, iterations that run at the same time would write the same elements. Temporaries that
     the loop allocates are omitted. The parameters are those of `conflicts`.
     """
-    written: dict[Buffer, list[Block]] = {}
-    for block in tree.blocks_in(loop.body):
-        for buffer in dict.fromkeys(w.buffer for w in writes(block)):
-            if tree.is_temporary(buffer) and not tree.allocated_in(buffer, loop.body):
-                written.setdefault(buffer, []).append(block)
+    stored = {w.buffer for block in tree.blocks_in(loop.body) for w in writes(block)}
+    written = {b for b in stored if not tree.allocated_in(b, loop.body)}
     return tuple(
         buffer
-        for buffer, writers in ((b, written[b]) for b in tree.temporaries if b in written)
-        if _common_write(tree, loop, buffer, writers) is not None
-        and not _in_own_part(tree, loop, buffer)
+        for buffer in tree.temporaries
+        if buffer in written
+        and not writes_separate(tree, loop, buffer)
         and is_private(tree, loop, buffer, own)
     )
+
+
+def writes_separate(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether no two iterations of a loop write the same element of a buffer."""
+    writers = [b for b in tree.blocks_in(loop.body) if writes(b, buffer)]
+    if not writers or _common_write(tree, loop, buffer, writers) is None:
+        return True
+    return _in_own_part(tree, loop, buffer)
 
 
 def _common_write(tree: Tree, loop: For, buffer: Buffer, writers: list[Block]) -> Conflict | None:

@@ -19,6 +19,7 @@ from tests.attacks import (  # noqa: F401  # each registers its programs
     programs_products,
     programs_recurrences,
     programs_rows,
+    programs_scratch,
     programs_sparse,
     programs_stencils,
     programs_windows,

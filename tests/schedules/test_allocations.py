@@ -9,8 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.ir.interpreter import call_prim, run_graph
-from tilewright.ir.loop.nodes import Alloc
-from tilewright.ir.loop.visit import allocations
+from tilewright.ir.loop.nodes import Alloc, For
+from tilewright.ir.loop.visit import allocations, walk
 from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, StepError
@@ -189,13 +189,139 @@ def test_a_parallel_loop_allocates_the_temporaries_of_its_iterations():
 
 
 def test_a_parallel_loop_that_shares_no_elements_keeps_the_allocation():
-    sch = after(
-        COPY,
-        lambda s: s.cache_read("w", "x", "local"),
-        lambda s: s.compute_at("copy_x", "i"),
-        lambda s: s.parallel("i"),
+    text = COPY.replace("for i in range(4):", "t = alloc((4, 8), f32)\n    for i in range(4):")
+    text = text.replace(
+        "        for j in range(8):",
+        """        for k in range(8):
+            with block("t"):
+                ui, uk = spatial(i), spatial(k)
+                t[ui, uk] = x[ui, uk]
+        for j in range(8):""",
     )
-    assert [b.name for b in sch.module.prim("f").buffers] == ["x_local"]
+    sch = after(text.replace("= x[vi, vj]", "= t[vi, vj]"), lambda s: s.parallel("i"))
+    assert [b.name for b in sch.module.prim("f").buffers] == ["t"]
+
+
+CHAIN = """
+n, m = symbols("n m", lower=1)
+@prim_func
+def f(x: Buffer[(n, m), f32], y: Out[(n, m), f32]):
+    t = alloc((n, m), f32)
+    s = alloc((n,), f32)
+    for a in range(n):
+        for b in range(m):
+            with block("t"):
+                ta, tb = spatial(a), spatial(b)
+                t[ta, tb] = x[ta, tb] + 1.0
+    for c in range(n):
+        for d in range(m):
+            with block("s"):
+                sc, sd = spatial(c), reduce(d)
+                with init(): s[sc] = 0.0
+                s[sc] += t[sc, sd]
+    for i in range(n):
+        for j in range(m):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = t[vi, vj] * s[vi]
+"""
+
+PLACED: list[tuple[str, str, list[str], tuple[Step, ...]]] = [
+    ("compute_at", "t", ["i"], (
+        lambda s: s.compute_at("s", "i"), lambda s: s.compute_at("t", "i"),
+    )),
+    ("compute_at of a sum", "s", ["i"], (lambda s: s.compute_at("s", "i"),)),
+    ("compute_at of a sum again", "s", ["i", "j"], (
+        lambda s: s.compute_at("s", "i"), lambda s: s.compute_at("s", "j"),
+    )),
+    ("cache_read", "x_local", ["a"], (
+        lambda s: s.cache_read("t", "x", "local"), lambda s: s.compute_at("copy_x", "a"),
+    )),
+    ("cache_read between", "t_local", ["i"], (
+        lambda s: s.compute_at("s", "i"), lambda s: s.compute_at("t", "i"),
+        lambda s: s.cache_read("y", "t", "local"),
+    )),
+    ("cache_write", "y_local", ["i"], (
+        lambda s: s.cache_write("y", "y", "local"),
+        lambda s: s.reverse_compute_at("copy_y_local", "i"),
+    )),
+    ("cache_write between", "s_local", ["i"], (
+        lambda s: s.compute_at("s", "i"), lambda s: s.cache_write("s", "s", "local"),
+    )),
+    ("rfactor", "s_rf", ["c"], (
+        lambda s: s.split("d", factors=(None, 4)), lambda s: s.rfactor("s", "d_1"),
+        lambda s: s.reverse_compute_at("s_combine", "c"),
+    )),
+    ("rfactor between", "s_rf", ["i"], (
+        lambda s: s.compute_at("s", "i"),
+        lambda s: s.rfactor("s", s.split(s.get_loops("s")[1], factors=(None, 4))[1]),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("buffer", "loops", "steps"), [p[1:] for p in PLACED], ids=[p[0] for p in PLACED]
+)
+def test_steps_allocate_temporaries_around_their_uses(
+    buffer: str, loops: list[str], steps: tuple[Step, ...]
+):
+    sch = Schedule(parse(CHAIN))
+    for step in steps:
+        step(sch)
+        assert violations(sch.module) == ()
+        assert str(parse(str(sch.module))) == str(sch.module)
+    assert around(sch, buffer) == loops
+    assert sch.verify().ok
+    again = Schedule(parse(CHAIN))
+    again.replay(sch.trace).completed()
+    assert str(again) == str(sch)
+    sch.undo()
+    assert str(sch) != str(again)
+    sch.redo()
+    assert str(sch) == str(again)
+
+
+def test_a_temporary_whose_values_outlive_an_iteration_stays_outside():
+    text = """
+@prim_func
+def f(x: Buffer[(18,), f32], y: Out[(16,), f32]):
+    t = alloc((18,), f32)
+    for i in range(16):
+        for r in range(3):
+            with block("t"):
+                vi, vr = spatial(i), spatial(r)
+                guard(i == 0 or r == 2)
+                t[vi + vr] = x[vi + vr]
+        for z in range(1):
+            with block("y"):
+                vk = spatial(i)
+                y[vk] = t[vk] + t[vk + 1] + t[vk + 2]
+"""
+    sch = Schedule(parse(text))
+    sch.cache_write("y", "y", "local")
+    sch.reverse_compute_at("copy_y_local", "z")
+    assert [b.name for b in sch.module.prim("f").buffers] == ["t"]
+    assert around(sch, "y_local") == ["i", "z"]
+    assert sch.verify().ok
+
+
+def test_shared_memory_is_allocated_outside_of_the_threads_that_share_it():
+    sch = Schedule(parse(COPY), tw.Target("simt", arch="sm_90a"))
+    sch.cache_read("w", "x", "shared")
+    sch.bind("i", "threadIdx.y")
+    inner, _ = sch.split("j", factors=(None, 4))
+    sch.compute_at("copy_x", inner)
+    assert [b.name for b in sch.module.prim("f").buffers] == ["x_shared"]
+
+
+def test_a_moved_block_moves_the_allocations_that_it_reads():
+    sch = Schedule(parse(CHAIN))
+    sch.compute_at("s", "i")
+    sch.compute_at("t", "i")
+    assert around(sch, "t") == around(sch, "s") == ["i"]
+    sch.compute_at("s", "j")
+    assert around(sch, "t") == ["i"]
+    assert around(sch, "s") == ["i", "j"]
 
 
 def test_the_order_of_parallel_and_compute_at_does_not_matter():
@@ -298,3 +424,29 @@ def test_kernels_with_temporaries_are_fused():
     for target in ("cpu", "simt"):
         for program in (module, sch.module):
             np.testing.assert_array_equal(tw.compile(program, target)(x, p), expected)
+
+
+def test_a_copy_inside_of_a_vector_is_allocated_in_each_lane():
+    text = """
+n = symbols("n", lower=1)
+@prim_func
+def f(x: Buffer[(8,), f32], p: Buffer[(n,), i32], y: Out[(n, 16), f32]):
+    for i in range(n):
+        for d in vectorized(16):
+            with checked(p[i], 0, 9) as hi:
+                for j in range(hi):
+                    with block("s"):
+                        vi, vd, vj = spatial(i), spatial(d), reduce(8, j)
+                        with init(): y[vi, vd] = 0.0
+                        y[vi, vd] += x[vj]
+"""
+    sch = Schedule(parse(text))
+    sch.cache_read("s", "x", "local")
+    lane = next(
+        s for s in walk(sch.module.prim("f").body) if isinstance(s, For) and s.var.name == "d"
+    )
+    assert [a.buffer.name for a in allocations(lane.body)] == ["x_local"]
+    sch.verify()
+    x, p = np.arange(8, dtype=np.float32), np.array([0, 8, 3], np.int32)
+    expected = [[x[:k].sum()] * 16 for k in p]
+    np.testing.assert_array_equal(tw.compile(sch, "cpu")(x, p), expected)

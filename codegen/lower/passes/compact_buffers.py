@@ -12,15 +12,13 @@ from ....ir.analysis import (
     Interval,
     Tree,
     interval_of,
-    ranges_of,
     tree_of,
     union,
-    within_loops,
     written_before_read,
 )
 from ....ir.analysis.allocations import largest_shape, largest_value, loops_around
 from ....ir.analysis.bounds import bounded_accesses
-from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
+from ....ir.analysis.occurrences import Occurrence, occurrences
 from ....ir.loop.nodes import Alloc, Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
 from ....ir.loop.visit import Rebuilder, allocations
 from ....ir.symbolic import (
@@ -30,7 +28,6 @@ from ....ir.symbolic import (
     as_expr,
     const_value,
     free_vars,
-    is_proved,
     linear_form,
     maximum,
     select,
@@ -38,6 +35,7 @@ from ....ir.symbolic import (
 )
 from ....target.target import Target
 from ...errors import MemoryScopeError
+from ..analysis.own_parts import writes_own_part
 from ..annotations import with_notes
 from ..lowering_pass import CPU, Pass
 
@@ -104,8 +102,9 @@ class CompactBuffers(Pass):
 
 def hoisted(
     made: CompactedBuffer,
-    buffer: Buffer,
+    accesses: list[Occurrence],
     tree: Tree,
+    buffer: Buffer,
     each: tuple[For, ...] = (),
     *,
     constant: bool = False,
@@ -113,16 +112,19 @@ def hoisted(
     """Return the form of a temporary that is allocated once, outside of all loops.
 
     Its dimensions have the largest size of all iterations. The lanes of a vectorized loop around
-    the allocation run at the same time, so each one gets its own elements.
+    the allocation run at the same time, so each one gets its own elements, unless they write
+    different elements.
 
     Parameters
     ----------
     made : CompactedBuffer
         The shrunken form.
-    buffer : Buffer
-        The temporary.
+    accesses : list of Occurrence
+        All accesses to the temporary.
     tree : Tree
         The index of the function.
+    buffer : Buffer
+        The temporary.
     each : tuple of For
         Further loops around the allocation whose iterations run at the same time.
     constant : bool
@@ -135,7 +137,8 @@ def hoisted(
     """
     sides = zip(buffer.shape, made.buffer.shape, largest_shape(tree, buffer), strict=True)
     sizes = [small if small is not dim else largest for dim, small, largest in sides]
-    vectors = [x for x in loops_around(tree, buffer) if x.kind == "vectorized" or x in each]
+    together = [x for x in loops_around(tree, buffer) if x.kind == "vectorized" or x in each]
+    vectors = [x for x in together if not writes_own_part(x, accesses, tree)]
     sizes += [largest_value(tree, x, x.extent) for x in vectors]
     if constant:
         terms = zip((*buffer.shape, *(x.extent for x in vectors)), sizes, strict=True)
@@ -284,15 +287,13 @@ def _compacted(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> Compac
     scope, outer = buffer.scope, loops_around(tree, buffer)
     loops, intervals = live_scope(buffer, accesses, shared, tree, fresh=outer)
     region = next((x for x in shared if x.kind == "parallel"), None)
-    if any(x.kind == "parallel" for x in outer):
-        scope = "local"  # each iteration has its own elements
-    elif region is not None:
+    if region is not None:
         shrinks = region in loops
         scope = _scope_in(region, buffer, accesses, tree, shrinks=shrinks)
     elif scope == "local" and _is_shared(buffer, accesses, tree):
         scope = "global"
     if tree.allocs[buffer] is not None:
-        return hoisted(shrunk(buffer, intervals, scope), buffer, tree)
+        return hoisted(shrunk(buffer, intervals, scope), accesses, tree, buffer)
     sides = zip(intervals, buffer.shape, strict=True)
     if scope == buffer.scope and all(i is None or size == 1 for i, size in sides):
         return None
@@ -306,7 +307,7 @@ def _scope_in(
     private = bool(written_before_read(region.body, [buffer], tree.facts(region.body)))
     if private and shrinks:
         return "local"
-    if _writes_disjoint(region, accesses, tree) or _in_own_part(region, accesses, tree):
+    if writes_own_part(region, accesses, tree):
         return "global" if buffer.scope == "local" else buffer.scope
     if private:
         return "local"
@@ -328,41 +329,6 @@ def _is_shared(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> bool:
         written_before_read(body, [buffer], tree.facts(body)) for body in inside
     )
     return bool(inside) and not alone
-
-
-def _writes_disjoint(region: For, accesses: list[Occurrence], tree: Tree) -> bool:
-    """Return whether iterations of a loop write different elements."""
-    facts = tree.facts(region)
-    writes = (a for a in accesses if a.writes)
-    return all(
-        region.var in separated_by(a.indices, a.binders[a.binders.index(region) :], facts)
-        for a in writes
-    )
-
-
-def _in_own_part(region: For, accesses: list[Occurrence], tree: Tree) -> bool:
-    """Return whether each iteration of a loop accesses only its own part of one dimension.
-
-    The part starts at a multiple of the iteration, and is not larger than this multiple: the rows
-    ``p * 4 + f // 8`` with ``f < 32``, for iteration ``p``.
-    """
-    facts = tree.facts(region.body)
-    found: list[list[Interval | None]] = []
-    for access in accesses:
-        inner = access.binders[access.binders.index(region) + 1 :]
-        ranges, known = ranges_of(inner), within_loops(facts, inner)
-        found.append([interval_of(index, ranges, known) for index in access.indices])
-    return any(_is_own(region.var, dimension, facts) for dimension in zip(*found, strict=True))
-
-
-def _is_own(variable: Var, intervals: tuple[Interval | None, ...], facts: Facts) -> bool:
-    known = [i for i in dict.fromkeys(intervals) if i is not None]
-    whole = None if None in intervals else union(known, facts)
-    if whole is None or variable in free_vars(whole.extent):
-        return False
-    form = linear_form(whole.start, (variable,))
-    step = None if form is None else form.coefficients.get(variable)
-    return step is not None and is_proved(whole.extent <= step, facts)
 
 
 def live_scope(

@@ -129,7 +129,7 @@ def _placed(
         if tree.allocs[buffer] is None:
             return None
         same = CompactedBuffer(buffer, (None,) * buffer.rank, (1,) * buffer.rank)
-        return hoisted(same, buffer, tree, _with_own(buffer, tree, axes))
+        return hoisted(same, accesses, tree, buffer, _with_own(buffer, tree, axes))
     return _check_size(_per_block(buffer, accesses, tree, axes), function)
 
 
@@ -145,7 +145,7 @@ def _parts_of_threads(buffer: Buffer, accesses: list[Occurrence], tree: Tree) ->
     """Return a temporary in global memory with a part for each thread of the launch."""
     several = [x for x in accesses[0].loops if x.kind == "thread" and const_value(x.extent) != 1]
     whole = shrunk(buffer, [None] * buffer.rank, "global")
-    return hoisted(whole, buffer, tree, tuple(several))
+    return hoisted(whole, accesses, tree, buffer, tuple(several))
 
 
 def _with_own(buffer: Buffer, tree: Tree, axes: frozenset[str]) -> tuple[For, ...]:
@@ -181,7 +181,7 @@ def _per_thread(
         return None
     dense = buffer.scope != "fragment"
     made = shrunk(buffer, intervals, "local" if dense else "fragment", dense=dense)
-    return _hoisted(made, buffer, tree)
+    return _hoisted(made, accesses, tree, buffer)
 
 
 def _fresh(buffer: Buffer, tree: Tree, axes: frozenset[str]) -> tuple[For, ...]:
@@ -191,11 +191,15 @@ def _fresh(buffer: Buffer, tree: Tree, axes: frozenset[str]) -> tuple[For, ...]:
 
 
 def _hoisted(
-    made: CompactedBuffer, buffer: Buffer, tree: Tree, each: tuple[For, ...] = ()
+    made: CompactedBuffer,
+    accesses: list[Occurrence],
+    tree: Tree,
+    buffer: Buffer,
+    each: tuple[For, ...] = (),
 ) -> CompactedBuffer:
     if tree.allocs[buffer] is None:
         return made
-    return hoisted(made, buffer, tree, each, constant=True)
+    return hoisted(made, accesses, tree, buffer, each, constant=True)
 
 
 def _whole(_: Expr) -> Part | None:
@@ -256,7 +260,8 @@ def _per_block(
             "separate kernel",
             parts=(buffer.name, *tags),
         )
-    return _hoisted(shrunk(buffer, intervals, "shared"), buffer, tree, each)
+    made = shrunk(buffer, intervals, "shared")
+    return _hoisted(made, accesses, tree, buffer, each)
 
 
 def _threads_last(access: Occurrence) -> Occurrence:

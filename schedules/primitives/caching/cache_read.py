@@ -55,8 +55,9 @@ class CacheRead(Primitive):
     -----
     The copy is inserted before the outermost statement around the block that contains no writer of
     the buffer; ``compute_at`` moves it further in. The new buffer has the shape of the old one, and
-    lowering allocates only the live part. The result is the handle of the copying block. Cost:
-    linear in the size of the function.
+    lowering allocates only the live part. It is allocated in the innermost loop around its uses of
+    which each iteration writes before it reads. The result is the handle of the copying block.
+    Cost: linear in the size of the function.
 
     Names elsewhere: TVM ``cache_read``; Halide ``in``.
 
@@ -183,6 +184,7 @@ class CacheRead(Primitive):
             results=(edit.block_ref(copy),),
             buffers=(*edit.tree.function.buffers, cache),
             like=buffer,
+            place=(cache,),
         )
 
     @classmethod

@@ -63,7 +63,8 @@ class CacheWrite(Primitive):
     -----
     The copy is inserted after the outermost statement around the block that contains no other user
     of the buffer; ``reverse_compute_at`` moves it further in. The new buffer has the shape of the
-    old one, and lowering allocates only the live part. The result is the handle of the copying
+    old one, and lowering allocates only the live part. It is allocated in the innermost loop around
+    its uses of which each iteration writes before it reads. The result is the handle of the copying
     block. Cost: linear in the size of the function.
 
     Names elsewhere: TVM ``cache_write``; Halide ``in``.
@@ -214,6 +215,7 @@ class CacheWrite(Primitive):
             results=(edit.block_ref(copy),),
             buffers=(*edit.tree.function.buffers, cache),
             like=buffer,
+            place=(cache,),
         )
 
     @classmethod

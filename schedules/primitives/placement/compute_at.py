@@ -6,7 +6,15 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import Interval, Tree, reads, region_at, within_dimension, writes
+from ....ir.analysis import (
+    Interval,
+    Tree,
+    accesses,
+    reads,
+    region_at,
+    within_dimension,
+    writes,
+)
 from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.symbolic import FloorDiv, Var
 from ...allocations import parts_of
@@ -22,6 +30,7 @@ from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
 from ...loop_nests import ONE, before, loops_removed, nest, whole, without
 from ...motion_checks import (
     Movable,
+    constant_iters,
     dependence_problems,
     extent_problems,
     injective_write_problems,
@@ -68,8 +77,9 @@ class ComputeAt(Primitive):
     The region to compute is the bounding box of the elements that one iteration of the destination
     loop reads. Its extents are constant if the extents of the loops inside the destination are. The
     block gets new loops. If the old loops, branches and predicates run only a part of its domain,
-    such as a triangle, the new loops and a predicate run the same part. Cost: linear in the size of
-    the function.
+    such as a triangle, the new loops and a predicate run the same part. The temporaries that the
+    block accesses are allocated in the innermost loop around their uses of which each iteration
+    writes before it reads. Cost: linear in the size of the function.
 
     Names elsewhere: TVM ``compute_at``; Halide ``compute_at``.
 
@@ -98,8 +108,8 @@ class ComputeAt(Primitive):
     >>> print(sch)
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
-        t = alloc((32,), f32)
         for j in range(32):
+            t = alloc((32,), f32)
             with block("t"):
                 vi = spatial(j)
                 t[vi] = x[vi] * 2.0
@@ -241,7 +251,8 @@ class ComputeAt(Primitive):
         if kept is None:
             raise TypeError(f"the body of {self.block.function!r} is empty")
         removed = edit.removed(loops_removed(tree, kept), f"moved block {block.name!r} out of it")
-        return edit.finish(kept, moved=removed)
+        used = dict.fromkeys(access.buffer for access in accesses(block))
+        return edit.finish(kept, moved=removed, place=used)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
@@ -262,6 +273,11 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, In
     found = tuple(a for b in tree.blocks_in(loop) for a in reads(b, buffer))
     box = region_at(tree, loop, found, facts)
     spans = whole(block)
+    alloc = tree.allocs[buffer]
+    if alloc is not None:  # values that the loops around the allocation determine do not change
+        used = frozenset[Var]().union(*(i.free for i in writes(block)[0].indices))
+        constant = constant_iters(block, alloc)
+        spans |= {v: span for v, span in constant.items() if v not in used}
     if box is None:
         return spans
     extents = {v.var: v.extent for v in block.iters}

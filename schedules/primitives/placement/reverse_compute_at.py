@@ -9,6 +9,7 @@ from ....ir.analysis import (
     Access,
     Interval,
     Tree,
+    accesses,
     assuming,
     covers,
     finished_inside,
@@ -46,6 +47,7 @@ from ...handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref
 from ...loop_nests import after, loops_removed, nest, whole, without
 from ...motion_checks import (
     Movable,
+    constant_iters,
     dependence_problems,
     extent_problems,
     injective_write_problems,
@@ -89,8 +91,9 @@ class ReverseComputeAt(Primitive):
 
     Notes
     -----
-    The block gets new loops over the box that one iteration of the destination loop writes. Cost:
-    linear in the size of the function.
+    The block gets new loops over the box that one iteration of the destination loop writes. The
+    temporaries that it accesses are allocated in the innermost loop around their uses of which each
+    iteration writes before it reads. Cost: linear in the size of the function.
 
     Names elsewhere: TVM ``reverse_compute_at``; Halide: none (schedule the producer with
     ``compute_at``).
@@ -120,8 +123,8 @@ class ReverseComputeAt(Primitive):
     >>> print(sch)
     @prim_func(scheduled=True)
     def f(x: Buffer[(32,), f32], y: Out[(32,), f32]):
-        t = alloc((32,), f32)
         for i in range(32):
+            t = alloc((32,), f32)
             with block("t"):
                 vi = spatial(i)
                 t[vi] = x[vi] * 2.0
@@ -159,7 +162,7 @@ class ReverseComputeAt(Primitive):
         )
         INDICES_OF_INPUTS = (
             "every iteration variable of the block is by itself an index of a buffer that it "
-            "reads from the loop"
+            "reads from the loop, or loops around both determine its value"
         )
         COMPLETE_INPUTS = (
             "one iteration of the loop completely writes a box of every buffer that the block "
@@ -209,6 +212,7 @@ class ReverseComputeAt(Primitive):
         )
         yield from vector_problems(state, self.loop, self.Requires.NOT_VECTORIZED)
         alone = {i for a in made for i in a.indices if isinstance(i, Var)}
+        alone |= constant_iters(block, tree.common((block, loop))).keys()
         rest = [v.var.name for v in block.iters if v.var not in alone and v.extent != 1]
         if rest:
             yield Problem(
@@ -318,7 +322,8 @@ class ReverseComputeAt(Primitive):
         if kept is None:
             raise TypeError(f"the body of {self.block.function!r} is empty")
         removed = edit.removed(loops_removed(tree, kept), f"moved block {block.name!r} out of it")
-        return edit.finish(kept, moved=removed)
+        used = dict.fromkeys(access.buffer for access in accesses(block))
+        return edit.finish(kept, moved=removed, place=used)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
@@ -358,7 +363,8 @@ def _domain(tree: Tree, block: Block, loop: For) -> dict[Var, Interval]:
         for index, span in zip(access.indices, box or (), strict=bool(box)):
             if isinstance(index, Var) and index in extents:
                 spans.setdefault(index, within_dimension(span, extents[index], facts))
-    return whole(block) | spans
+    constant = constant_iters(block, tree.common((block, loop)))
+    return whole(block) | constant | spans
 
 
 def _missing_input(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -465,6 +466,26 @@ def f(x: Buffer[(8,), f32], p: Buffer[(8,), i64], y: Out[(8,), f32]):
     large = text.format(kind=threads, size="a * 10000 + 1", scope=shared)
     with pytest.raises(tw.TilewrightError, match="bytes of shared memory"):
         tw.compile(parse(large), "simt")
+
+
+def test_a_size_that_no_symbol_limits_is_an_error_that_names_it():
+    text = """
+m = symbols("m", lower=1)
+@prim_func
+def f(x: Buffer[(m,), f32], p: Buffer[(8,), i64], y: Out[(8,), f32]):
+    for i in parallel(8):
+        with checked(p[i], 0, m + 1) as a:
+            t = alloc(((a * 7) % (m + a) + 1,), f32)
+            with block("t"):
+                va = spatial(m + 1, a)
+                t[va] = 1.0
+            with block("y"):
+                wi, wa = spatial(8, i), spatial(m + 1, a)
+                y[wi] = t[wa]
+"""
+    message = "the largest size of temporary 't' is unknown when the kernel starts: "
+    with pytest.raises(MemoryScopeError, match=message + re.escape("(a * 7) % (m + a) + 1")):
+        tw.compile(parse(text), "cpu")
 
 
 def test_an_index_outside_of_the_allocated_size_is_an_error():

@@ -24,6 +24,8 @@ def same(before: list[Array], after: list[Array]) -> None:
 CHANGES = {
     "update_slice": "update_slice(s, x, (1, 0))",
     "index_copy": "index_copy(s, at, x, axis=0, wrap=True)",
+    "index_add": "index_add(s, at, x, axis=0, wrap=True)",
+    "scatter_add": "scatter_add(s, rows, x, axis=0)",
     "scatter_elements": "scatter_elements(s, rows, x, axis=0)",
 }
 
