@@ -40,6 +40,10 @@ OPERATOR_BOUNDS: Final = (
     OperatorBound(("sum", "mean"), "(d + 2) u S, with S the sum (mean) of absolute values"),
     OperatorBound(("matmul",), "(c + 2) u S, with S the sum of the absolute values of products"),
     OperatorBound(("cumsum",), "k u S for element k, with S the sum of absolute values so far"),
+    OperatorBound(
+        ("index_add", "scatter_add"),
+        "(k + 1) u S for k updates of an element, with S the sum of absolute values",
+    ),
     OperatorBound(("prod",), "n u P, with P the exact result"),
     OperatorBound(("silu",), "3 ulp"),
     OperatorBound(("gelu",), "4 u abs(x)"),

@@ -49,6 +49,9 @@ def _of_prim(
 
 def _of_info(name: str, info: Info, samples: Samples, draw: np.random.Generator) -> Array | int:
     match info:
+        case TensorInfo() if info.shape is not None and info.elements is not None:
+            values = np.array(_sizes(name, info.elements, samples), info.dtype.numpy)
+            return values.reshape(_sizes(name, info.shape, samples))
         case TensorInfo() if info.shape is not None:
             return _array(name, _sizes(name, info.shape, samples), info.dtype, draw)
         case PrimInfo() if info.value is not None:

@@ -42,7 +42,7 @@ IN_PYTHON: Final = (
 IN_JAVASCRIPT: Final = (
     Message.ARGUMENT_COUNT, Message.ARGUMENT_TYPE, Message.INTEGER_RANGE, Message.DTYPE,
     Message.ALIAS, Message.NEGATIVE_DIMENSION, Message.INVALID_DIMENSION, Message.DATA_LENGTH,
-    Message.LIBRARY_VERSION, Message.CLOSED, Message.ALLOCATION,
+    Message.LIBRARY_VERSION, Message.CLOSED, Message.ALLOCATION, Message.OTHER_STATE,
 )  # fmt: skip
 """The messages that the JavaScript loader raises before it calls the module."""
 _NUMBERS: Final = frozenset(

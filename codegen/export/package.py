@@ -197,7 +197,7 @@ def _write(
     artifact, _ = compile_artifact(module, ready, BuildOptions(progress=part_of(report, 0.0, 0.9)))
     functions = _functions(artifact)
     public = [f for f in functions if not f.prepares]
-    states = states_of(public if kind != "wasm" else ())  # in WebAssembly, states are arguments
+    states = states_of(public)
     if states.params:
         check_functions((public_name(f.name) for f in public), RESERVED)
     constants = _constants(module, artifact, functions)
@@ -244,8 +244,9 @@ def _link(
 
 def _visible(model: Model) -> list[str]:
     own = ("abi_version", "open", "close", "alloc", "free", "release", "start")
+    of_states = sorted(n for n in RESERVED if n.startswith("state_")) if model.states.params else ()
     functions = (symbol_of(model, f) for f in model.public)
-    return [*(f"{model.name}_{n}" for n in own), *functions]
+    return [*(f"{model.name}_{n}" for n in (*own, *of_states)), *functions]
 
 
 def _write_kernels(
@@ -284,7 +285,9 @@ def _javascript(model: Model) -> str:
     facts = json.dumps(_function_facts(model), indent=1)
     text = (NATIVE / "loader.mjs").read_text(encoding="utf-8")
     text = text.replace("@MESSAGES@", loader_table(IN_JAVASCRIPT))
-    return text.replace("@NAME@", model.name).replace("@FUNCTIONS@", facts)
+    states = json.dumps(model.states.facts())
+    text = text.replace("@FUNCTIONS@", facts).replace("@STATES@", states)
+    return text.replace("@NAME@", model.name)
 
 
 def _function_facts(model: Model) -> list[Json]:

@@ -16,12 +16,11 @@ from .c_messages import c_text
 from .errors import ExportError
 
 RESERVED: Final = frozenset({
-    "state", "new_state", "state_create", "state_reset", "state_tensor", "state_destroy",
+    "state", "new_state", "newState", "state_create", "state_reset", "state_tensor",
+    "state_destroy",
 })  # fmt: skip
 """The names of functions that a model with state defines."""
 _CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 6}
-_MOST_FACTORS = 2
-"""A size has at most this number of factors, so that it cannot overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def _is_polynomial(dim: Expr) -> bool:
         case Const() | Var():
             return True
         case Mul(factors=factors):
-            return len(factors) <= _MOST_FACTORS and all(isinstance(f, Var) for f in factors)
+            return all(isinstance(f, Var) for f in factors)
         case Add(terms=terms):
             return all(_is_polynomial(t) for t, _ in terms)
         case _:
@@ -111,8 +110,11 @@ def _c_dim(dim: Expr, symbols: Sequence[str]) -> str:
     match dim:
         case Var(name=name):
             return f"sizes[{symbols.index(name)}]"
-        case Mul(factors=(left, right)):
-            return f"product({_c_dim(left, symbols)}, {_c_dim(right, symbols)})"
+        case Mul(factors=(first, *rest)):
+            found = _c_dim(first, symbols)
+            for factor in rest:
+                found = f"product({found}, {_c_dim(factor, symbols)})"
+            return found
         case Add(terms=terms, constant=constant):
             parts = [_c_term(term, factor, symbols) for term, factor in terms]
             return " + ".join((*parts, f"INT64_C({constant})"))

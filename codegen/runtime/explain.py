@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...errors import Excerpt, Json, Mark, TilewrightError
 from ...ir.dtype import dtype as dtype_named
+from ...ir.symbolic import Expr, as_expr, evaluate, free_vars, parse_expr, var
 from ...ir.thread import runtime_table
 from ..errors import (
     AliasError,
@@ -43,6 +44,7 @@ from ..messages import (
     values_text,
 )
 from ..rtlib import layout
+from .sizes import bytes_text
 
 DEVICE_ALIGNMENT = 16
 """The alignment in bytes of tensors on a device."""
@@ -99,7 +101,31 @@ def explain(
         return _stride(spec, site, numbers)
     if site.kind == "alias":
         return alias_error(spec, site)
-    return _program(spec, site, numbers)
+    error = _program(spec, site, numbers)
+    if site.kind == "memory" and not site.text:
+        error.hint = f"{error.hint}{largest_parts(spec, arguments)}"
+    return error
+
+
+def largest_parts(spec: FunctionSpec, arguments: Sequence[Any], count: int = 4) -> str:
+    """Return the largest storages of the arena as text, for the shapes of the arguments."""
+    values: dict[str, int] = {}
+    for param, argument in zip(spec.params, arguments, strict=False):
+        if param.form == "integer":
+            values[param.name] = int(argument)
+        for dim, size in zip(param.shape, getattr(argument, "shape", ()), strict=False):
+            values.setdefault(dim, int(size))
+    symbols = {name: var(name) for name in spec.symbols}
+    given = {symbol: values[name] for name, symbol in symbols.items() if name in values}
+    sizes: dict[str, int] = {}
+    for storage in spec.storages:
+        term = as_expr(cast("Expr", parse_expr(storage.size, symbols)))
+        if free_vars(term) <= given.keys():
+            tensors = ", ".join(t.name for t in storage.tensors)
+            sizes[tensors or storage.name] = int(evaluate(term, given))
+    largest = sorted(sizes.items(), key=lambda part: -part[1])[:count]
+    text = ", ".join(f"{name}: {bytes_text(size)}" for name, size in largest)
+    return f"; the largest parts are {text}" if text else ""
 
 
 def failed_launch(spec: FunctionSpec, code: int, record: Sequence[int]) -> tuple[str, int] | None:

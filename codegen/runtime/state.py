@@ -17,9 +17,11 @@ from ...ir.dtype import DType, dtype as dtype_named
 from ...ir.symbolic import Expr, Var, as_expr, evaluate, free_vars, parse_expr, var
 from ...locks import renew_in_children
 from ...nearest import listed, missing_attribute
-from ..errors import StateError
+from ..errors import OutOfMemoryError, SizeError, StateError
 from ..lower.host.entry_wrappers import public_name
+from ..lower.host.sizes import LIMIT
 from ..manifest import FunctionSpec, ParamSpec
+from ..messages import Message
 from ..rtlib import layout
 from .device import RemoteDevice
 from .device_tensor import DeviceTensor
@@ -214,7 +216,7 @@ class ExecutableState(Mapping[str, Any]):
     def copy(self) -> ExecutableState:
         """Return an independent state with the same values."""
         with self._lock:
-            made = {n: _copied(a, self._source.device) for n, a in self._arrays.items()}
+            made = {n: _copied(n, a, self._source.device) for n, a in self._arrays.items()}
             copied = ExecutableState(self._source, made)
             copied._failure = self._failure
             return copied
@@ -281,6 +283,8 @@ def new_state(source: StateSource, values: Mapping[str, Any]) -> ExecutableState
     ------
     StateError
         If a name is unknown, a size is missing, or an array does not fit.
+    SizeError, OutOfMemoryError
+        If the memory of a state parameter overflows, or is not available.
     """
     params = source.params()
     if not params:
@@ -363,7 +367,7 @@ def _allocated(name: str, spec: FunctionSpec, param: ParamSpec, sizes: Mapping[s
         )
     values = {symbols[s]: size for s, size in sizes.items() if s in symbols}
     shape = tuple(_size(d, values, name) for d in dims)
-    return aligned_zeros(shape, dtype_named(param.dtype).numpy)
+    return aligned_zeros(name, shape, dtype_named(param.dtype).numpy)
 
 
 def _like(name: str, param: ParamSpec, value: Any) -> Array:
@@ -374,7 +378,7 @@ def _like(name: str, param: ParamSpec, value: Any) -> Array:
             hint=f"pass an initial array: exe.new_state({name}=array)",
         )
     shape = tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
-    return aligned_zeros(shape, dtype_named(param.dtype).numpy)
+    return aligned_zeros(name, shape, dtype_named(param.dtype).numpy)
 
 
 def _size(dim: Expr, values: Mapping[Var, int], name: str) -> int:
@@ -384,10 +388,17 @@ def _size(dim: Expr, values: Mapping[Var, int], name: str) -> int:
     return size
 
 
-def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return zeros whose memory is aligned for vector instructions."""
+def aligned_zeros(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return zeros for a state parameter, whose memory is aligned for vector instructions."""
     size = math.prod(shape) * dtype.itemsize
-    memory = np.zeros(size + layout.ALIGNMENT, np.uint8)
+    where, hint = f"state {name!r}", "pass smaller sizes"
+    if size >= LIMIT:
+        raise SizeError(Message.OVERFLOW.format(size=size), where=where, hint=hint)
+    try:
+        memory = np.zeros(size + layout.ALIGNMENT, np.uint8)
+    except MemoryError:
+        text = Message.MEMORY.format(bytes=size, storage=where)
+        raise OutOfMemoryError(text, where=where, hint=hint) from None
     start = -memory.ctypes.data % layout.ALIGNMENT
     return memory[start : start + size].view(dtype).reshape(shape)
 
@@ -403,10 +414,12 @@ def _host_array(value: Any) -> Array:
     return np.from_dlpack(value)
 
 
-def _copied(array: Array | DeviceTensor, device: RemoteDevice | None) -> Array | DeviceTensor:
+def _copied(
+    name: str, array: Array | DeviceTensor, device: RemoteDevice | None
+) -> Array | DeviceTensor:
     if device is not None and isinstance(array, DeviceTensor):
         return device.upload(device.download(array))
-    made = aligned_zeros(tuple(array.shape), cast("Array", array).dtype)
+    made = aligned_zeros(name, tuple(array.shape), cast("Array", array).dtype)
     made[...] = cast("Array", array)
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -30,6 +31,7 @@ from .onnx_file import (
 )
 from .onnx_functions import with_functions_expanded
 from .onnx_schema import check_dtypes, checked_attributes
+from .state_pairs import with_state
 from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
@@ -38,7 +40,12 @@ HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_shaping)
 
 
 @checked_call
-def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = None) -> Module:
+def from_onnx(
+    source: str | PathLike[str] | Any,
+    *,
+    state: Mapping[str, str] | None = None,
+    progress: ProgressOption = None,
+) -> Module:
     """Import an ONNX model of opset 11 to 23.
 
     Named dimensions (``dim_param``) become symbols; equal names become one symbol. An unnamed
@@ -49,6 +56,11 @@ def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = N
     ----------
     source : str, path or onnx.ModelProto
         The path of a model file, or a model in memory without external data.
+    state : mapping of str to str, optional
+        Inputs that become states, each with the output that is its next value: names, or common
+        prefixes of names, as in ``state={"past_key_values": "present"}``. A tensor that grows, such
+        as a key-value cache, becomes a state of ``capacity`` elements along the axis; the state
+        ``length`` is the number of elements in use.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -70,6 +82,8 @@ def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = N
         If the opset version of the model is not supported.
     UnsupportedOperatorsError
         If the model uses unsupported operators; the error lists all of them with their nodes.
+    StatePairError
+        If an input and an output of ``state`` do not match.
 
     Examples
     --------
@@ -82,7 +96,11 @@ def from_onnx(source: str | PathLike[str] | Any, *, progress: ProgressOption = N
     file = with_functions_expanded(read_model(source))
     context = OnnxContext(GraphBuilder("main"), file.opset)
     with progress_of("importing", progress) as report:
-        function = without_dead_code(_Translator(file, context).translate(report))
+        translator = _Translator(file, context)
+        function = translator.translate(report)
+        if state:
+            function = with_state(function, state, translator.inputs, translator.outputs)
+        function = without_dead_code(function)
     used = constants_of(function)
     constants = {k: c for k, c in context.constants.items() if k in used}
     return Module(
@@ -112,6 +130,12 @@ class _Translator:
         self.symbols: dict[str, Var] = {}
         self.values: dict[str, Imported | None] = {}
         self.missing: list[Unsupported] = []
+        self.inputs: list[str] = []
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the results in the model."""
+        return [o.name for o in self.graph.output]
 
     def translate(self, report: Report) -> GraphFunc:
         """Translate constants, inputs, and all nodes in order."""
@@ -156,6 +180,7 @@ class _Translator:
             dtype = onnx_dtype(tensor.elem_type, f"input {value.name!r}")
             param = self.context.builder.param(name, TensorInfo(shape, dtype))
             self.values[value.name] = self.context.tensor(param)
+            self.inputs.append(value.name)
 
     def _check_new(self, name: str, kind: str) -> None:
         """Reject a second definition of a value."""

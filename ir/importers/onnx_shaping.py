@@ -268,12 +268,13 @@ def _columns(c: OnnxContext, indices: Imported, most: int) -> list[Imported]:
 
 @onnx_op("ScatterElements")
 def scatter_elements(c: OnnxContext) -> Imported:
-    """Import the write of elements by index."""
+    """Import the write of elements by index, or their addition."""
     reduction = c.attributes.get("reduction", "none")
-    if reduction != "none":
+    if reduction not in ("none", "add"):
         raise UnsupportedFormError(
-            f"reduction={reduction} is not supported; only reduction=none is"
+            f"reduction={reduction} is not supported; only reduction=none and reduction=add are"
         )
     x = c.input(0)
     args = [c.plain(v) for v in c.given()]
-    return c.apply("scatter_elements", *args, axis=axis_of(c.integer("axis", 0), x.rank), wrap=True)
+    op = "scatter_add" if reduction == "add" else "scatter_elements"
+    return c.apply(op, *args, axis=axis_of(c.integer("axis", 0), x.rank), wrap=True)

@@ -101,22 +101,33 @@ def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
 
 def _sources(program: Any) -> Iterator[str]:
     """Yield the source expression of each input in guards, such as ``L['cache'][0][1]``."""
-    pytree = torch_trees()
-    spec = program.call_spec.in_spec
-    tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
     names: list[str] = program.module_call_graph[0].signature.forward_arg_names or []
-    for path, _ in pytree.tree_flatten_with_path(tree)[0]:
+    for path in leaf_paths(program.call_spec.in_spec):
         outer, inner, *rest = path
         named = outer.idx == 1
         name = inner.key if named else _positional(names, inner.idx)
-        yield f"L['{name}']{pytree.keystr(tuple(rest))}"
+        yield f"L['{name}']{path_text(tuple(rest))}"
 
 
-def torch_trees() -> Any:
-    """Return PyTorch's module for nested inputs and outputs."""
+def leaf_paths(spec: Any) -> list[tuple[Any, ...]]:
+    """Return the path of each tensor in nested inputs or outputs.
+
+    Classes such as the key-value cache of ``transformers`` compute with tensors of four dimensions
+    when they are created, so the leaves are such tensors.
+    """
+    import torch
     from torch.utils import _pytree
 
-    return _pytree
+    leaves = [torch.empty(1, 1, 1, 1) for _ in range(spec.num_leaves)]
+    tree = _pytree.tree_unflatten(leaves, spec)
+    return [path for path, _ in _pytree.tree_flatten_with_path(tree)[0]]
+
+
+def path_text(path: tuple[Any, ...]) -> str:
+    """Return a path as the text of a Python expression."""
+    from torch.utils import _pytree
+
+    return _pytree.keystr(path)
 
 
 def _positional(names: Sequence[str], position: int) -> str:

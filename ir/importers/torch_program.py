@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -25,10 +25,11 @@ from . import (
 from .cleanup import constants_of, without_dead_code
 from .elementwise import convert
 from .shaping import expand
+from .state_pairs import with_state
 from .tensors import Imported
 from .torch_constants import torch_dtype
 from .torch_context import HANDLERS, TorchContext, module_path
-from .torch_inputs import InputSymbols, read_symbols, torch_trees
+from .torch_inputs import InputSymbols, leaf_paths, path_text, read_symbols
 from .torch_sizes import SIZE_FUNCTIONS
 from .torch_state import (
     Changes,
@@ -52,7 +53,12 @@ HANDLER_MODULES = (
 
 
 @checked_call
-def from_exported_program(program: Any, *, progress: ProgressOption = None) -> Module:
+def from_exported_program(
+    program: Any,
+    *,
+    state: Mapping[str, str] | None = None,
+    progress: ProgressOption = None,
+) -> Module:
     """Import a program exported by torch.export.
 
     Dynamic dimensions become symbols with the names of the user's ``Dim`` objects. Their ranges
@@ -66,6 +72,11 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
     ----------
     program : torch.export.ExportedProgram
         The program. It is not modified.
+    state : mapping of str to str, optional
+        Inputs that become states, each with the output that is its next value: names, or common
+        prefixes of names. A tensor that grows, such as the dynamic cache of ``transformers``,
+        becomes a state of ``capacity`` elements along the axis; the state ``length`` is the number
+        of elements in use.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -83,6 +94,8 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
     UnsupportedInputError
         If the argument is not an exported program, or the program has inputs or outputs other than
         tensors, or changes a tensor other than a buffer, parameter or input.
+    StatePairError
+        If an input and an output of ``state`` do not match.
 
     Examples
     --------
@@ -110,7 +123,10 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
     with progress_of("importing", progress) as report:
         translator = _Translator(functional, context, inputs, changes)
-        function = without_dead_code(translator.translate(report))
+        function = translator.translate(report)
+        if state:
+            function = with_state(function, state, *_names(function))
+        function = without_dead_code(function)
     used = constants_of(function)
     constants = {k: c for k, c in context.constants.items() if k in used}
     return Module(
@@ -118,6 +134,13 @@ def from_exported_program(program: Any, *, progress: ProgressOption = None) -> M
         MappingProxyType(constants),
         MappingProxyType({"source": "torch.export"}),
     )
+
+
+def _names(function: GraphFunc) -> tuple[list[str], list[str]]:
+    """Return the names of the parameters and results."""
+    count = len(function.results)
+    outputs = function.result_names or tuple(f"output_{k}" for k in range(count))
+    return [p.value.name for p in function.params], list(outputs)
 
 
 @contextmanager
@@ -346,11 +369,8 @@ def location_of(node: Any) -> str:
 
 def result_names(program: Any, count: int) -> tuple[str, ...]:
     """Return the names of the outputs: field names of the model's result, or positions."""
-    pytree = torch_trees()
-    spec = program.call_spec.out_spec
     try:
-        tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-        paths = [p for p, _ in pytree.tree_flatten_with_path(tree)[0]]
+        paths = leaf_paths(program.call_spec.out_spec)
     except (ValueError, TypeError, NotImplementedError):
         return ()
     names = [_path_name(p) for p in paths]
@@ -358,5 +378,5 @@ def result_names(program: Any, count: int) -> tuple[str, ...]:
 
 
 def _path_name(path: Any) -> str:
-    text = re.sub(r"\W+", "_", torch_trees().keystr(path)).strip("_")
+    text = re.sub(r"\W+", "_", path_text(path)).strip("_")
     return text if not text or text[0].isalpha() else f"output_{text}"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved
-from .elementwise import convert
+from .elementwise import convert, elementwise
 from .shaping import axis_of, clamped, expand, expand_dims
 from .tensors import Imported, Iota
 from .torch_context import OperandLike, TorchContext, aten
@@ -40,16 +40,16 @@ def index_put(
     t: TorchContext, x: Imported, indices: Sequence[Imported | None], values: Imported,
     accumulate: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Import the write of slices along one dimension."""
+    """Import the write of slices along one dimension, or their addition."""
     given = [(k, i) for k, i in enumerate(indices) if i is not None]
-    if accumulate or len(given) != 1 or given[0][1].rank != 1 or not given[0][1].dtype.is_integer:
+    if len(given) != 1 or given[0][1].rank != 1 or not given[0][1].dtype.is_integer:
         raise UnsupportedFormError(
-            "index_put is supported only with one index vector and accumulate=False; it has "
+            "index_put is supported only with one index vector; it has "
             f"{len(given)} index tensors of ranks {[i.rank for _, i in given]} and "
-            f"dtypes {[str(i.dtype) for _, i in given]} and accumulate={accumulate}"
+            f"dtypes {[str(i.dtype) for _, i in given]}"
         )
     axis, at = given[0]
-    return index_copy(t, x, axis, at, values)
+    return (_added if accumulate else index_copy)(t, x, axis, at, values)
 
 
 @aten("index_copy")
@@ -67,6 +67,33 @@ def index_copy(
     return t.apply("index_copy", t.plain(x), t.plain(at), t.plain(updates), axis=axis, wrap=True)
 
 
+@aten("index_add")
+def index_add(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported,
+    alpha: float = 1,
+) -> Imported:  # fmt: skip
+    """Import the addition of slices along a dimension; those of one index are all added."""
+    return _added(t, x, axis_of(dim, x.rank), indices, _scaled(t, values, alpha), wrap=False)
+
+
+def _added(
+    t: TorchContext, x: Imported, axis: int, indices: Imported, values: Imported, *,
+    wrap: bool = True,
+) -> Imported:  # fmt: skip
+    """Return ``x`` with slices added at the positions of an index vector."""
+    at = indices if indices.rank else expand_dims(t, indices, (0,))
+    updates = expand(t, values, (*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]))
+    return t.apply("index_add", t.plain(x), t.plain(at), t.plain(updates), axis=axis, wrap=wrap)
+
+
+def _scaled(t: TorchContext, values: Imported, alpha: float) -> Imported:
+    return (
+        values
+        if alpha == 1
+        else elementwise(t, "multiply", [values, t.number(alpha, values.dtype)])
+    )
+
+
 @aten("index_fill")
 def index_fill(
     t: TorchContext, x: Imported, dim: int, indices: Imported, value: OperandLike
@@ -79,17 +106,47 @@ def index_fill(
 def scatter(
     t: TorchContext, x: Imported, dim: int, indices: Imported, values: OperandLike, **options: Any
 ) -> Imported:
-    """Import the write of elements by index."""
-    if options:
+    """Import the write of elements by index, or their addition."""
+    reduction = options.get("reduce")
+    if reduction not in (None, "add"):
         raise UnsupportedFormError(
-            f"scatter with reduce={options.get('reduce')!r} is not supported; only scatter "
-            "without reduction is"
+            f"scatter with reduce={reduction!r} is not supported; only reduce='add' is"
         )
     updates = convert(t, t.number(values, x.dtype), x.dtype)
     if not updates.rank:
         updates = expand(t, updates, indices.shape)
+    return _scattered(
+        t, "scatter_add" if reduction else "scatter_elements", x, dim, indices, updates
+    )
+
+
+@aten("scatter_add")
+def scatter_add(
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported
+) -> Imported:
+    """Import the addition of elements by index; those of one index are all added."""
+    return _scattered(t, "scatter_add", x, dim, indices, values)
+
+
+@aten("scatter_reduce")
+def scatter_reduce(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported, reduce: str,
+    include_self: bool = True,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Import the addition of elements by index."""
+    if reduce != "sum" or not include_self:
+        raise UnsupportedFormError(
+            f"scattering with reduce={reduce!r} and include_self={include_self} is not "
+            "supported; only reduce='sum' with include_self=True is"
+        )
+    return _scattered(t, "scatter_add", x, dim, indices, values)
+
+
+def _scattered(  # noqa: PLR0917
+    t: TorchContext, op: str, x: Imported, dim: int, indices: Imported, updates: Imported
+) -> Imported:
     args = (t.plain(x), t.plain(indices), t.plain(updates))
-    return t.apply("scatter_elements", *args, axis=axis_of(dim, x.rank))
+    return t.apply(op, *args, axis=axis_of(dim, x.rank))
 
 
 @aten("slice_scatter")

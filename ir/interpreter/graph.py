@@ -143,6 +143,22 @@ def _match_dims(
             raise GraphCheckError(f"dimension {axis}: expected {wanted}, got {size}", where=where)
 
 
+def _match_elements(frame: _Frame, info: Info, datum: Datum, where: str) -> None:
+    """Bind the symbols that are elements of an integer tensor, and check the others."""
+    if not isinstance(info, TensorInfo) or info.elements is None:
+        return
+    given = [int(x) for x in np.asarray(datum).reshape(-1)]
+    for symbol, value in zip(info.elements, given, strict=True):
+        if isinstance(symbol, Var):
+            _bind_symbol(frame, symbol, value, where)
+    for k, (wanted, value) in enumerate(zip(info.elements, given, strict=True)):
+        expected = frame.size(wanted)
+        if expected != value:
+            raise GraphCheckError(
+                f"element {k}: expected {to_text(wanted)} = {expected}, got {value}", where=where
+            )
+
+
 def _match(frame: _Frame, info: Info, datum: Datum, where: str, *, bind: bool = False) -> None:
     """Check a datum against its annotation; ``bind`` permits binding new symbols."""
     match info:
@@ -360,6 +376,7 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
         case MatchCast(value=value, info=info):
             datum = _operand(frame, value)
             _match(frame, info, datum, _where(frame, binding), bind=True)
+            _match_elements(frame, info, datum, _where(frame, binding))
             return datum
         case MakeTuple(fields=fields):
             return tuple(_operand(frame, f) for f in fields)
@@ -444,6 +461,9 @@ def _run(
     for param, datum in zip(function.params, given, strict=True):
         where = f"function {function.name!r}, parameter {param.value.name!r}"
         _bind_sizes(frame, param.value.info, datum, where)
+    for param, datum in zip(function.params, given, strict=True):
+        where = f"function {function.name!r}, parameter {param.value.name!r}"
+        _match_elements(frame, param.value.info, datum, where)
     for param, datum in zip(function.params, given, strict=True):
         frame.values[param.value] = datum
         where = f"function {function.name!r}, parameter {param.value.name!r}"

@@ -151,6 +151,19 @@ def _running(x: np.ndarray, wide: np.ndarray) -> None:
     assert (error <= count * U * np.cumsum(np.abs(wide), 1)).all()
 
 
+def _added(x: np.ndarray, wide: np.ndarray) -> None:
+    count = x.shape[1]
+    at = np.random.default_rng(3).integers(0, 7, count)
+    exact, sizes = np.zeros((17, 9)), np.zeros((17, 9))
+    np.add.at(exact, (slice(None), at), wide)
+    np.add.at(sizes, (slice(None), at), np.abs(wide))
+    zeros, rows = np.zeros((17, 9), np.float32), np.broadcast_to(at, x.shape).copy()
+    terms = np.bincount(at, minlength=9) + 1
+    for op, indices in (("index_add", at), ("scatter_add", rows)):
+        error = np.abs(run_operator(op, zeros, indices, x, axis=1) - exact)
+        assert (error <= terms * U * sizes).all()
+
+
 def _prod(x: np.ndarray, wide: np.ndarray) -> None:
     small = np.exp(x[:, :40] / 9).astype(np.float32)
     exact = small.astype(np.float64).prod(1)
@@ -203,8 +216,8 @@ def _norms(x: np.ndarray, wide: np.ndarray) -> None:
 
 
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
-    "sum": _sums, "matmul": _products, "cumsum": _running, "prod": _prod, "silu": _silu,
-    "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
+    "sum": _sums, "matmul": _products, "cumsum": _running, "index_add": _added, "prod": _prod,
+    "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
     "layer_norm": _norms,
 }  # fmt: skip
 

@@ -35,12 +35,12 @@ FITTING: Mapping[str, Sequence[str]] = {
     "reverse_compute_inline": ("chain", "masked_temporary"),
     "rfactor": (*ROWS, "contraction"),
     "schedule_elementwise": ("border", "product", "in_place", "chain", "flattened", "strided"),
-    "schedule_gpu_matmul": ("contraction", "contraction", "product_epilogue"),
+    "schedule_gpu_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
     "schedule_gpu_rows": (
         "reduction", "scalar", "overwide", "window", "softmax", "triangle", "rows_updated",
         "rows_crossed",
     ),
-    "schedule_matmul": ("contraction", "contraction", "product_epilogue"),
+    "schedule_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
     "schedule_rows": (
         "reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling", "rows_updated",
         "rows_crossed",
@@ -53,11 +53,11 @@ FITTING: Mapping[str, Sequence[str]] = {
 """The families of programs that permit a step, for steps that most families do not permit."""
 
 WEIGHTS: Mapping[str, int] = {
-    "schedule_matmul": 12, "tensorize": 10, "schedule_rows": 8, "schedule_elementwise": 7,
-    "schedule_gpu_matmul": 7, "schedule_gpu_nests": 7, "schedule_gpu_rows": 7, "pack": 5,
-    "schedule_kernel": 4, "register_tile": 4, "schedule_gpu_loops": 4, "inline_elementwise": 4,
-    "schedule_gpu_serial": 4, "schedule_nests": 2, "cooperative_copy": 2, "reverse_compute_at": 2,
-    "reverse_compute_inline": 3, "compute_inline": 2, "rfactor": 3, "interchange": 2, "tile": 2,
+    "schedule_matmul": 13, "tensorize": 13, "schedule_gpu_matmul": 13, "schedule_elementwise": 13,
+    "schedule_rows": 12, "schedule_gpu_rows": 12, "schedule_gpu_nests": 12, "pack": 7,
+    "schedule_gpu_loops": 10, "schedule_kernel": 9, "register_tile": 6, "inline_elementwise": 6,
+    "schedule_gpu_serial": 6, "reverse_compute_at": 4, "cooperative_copy": 3, "schedule_nests": 3,
+    "reverse_compute_inline": 4, "rfactor": 5, "compute_inline": 2, "interchange": 2, "tile": 2,
     "schedule_copy": 2, "unannotate": 2, "pad_einsum": 2,
 }  # fmt: skip
 """How often a step is the goal of a walk, relative to 1."""

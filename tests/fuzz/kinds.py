@@ -45,6 +45,6 @@ class Kind:
 LOOPS = Kind("loops", walks.start, walks.advance, Case, Minimizer)
 GRAPHS = Kind(
     "graphs", on_graphs.start, on_graphs.advance, of_graphs.GraphCase, of_graphs.GraphMinimizer,
-    on_graphs.warm, 60,
+    on_graphs.warm, 40,
 )  # fmt: skip
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LOOPS, GRAPHS)}

@@ -36,6 +36,7 @@ from tilewright.ir.analysis.bounds import Status, with_kernel_checks
 from tilewright.ir.graph import rules as graph_rules
 from tilewright.ir.loop import rules as loop_rules, verify as loop_verify
 from tilewright.ir.violations import Collector
+from tilewright.schedules import allocations
 from tilewright.schedules.registry import primitives
 from tilewright.schedules.requirement import CommonRequirement
 from tilewright.schedules.state import State
@@ -144,6 +145,14 @@ def _steps(noticed: Noticed, stack: ExitStack) -> None:
     phases = ("structural", "proofs")
     patches = [filtering(c, p, on_step=True) for c in primitives() for p in phases]
     patches += [filtering(State, p, on_step=False) for p in ("missing", "enclosed")]
+    obstacle = allocations._obstacle
+
+    def filtered_obstacle(*args: Any) -> Any:
+        found = obstacle(*args)
+        allocated = f"{COMMON}.{CommonRequirement.ALLOCATED.key}"
+        return None if found is None or noticed(allocated) else found
+
+    patches.append(mock.patch.object(allocations, "_obstacle", filtered_obstacle))
     for patch in patches:
         stack.enter_context(patch)
 

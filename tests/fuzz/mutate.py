@@ -49,6 +49,7 @@ TABLE = Path(__file__).with_name("mutation.json")
 
 TESTS = (
     "tests/schedules/primitives",
+    "tests/schedules/test_allocations.py",
     "tests/schedules/test_composite.py",
     "tests/schedules/test_domain_checks.py",
     "tests/schedules/test_inline_checks.py",

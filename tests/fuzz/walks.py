@@ -25,6 +25,7 @@ from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, State
 from tilewright.schedules.apply import Composite, apply, check
 from tilewright.schedules.forwarding import followed
+from tilewright.schedules.registry import STEPS
 from tilewright.schedules.requirement import Requirement
 from tilewright.schedules.rules.default import DefaultRuleFailedWarning, schedule_kernel
 from tilewright.target.target import Target
@@ -86,6 +87,12 @@ ROUND_TRIPS = 0.15
 
 SOUGHT = 0.5
 """The share of steps whose operands are chosen in search of a legal one."""
+
+REDRAWN = 3
+"""How often a program is drawn again that the rule that a walk aims at does not schedule."""
+
+ROWWISE = 0.7
+"""The share of products for instructions whose left operand and results are stored by rows."""
 
 FRAMES = 3
 """The number of innermost frames of an exception that a failure shows."""
@@ -405,13 +412,21 @@ def start(seed: int, family: str = "", goal: str = "") -> Walk:
     if goal == "tensorize":
         return Walk(rng, tiled_program(rng), target, goal)
     family = family or goals.family_of_goal(seed, goal)
-    return Walk(rng, FAMILIES[family](rng), target, goal)
+    walk = Walk(rng, FAMILIES[family](rng), target, goal)
+    for _ in range(REDRAWN if goal in RULES else 0):
+        if not check(walk.state, STEPS[goal](FUNCTION)):
+            break
+        walk = Walk(rng, FAMILIES[family](rng), target, goal)
+    return walk
 
 
 def tiled_program(rng: random.Random) -> Program:
-    """Draw a product that an instruction may compute."""
+    """Draw a product that an instruction may compute, mostly of operands stored by rows."""
+    by_rows = rng.random() < ROWWISE
     while True:
         found = FAMILIES["contraction"](rng)
+        if by_rows and not re.search(r"C\[vi, vj\] \+= .*A\[vi, vk\]", found.text):
+            continue
         if re.search(r"A: Buffer[\[(]+\w+, \w+\), (f32|u8)", found.text):
             return found
 

@@ -13,7 +13,13 @@ from tilewright.codegen.runtime.executable import Executable
 from tilewright.codegen.runtime.state import ExecutableState
 from tilewright.ir.importers import from_exported_program
 
-from tests.ir.importers.models import decoder, exported_decoder, exported_llama, greedy
+from tests.ir.importers.models import (
+    decoder,
+    exported_decoder,
+    exported_dynamic_decoder,
+    exported_llama,
+    greedy,
+)
 
 TOKENS = 40
 LONGEST = 64
@@ -141,3 +147,27 @@ def test_a_growing_cache_as_inputs_and_results_generates_the_tokens_of_pytorch()
             pad_token_id=0,
         )  # fmt: skip
     assert tokens == expected[0].tolist()
+
+
+def test_the_dynamic_cache_of_transformers_is_a_state_that_stays_in_place() -> None:
+    """The arena is planned for a few lengths, not for each token."""
+    program = exported_dynamic_decoder(1)
+    exe = tw.compile(from_exported_program(program, state={"past_key_values": "past_key_values"}))
+    sizes = {"seq": 1, "past": TOKENS - 1, "capacity": LONGEST}
+    for prompt in ([3], [5, 17, 42]):
+        state, tokens = exe.new_state(capacity=LONGEST), list(prompt)
+        addresses = {n: a.ctypes.data for n, a in state.items()}
+        step = prompt
+        while len(tokens) < len(prompt) + TOKENS:
+            mask = np.ones((1, len(tokens)), np.int64)
+            logits: NDArray[Any] = exe(np.array([step]), mask, state=state)
+            tokens.append(int(logits[0, -1].argmax()))
+            step = tokens[-1:]
+        assert tokens[len(prompt) :] == greedy(decoder(1), prompt, TOKENS, "dynamic")
+        assert state["length"] == len(tokens) - 1
+        assert {n: a.ctypes.data for n, a in state.items()} == addresses
+    plan = exe.memory(sizes)
+    assert [u.memory for u in plan.updates if not u.in_place] == ["length"]  # one number
+    assert plan.call is not None
+    assert plan.call.planned <= 12
+    assert plan.call.planned + plan.call.reused > TOKENS

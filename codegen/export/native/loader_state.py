@@ -1,6 +1,6 @@
 """States of an exported model: a part of the Python loader, whose names it uses.
 
-An export contains the text after the marker, in the place of a line of ``loader.py``.
+An export contains the text after the marker; it replaces a line of ``loader.py``.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _StateMemory:
         """Return the elements of a parameter."""
         find.restype = ctypes.POINTER(_Tensor)
         tensor = find(self.address, name.encode()).contents
-        return _typed(np.asarray(_Held(self, tensor)), tensor)
+        return _typed(np.asarray(_Held(self, tensor)), tensor.code == 4)
 
     def __del__(self) -> None:
         if getattr(self, "address", None):

@@ -18,9 +18,9 @@ from .operator import Operator, operator
 from .shape_inference import MAX_ELEMENTS, CallFacts, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
 
-_INDICES = OperandSpec("indices", dtypes="integer")
-_AXIS = AttributeSpec("axis", "int", 0)
-_WRAP = AttributeSpec("wrap", "bool", default=False)
+INDICES = OperandSpec("indices", dtypes="integer")
+AXIS = AttributeSpec("axis", "int", 0)
+WRAP = AttributeSpec("wrap", "bool", default=False)
 
 
 def let_index(
@@ -91,7 +91,7 @@ class Take(Operator):
     """
 
     name = "take"
-    signature = Signature((OperandSpec("x"), _INDICES), (_AXIS, _WRAP))
+    signature = Signature((OperandSpec("x"), INDICES), (AXIS, WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
         """Return the shape with the axis replaced by the shape of the indices."""
@@ -171,7 +171,7 @@ class GatherElements(Operator):
     """
 
     name = "gather_elements"
-    signature = Signature((OperandSpec("x"), _INDICES), (_AXIS, _WRAP))
+    signature = Signature((OperandSpec("x"), INDICES), (AXIS, WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
         """Return the shape of the indices; require that it is within ``x`` along other axes."""
@@ -236,7 +236,7 @@ class Index(Operator):
 
     name = "index"
     signature = Signature(
-        (OperandSpec("x"), OperandSpec("indices", dtypes="integer", variadic=True)), (_WRAP,)
+        (OperandSpec("x"), OperandSpec("indices", dtypes="integer", variadic=True)), (WRAP,)
     )
 
     def deduce(self, call: CallFacts) -> Info:
@@ -314,7 +314,7 @@ class IndexCopy(Operator):
 
     name = "index_copy"
     is_update = True
-    signature = Signature((OperandSpec("x"), _INDICES, OperandSpec("updates")), (_AXIS, _WRAP))
+    signature = Signature((OperandSpec("x"), INDICES, OperandSpec("updates")), (AXIS, WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
         """Return the shape of ``x``; require one update per index."""
@@ -401,7 +401,7 @@ class ScatterElements(Operator):
 
     name = "scatter_elements"
     is_update = True
-    signature = Signature((OperandSpec("x"), _INDICES, OperandSpec("updates")), (_AXIS, _WRAP))
+    signature = Signature((OperandSpec("x"), INDICES, OperandSpec("updates")), (AXIS, WRAP))
 
     def deduce(self, call: CallFacts) -> Info:
         """Return the shape of ``x``; require that updates have the shape of the indices."""

@@ -149,6 +149,7 @@ def test_the_reserved_names_are_those_of_the_interface(tmp_path):
     sources = "".join((link.NATIVE / name).read_text() for name in ("wasm.c", "pool.c"))
     taken |= set(re.findall(r"NAMED\(TW_NAME, (\w+)\)", sources))
     script = (made.directory / "own.mjs").read_text()
+    script = script.split("\nclass Model ")[1]
     methods = set(re.findall(r"^  (\w+)\(.*\) \{$", script, re.MULTILINE)) - {"constructor"}
     model = (link.NATIVE / "loader.py").read_text().split("\nclass Model:")[1].split("\nclass ")[0]
     attributes = set(re.findall(r"self\.([a-z]\w*) = |def ([a-z]\w*)\(self", model))
@@ -169,7 +170,11 @@ def test_the_reserved_names_of_states_are_those_of_the_interface(tmp_path):
     taken = set(re.findall(r"\bown_(state\w*)", (made.directory / "own.h").read_text()))
     part = (link.NATIVE / "loader_state.py").read_text().split("\nclass State:")[0]
     methods = set(re.findall(r"def ([a-z]\w*)\(self", part))
-    assert taken | methods == STATE_NAMES
+    script = (link.NATIVE / "loader.mjs").read_text()
+    found = re.findall(r'this\.(\w+) = \(values|defineProperty\(this, "(\w+)"', script)
+    members = {name for pair in found for name in pair if name}
+    assert members == {"newState", "state"}
+    assert taken | methods | members == STATE_NAMES
 
 
 def test_a_function_without_state_may_have_the_name_of_one(tmp_path):

@@ -23,12 +23,35 @@ EXPECTED = [[22.0] * 8, [202.0] * 8]
 
 def loaded(folder: Path, name: str) -> Any:
     """Return an exported model, opened by its Python loader."""
+    return loader_of(folder, name).load()
+
+
+def loader_of(folder: Path, name: str) -> Any:
+    """Return the Python loader of an exported model."""
     spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     loader = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loader)
-    return loader.load()
+    return loader
+
+
+HALVES = """
+@graph_func
+def main(x: Tensor[(4,), bf16], total: State[Tensor[(4,), bf16]]):
+    new = add(total, x)
+    return new, updates(total=new)
+"""
+
+
+def test_bfloat16_results_and_states_have_the_dtype_of_ml_dtypes(tmp_path: Path) -> None:
+    from ml_dtypes import bfloat16
+
+    model = loaded(tw.export(parse(HALVES), tmp_path / "made", name="halves").directory, "halves")
+    state = model.new_state(total=np.full(4, 2, bfloat16))
+    y = model.main(np.ones(4, bfloat16), state=state)
+    assert y.dtype == state["total"].dtype == bfloat16
+    assert y.tolist() == state["total"].tolist() == [3] * 4
 
 
 def test_a_shared_library_updates_the_state(tmp_path: Path) -> None:

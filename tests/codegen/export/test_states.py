@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.codegen.errors import AliasError
 from tilewright.codegen.export.errors import ExportError
 from tilewright.ir.dtype import f32
+from tilewright.ir.importers import from_onnx
 from tilewright.ir.module import Constant
 from tilewright.ir.script import parse
 
-from tests.codegen.export.test_package import loaded
+from tests.codegen.export.test_package import loaded, loader_of
 from tests.ir.graph.state_programs import ORDERED
+from tests.ir.importers.onnx_models import attention_layer
 
 SIZES = """
 b = symbols("b", lower=0)
@@ -91,6 +94,86 @@ def test_wrong_states_are_errors(sized: Any) -> None:
             call()
         assert type(caught.value).__name__ == "ModelError"
     assert sized.main(np.ones((2, 3), np.float32), state=state).tolist() == [0, 0]
+
+
+LATER = """
+@prim_func
+def reversed_sum(c: InOut[(8,), f32], x: Buffer[(8,), f32]):
+    for i in range(8):
+        with block("u"):
+            vi = spatial(i)
+            c[vi] = c[vi] + x[7 - vi]
+
+@graph_func
+def main(x: Tensor[(8,), f32], total: State[Tensor[(8,), f32]]):
+    new = call_tir(reversed_sum, total, x, updates=(0,))
+    twice = call_tir(reversed_sum, new, new, updates=(0,))
+    y = add(total, twice)
+    return y, updates(total=twice)
+"""
+
+
+def test_a_state_that_is_used_after_its_successor_is_copied(tmp_path: Path) -> None:
+    """So is an argument that aliases another one; a shared argument of the caller is an error."""
+    module = parse(LATER)
+    exe = tw.compile(module)
+    assert not any(u.in_place for u in exe.memory().updates if u.memory == "total")
+    loader = loader_of(tw.export(module, tmp_path / "made", name="later").directory, "later")
+    exported, other = loader.load(), loader.load()
+    state, own, total = exported.new_state(), exe.new_state(), np.zeros(8, np.float32)
+    for k in range(3):
+        x = np.arange(8, dtype=np.float32) + k
+        new = total + x[::-1]
+        twice = new + new[::-1]
+        for found in (exported.main(x, state=state), exe(x, state=own)):
+            assert found.tolist() == (total + twice).tolist()
+        total = twice
+        assert state["total"].tolist() == own["total"].tolist() == total.tolist()
+    message = r"'total' \(state\) shares memory with 'x' \(in\)"
+    with pytest.raises(Exception, match=message):
+        exported.main(state["total"], state=state)
+    with pytest.raises(AliasError, match=message):
+        exe(own["total"], state=own)
+    assert state["total"].tolist() == own["total"].tolist() == total.tolist()
+    with pytest.raises(Exception, match="the state belongs to another model") as caught:
+        other.main(np.ones(8, np.float32), state=state)
+    assert caught.value.code == 20
+
+
+def test_a_cache_that_grows_has_a_capacity(tmp_path: Path) -> None:
+    module = from_onnx(attention_layer(), state={"past": "present"})
+    exported = loaded(tw.export(module, tmp_path / "made", name="grown").directory, "grown")
+    exe = tw.compile(module)
+    state, own = (e.new_state(batch=2, capacity=5) for e in (exported, exe))
+    for n in (3, 1, 0):
+        x = np.full((2, n, 4), n / 4, np.float32)
+        np.testing.assert_allclose(
+            exported.main(x, state=state), exe(x, state=own), rtol=1e-6, atol=1e-6
+        )
+    assert state["length"] == own["length"] == 4
+    with pytest.raises(Exception, match="seq = 2, past = 4, capacity = 5"):
+        exported.main(np.ones((2, 2, 4), np.float32), state=state)
+    state["length"] = 6
+    with pytest.raises(Exception, match="seq = 0, past = 6, capacity = 5"):
+        exported.main(np.ones((2, 0, 4), np.float32), state=state)
+    state.reset()
+    assert state["length"] == 0
+    assert exported.main(np.ones((2, 5, 4), np.float32), state=state).shape == (2, 5, 4)
+
+
+def test_sizes_of_states_may_be_products_of_several_symbols(tmp_path: Path) -> None:
+    text = """
+a, b = symbols("a b", lower=0)
+
+@graph_func
+def main(x: Tensor[(a, b), f32], seen: State[Tensor[(a * a * b + 1,), f32]]):
+    new = add(seen, 1.0)
+    return x, updates(seen=new)
+"""
+    model = loaded(tw.export(parse(text), tmp_path / "made", name="products").directory, "products")
+    assert model.new_state(a=3, b=2)["seen"].shape == (19,)
+    with pytest.raises(Exception, match="more elements than can be addressed"):
+        model.new_state(a=2**31 - 1, b=2**31 - 1)
 
 
 def test_calls_on_one_state_from_threads_are_not_mixed(sized: Any) -> None:

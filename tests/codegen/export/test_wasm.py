@@ -14,9 +14,12 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export import ExportError
+from tilewright.ir.dtype import f32
 from tilewright.ir.interpreter import call_prim, run_graph
+from tilewright.ir.module import Constant
 
 from tests.codegen.export.test_shared import PROGRAMS, filled
+from tests.codegen.export.test_states import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,6 +198,59 @@ def called(path: Path, arrays: Sequence[np.ndarray], like: np.ndarray) -> np.nda
     (data,) = struct.unpack("<I", memory.read(store, block + 32, block + 36))
     got = np.frombuffer(memory.read(store, data, data + like.nbytes), like.dtype)
     return got.reshape(like.shape)
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    start = np.array([5, 6], np.float32)
+    module = tw.parse(SIZES, constants={"start": Constant((2,), f32, lambda: start)})
+    folder = tmp_path_factory.mktemp("states") / "made"
+    made = tw.export(module, folder, kind="wasm", name="sized")
+    found = shutil.which("node")
+    assert found, "no node: `make test` finds or installs it"
+    done = subprocess.run(
+        [found, PROGRAMS / "states.mjs", made.directory],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_states_persist_between_calls_and_are_independent(states):
+    assert states["shapes"] == [[2, 7], [2]]
+    assert (states["first"], states["second"], states["third"]) == ([0, 0], [6, 24], [3])
+    assert states["seen"] == [1, 9, 9]
+    assert states["peeks"] == [[14, 16], [12, 14]]
+
+
+def test_states_are_read_written_and_reset(states):
+    assert states["set"] == [2, 2]
+    assert (states["copied"], states["kept"]) == ([8, 8], [4, 4])
+    assert states["reset"] == [[5, 6], True]
+    assert states["after"] == [10, 12]
+    assert states["works"] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ("missing", r"0 the shapes of states depend on b, n; pass newState\({ b: 4, n: 4 }\)"),
+        ("kind", r"0 function 'main': expected a state of newState\(\), got Number"),
+        ("size", r"3 function 'main', parameter 'seen' .* expected b = 1 from the other arguments"),
+        ("unknown", "0 no state parameter or symbol 'k'; names are seen, count, b, n"),
+        ("negative", "11 symbol 'b': expected 0 to 2147483647, got -1"),
+        ("large", r"14 state 'seen' .* has more elements than can be addressed"),
+        ("memory", r"12 cannot allocate \d+ bytes for the state"),
+        ("name", "0 no state parameter 'none'; names are seen, count"),
+        ("shape", r"0 state 'seen': expected shape \(2, 7\), got \(5,\)"),
+        ("dtype", "1 state 'seen': expected dtype f32, got f64"),
+        ("foreign", "20 the state belongs to another model"),
+        ("freed", "0 the state was freed"),
+        ("closed", "14 the model is closed"),
+    ],
+)
+def test_code_and_message_of_a_wrong_state(states, mistake, message):
+    assert re.match(message, states["refusals"][mistake]), states["refusals"][mistake]
 
 
 @pytest.mark.parametrize(

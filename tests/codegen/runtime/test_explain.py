@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import Executable, compile, compiler
-from tilewright.codegen.errors import CallError
+from tilewright.codegen.errors import CallError, OutOfMemoryError
 from tilewright.ir.script import parse
 from tilewright.schedules import schedule
+from tilewright.target.target import Target
 
 MATMUL = """
 M, N, K = symbols("M N K", lower=1)
@@ -81,3 +82,46 @@ def test_an_index_out_of_bounds_has_a_hint(monkeypatch: pytest.MonkeyPatch) -> N
         compile(parse(text, check=False), "cpu", debug=True)()
     advice = "change the index or the loops around it, or guard the access: if i * i < n:"
     assert caught.value.hint == advice
+
+
+LARGE = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n,), f32], m: Tensor[(n, 1), f32]):
+    a = multiply(x, m)
+    b = matmul(a, a)
+    y = sum(b, axes=(0,))
+    return y
+"""
+
+SCRATCH = """
+n = symbols("n", lower=1)
+
+@prim_func
+def twice(x: Buffer[(n, 4), f32], y: Out[(n, 4), f32]):
+    for i in range(n):
+        t = alloc((n * 100000000000000,), f32, scope="local")
+        for j in range(4):
+            with block("t"):
+                vi, vj = spatial(i), spatial(j)
+                t[vj * vi] = x[vi, vj]
+        for k in range(4):
+            with block("y"):
+                vi, vk = spatial(i), spatial(k)
+                y[vi, vk] = t[vk * vi]
+"""
+
+
+def test_the_largest_parts_of_an_arena_that_does_not_fit_are_named() -> None:
+    size = 6_000_000
+    with pytest.raises(OutOfMemoryError) as caught:
+        compile(parse(LARGE))(np.ones(size, np.float32), np.ones((size, 1), np.float32))
+    assert "bytes for the arena" in caught.value.message
+    assert "the largest parts are a: 144 TB, b: 144 TB" in caught.value.hint
+
+
+def test_the_scratch_of_a_kernel_that_does_not_fit_is_named() -> None:
+    with pytest.raises(OutOfMemoryError, match="bytes for the arena") as caught:
+        compile(parse(SCRATCH), Target("cpu", threads=1))(np.ones((3, 4), np.float32))
+    assert "twice: 1200 TB" in caught.value.hint, caught.value.hint

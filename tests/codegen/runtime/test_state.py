@@ -12,7 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tilewright.codegen import compile
-from tilewright.codegen.errors import ArgumentCountError, ArgumentNameError, StateError
+from tilewright.codegen.errors import (
+    ArgumentCountError,
+    ArgumentNameError,
+    OutOfMemoryError,
+    SizeError,
+    StateError,
+)
 from tilewright.codegen.runtime.executable import Executable
 from tilewright.codegen.runtime.state import ExecutableState
 from tilewright.errors import MalformedProgramError, TilewrightError, UnpicklableError
@@ -331,6 +337,13 @@ def test_wrong_values_are_named(summing: Executable) -> None:
         state["x"] = 1
     with pytest.raises(StateError, match="got str"):
         state["total"] = "one"
+
+
+def test_states_that_do_not_fit_in_memory_are_named(summing: Executable) -> None:
+    with pytest.raises(SizeError, match="overflows: sizes must be less than"):
+        summing.new_state(b=2**61)
+    with pytest.raises(OutOfMemoryError, match=r"cannot allocate .* bytes for state 'total'"):
+        summing.new_state(b=2**50)
 
 
 DATA = """

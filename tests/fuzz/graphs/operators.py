@@ -431,11 +431,15 @@ def scatter(m: GraphMaker) -> object:
         wide = m.emit("full", (size, *x.shape[1:]), _zero(x.dtype), dtype=x.dtype)
         return wide and m.emit("update_slice", wide, x, (count,) + (as_expr(0),) * (x.rank - 1),
                                bound=bound)  # fmt: skip
+    adds = x.dtype != "bool" and m.chance(0.4)
+    bound = x.bound + updates.bound * max(1, largest(count)) if adds else bound
     if m.chance(0.5):
         indices = index_source(m, x.shape[0], (count,))
-        return indices and m.emit("index_copy", x, indices, updates, axis=0, bound=bound)
+        op = "index_add" if adds else "index_copy"
+        return indices and m.emit(op, x, indices, updates, axis=0, bound=bound)
     indices = index_source(m, x.shape[0], shape) if x.rank == 1 else None
-    return indices and m.emit("scatter_elements", x, indices, updates, axis=0, bound=bound)
+    op = "scatter_add" if adds else "scatter_elements"
+    return indices and m.emit(op, x, indices, updates, axis=0, bound=bound)
 
 
 def _zero(dtype: str) -> float | int | bool:

@@ -226,15 +226,22 @@ def run_exported(
         assert spec.loader is not None
         loader = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(loader)
-        main, kinds = loader.load().main, [r.dtype for r in original.run(*calls[0]).results]
+        run_calls(original, Exported(loader.load()), calls, "the exported library")  # type: ignore[arg-type]
 
-        def called(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-            """Call the library, which returns bfloat16 as 16-bit integers."""
-            got = main(*inputs)
-            made = got if isinstance(got, tuple) else (got,)
-            return tuple(r.view(kind) for r, kind in zip(made, kinds, strict=True))
 
-        run_calls(original, called, calls, "the exported library")
+@dataclass
+class Exported:
+    """An exported model that is called as an executable."""
+
+    model: Any
+
+    def __call__(self, *inputs: np.ndarray, **state: Any) -> Any:
+        """Call the function ``main``."""
+        return self.model.main(*inputs, **state)
+
+    def new_state(self, **values: Any) -> Any:
+        """Create a state from initial arrays and sizes."""
+        return self.model.new_state(**values)
 
 
 def unchanged(

@@ -257,6 +257,30 @@ def stored(m: GraphMaker) -> object:
     return made
 
 
+def accumulated(m: GraphMaker) -> object:
+    """Add rows of a state at positions that may be equal; floats are limited afterwards."""
+    if not m.states:
+        return None
+    name = m.rng.choice(list(m.states))
+    own = m.latest[name]
+    if own not in m.scope.values or least(own.shape[0]) == 0:
+        return None
+    count = m.dim()
+    shape = (count, *own.shape[1:])
+    rows = m.pick(lambda t: t.key == (shape, own.dtype) and keeps(t)) or m.param(shape, own.dtype)
+    where = rows and operators.index_source(m, own.shape[0], (count,))
+    if rows is None or where is None:
+        return None
+    bound = own.bound + rows.bound * max(1, operators.largest(count))
+    made = m.emit("index_add", own, where, rows, axis=0, bound=bound)
+    if made is not None and made.is_float:
+        low = m.emit("minimum", made, STATE)
+        made = low and m.emit("maximum", low, -STATE, bound=STATE)
+    if made is not None and made.key == own.key:
+        m.latest[name] = made
+    return made
+
+
 def inner(m: GraphMaker) -> object:
     """Call a graph function with a state several times, with the same state or others."""
     c = operand(m, 1, 2)
@@ -292,5 +316,6 @@ def inner(m: GraphMaker) -> object:
 
 UPDATES: Mapping[Draw, int] = {
     bump: 3, seen: 2, put: 2, shift: 1, exchange: 1, limited: 2, stored: 2, replace: 1,
+    accumulated: 1,
 }  # fmt: skip
 STATEFUL: Mapping[Draw, int] = {create: 2, inner: 2, **UPDATES}

@@ -258,7 +258,7 @@ class GraphWalk(Walk):
 
     def compiled(self) -> None:
         """Export the resulting program as a shared library, and call it."""
-        if self.target != SIMT and "state" not in self.program.access:
+        if self.target != SIMT:
             with self.phase("export"):
                 oracles.run_exported(self.original, self.state.module, self._calls(_cpu("")))  # type: ignore[arg-type]
             self.tally.compiled["export"] += 1
@@ -281,8 +281,10 @@ def start(seed: int, family: str = "", goal: str = "") -> GraphWalk:
     goal = goal or GOALS[seed % len(GOALS)]
     names = list(FAMILIES)
     family = family or names[(seed + seed // len(names)) % len(names)]
-    target = rng.choices(TARGETS, (3, 3, 3, 1))[0]
-    return GraphWalk(rng, FAMILIES[family](rng), target, goal)
+    program = FAMILIES[family](rng)
+    on_gpu = 3 if "state" in program.access else 1
+    target = rng.choices(TARGETS, (3, 3, 3, on_gpu))[0]
+    return GraphWalk(rng, program, target, goal)
 
 
 def toward(walk: GraphWalk, verb: str, tries: int = 12) -> bool:

@@ -169,6 +169,14 @@ def indexing_cases() -> list[Case]:
         Case(
             "scatter_elements", (T(("n", "m")), T((2, "m"), i64, 0, "n"), T((2, "m"))), {"axis": 0}
         ),
+        Case("index_add", (T((2, "n")), row, T((2, "m"))), {"axis": 1}, tolerance=1e-5),
+        Case("index_add", (T(("n", 2), i64), wrapped, T(("m", 2), i64)), {"wrap": True}),
+        Case(
+            "scatter_add",
+            (T(("n", "m")), T((2, "m"), i64, 0, "n"), T((2, "m"))),
+            {"axis": 0},
+            tolerance=1e-5,
+        ),
         Case("update_slice", (T(("n+m", 3)), T(("n", 2)), ("m", 1))),
     ]
 

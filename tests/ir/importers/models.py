@@ -232,4 +232,30 @@ def exported_decoder(longest: int = 64, layers: int = 4, most: int = 1) -> Any:
         return torch.export.export(module, (), step, dynamic_shapes=dynamic, strict=True)
 
 
+@cache
+def exported_dynamic_decoder(layers: int = 2) -> Any:
+    """Return a decoder whose dynamic cache, of any length, is an input and an output."""
+    import torch
+    import transformers
+    from torch.export import Dim
+    from transformers.integrations.executorch import register_dynamic_cache_export_support
+
+    register_dynamic_cache_export_support()
+    held = [(torch.randn(1, 2, 5, 16), torch.randn(1, 2, 5, 16)) for _ in range(layers)]
+    step = {
+        "input_ids": torch.tensor([[3, 4]]),
+        "attention_mask": torch.ones(1, 7, dtype=torch.long),
+        "past_key_values": transformers.DynamicCache(held),
+    }
+    seq, past = Dim("seq", max=64), Dim("past", max=400)
+    sizes = [[{2: past}] * layers] * 2
+    dynamic = {
+        "input_ids": {1: seq},
+        "attention_mask": {1: Dim("total", min=4, max=464)},
+        "past_key_values": sizes,
+    }
+    with torch.no_grad():
+        return torch.export.export(decoder(layers), (), step, dynamic_shapes=dynamic)
+
+
 Runner = Callable[[Any, Arrays], Arrays]

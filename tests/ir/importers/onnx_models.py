@@ -103,3 +103,35 @@ def save_llama(path: Path, attention: str) -> None:
         )
     assert program is not None
     program.save(str(path))
+
+
+def attention_layer() -> Any:
+    """Return one layer of attention whose cache is a pair of inputs and a pair of outputs."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+
+    rng = np.random.default_rng(0)
+    weights = [
+        onnx.numpy_helper.from_array(rng.standard_normal((4, 4)).astype(np.float32), name)
+        for name in ("wq", "wk", "wv")
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "wq"], ["q"]),
+        helper.make_node("MatMul", ["x", "wk"], ["k"]),
+        helper.make_node("MatMul", ["x", "wv"], ["v"]),
+        helper.make_node("Concat", ["past.0.key", "k"], ["present.0.key"], axis=-2),
+        helper.make_node("Concat", ["past.0.value", "v"], ["present.0.value"], axis=1),
+        helper.make_node("Transpose", ["present.0.key"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "present.0.value"], ["y"]),
+    ]
+
+    def info(name: str, size: str) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size, 4])
+
+    inputs = [info("x", "seq"), info("past.0.key", "past"), info("past.0.value", "past")]
+    outputs = [info("y", "seq"), info("present.0.key", "all"), info("present.0.value", "all")]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)

@@ -73,6 +73,13 @@ ONE_NODE = [
     ),
     (
         (
+            "s = Shape(x) z = ConstantOfShape <value = int64[1] {0}> (s) "
+            'y = ScatterElements <reduction = "add"> (x, z, x)'
+        ),
+        {},
+    ),
+    (
+        (
             "a = Constant <value_ints = [-2]> () b = Constant <value_ints = [-1]> () "
             "y = Slice(x, a, b)"
         ),

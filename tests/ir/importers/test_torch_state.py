@@ -120,6 +120,34 @@ def scatter(m: Any, x: Any, at: Any) -> Any:
     return m.cache.sum(0)
 
 
+def add_at(m: Any, x: Any, at: Any) -> Any:
+    m.cache.index_add_(0, at // 2, x, alpha=2)
+    m.cache.index_add_(1, at[:2] % 3, m.cache[:, :2])
+    return m.cache.sum(0)
+
+
+def put_added(m: Any, x: Any, at: Any) -> Any:
+    m.cache.index_put_((at // 3 - 1,), x, accumulate=True)
+    return m.cache.sum(0)
+
+
+def scatter_added(m: Any, x: Any, at: Any) -> Any:
+    m.cache.scatter_add_(0, (at // 2)[:, None].expand(4, 3), x)
+    m.cache.scatter_(1, (at % 3)[:, None].expand(4, 3), 2.0, reduce="add")
+    m.cache.scatter_reduce_(0, (at // 4)[:, None].expand(4, 3), x, "sum")
+    return m.cache.sum(0)
+
+
+def counted(m: Any, x: Any, at: Any) -> Any:
+    m.counts.index_add_(0, at // 2, torch.ones_like(at))
+    return m.counts * x[0, 0]
+
+
+def half_added(m: Any, x: Any, at: Any) -> Any:
+    m.cache.index_add_(0, at, x.half())  # no duplicates: PyTorch rounds each sum
+    return m.cache * 2
+
+
 def elementwise(m: Any, x: Any) -> Any:
     before = m.cache.sum()
     m.cache.fill_(3.0).mul_(2).add_(1)
@@ -193,6 +221,15 @@ PROGRAMS: dict[str, tuple[Callable[[], torch.nn.Module], Inputs]] = {
     "index_copy at known indices": (lambda: Holder(copy_at_known_indices, **cache()), one),
     "index_fill": (lambda: Holder(fill_at, **cache()), two),
     "scatter": (lambda: Holder(scatter, **cache()), two),
+    "index_add": (lambda: Holder(add_at, **cache()), two),
+    "index_put with accumulate": (lambda: Holder(put_added, **cache()), two),
+    "scatter_add": (lambda: Holder(scatter_added, **cache()), two),
+    "index_add of integers": (
+        lambda: Holder(counted, counts=torch.zeros(4, dtype=torch.long)), two,
+    ),
+    "index_add of 16 bits": (
+        lambda: Holder(half_added, cache=torch.ones(8, 3, dtype=torch.float16)), two,
+    ),
     "elementwise": (lambda: Holder(elementwise, **cache()), one),
     "zero": (lambda: Holder(zero, **cache()), one),
     "concatenation": (lambda: Holder(roll, **cache()), one),
@@ -278,8 +315,10 @@ def test_a_program_that_changes_buffers_equals_pytorch_in_every_call(name: str) 
 
 
 @pytest.mark.parametrize(
-    "name", ["slice", "index_put", "index_copy", "index_copy at known indices", "scatter"]
-)
+    "name",
+    ["slice", "index_put", "index_copy", "index_copy at known indices", "scatter",
+     "index_put with accumulate", "scatter_add"],
+)  # fmt: skip
 def test_the_replacement_of_elements_of_a_buffer_is_in_place(name: str) -> None:
     make, inputs = PROGRAMS[name]
     exe = compile(from_exported_program(export(make(), *inputs(0))))
