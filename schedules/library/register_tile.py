@@ -104,9 +104,9 @@ def register_tile(
     >>> print(sch)
     @prim_func(scheduled=True)
     def mm(A: Buffer[(28, 16), f32], B: Buffer[(16, 64), f32], C: Out[(28, 64), f32]):
-        C_local = alloc((28, 64), f32, scope="local")
         for ax1_0 in parallel(2):
             for ax0_0 in range(2):
+                C_local = alloc((28, 64), f32, scope="local")
                 for i_1_init in unrolled(14):
                     for j_1_init in vectorized(32):
                         with block("mm_init"):

@@ -146,8 +146,10 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     ),
     "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
     "accumulating": (
-        lambda x, _: torch.index_put(x, (torch.tensor([0]),), x[:1], accumulate=True),
-        "index_put is supported only",
+        lambda x, _: torch.scatter_reduce(
+            x, 0, torch.zeros((1, 4), dtype=torch.int64), x[:1, :4], "amax"
+        ),
+        "scattering with reduce='amax'",
     ),
 }
 
