@@ -8,6 +8,7 @@ machine on which the reference takes :data:`REFERENCE_MS`.
 
 from __future__ import annotations
 
+import gc
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +46,18 @@ def _cpu_ms(run: Callable[[], object]) -> float:
 
 
 def relative_ms(run: Callable[[], object]) -> float:
-    """Return the CPU time of a call in milliseconds of the reference machine."""
-    before = _cpu_ms(_reference)
-    taken = _cpu_ms(run)
-    return taken * REFERENCE_MS * 2 / (before + _cpu_ms(_reference))
+    """Return the CPU time of a call in milliseconds of the reference machine.
+
+    Garbage is not collected meanwhile: a collection takes time in proportion to all objects of
+    the process, and at random falls into the reference or into the call.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        before = _cpu_ms(_reference)
+        taken = _cpu_ms(run)
+        after = _cpu_ms(_reference)
+    finally:
+        if collects:
+            gc.enable()
+    return taken * REFERENCE_MS * 2 / (before + after)

@@ -34,8 +34,7 @@ _DISTANCES: Final = 64
 _LARGEST: Final = 1 << 24
 """The largest number in an index that is used as a distance."""
 
-
-_Iterations: TypeAlias = "tuple[dict[Var, int], dict[int, Footprint]]"
+Iterations: TypeAlias = "tuple[dict[Var, int], dict[int, Footprint]]"
 """Values of the symbols, and the footprints of iterations for them."""
 
 _Elements: TypeAlias = dict[Buffer, set[tuple[int, ...]]]
@@ -63,7 +62,7 @@ class Footprint:
     unknown: set[Buffer] = field(default_factory=set[Buffer])
 
 
-def footprints(tree: Tree, loop: For) -> Iterator[_Iterations]:
+def footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
     """Yield values of the symbols, and the footprints of some iterations of a loop for them.
 
     Parameters
@@ -104,7 +103,7 @@ def footprints(tree: Tree, loop: For) -> Iterator[_Iterations]:
             yield sizes, {i: _footprint(loop.body, {**around, loop.var: i}) for i in chosen}
 
 
-def further_footprints(tree: Tree, loop: For) -> Iterator[_Iterations]:
+def further_footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
     """Yield values of the symbols, and the footprints of more iterations than `footprints`.
 
     Among them are those whose number occurs in the indices of the loop, as the distance of two

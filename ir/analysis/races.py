@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
 from ..loop.memory_scopes import OF_BLOCK
@@ -27,13 +27,10 @@ from .dependences import (
     iterated_kinds,
     same_elements,
 )
-from .footprints import Footprint, footprints, further_footprints
+from .footprints import Iterations, footprints, further_footprints
 from .scatter import commutes, scatter_updates
 from .tree import Tree
 from .updates import reduction_update
-
-_Iterations: TypeAlias = "tuple[dict[Var, int], dict[int, Footprint]]"
-"""Values of the symbols, and the footprints of iterations for them."""
 
 _CONCURRENT: Final = frozenset({"parallel", "vectorized", "thread"})
 
@@ -205,14 +202,14 @@ def _common_text(
 
 
 def _footprints(
-    tree: Tree, loop: For, enumerated: Callable[[Tree, For], Iterable[_Iterations]]
-) -> tuple[_Iterations, ...]:
+    tree: Tree, loop: For, enumerated: Callable[[Tree, For], Iterable[Iterations]]
+) -> tuple[Iterations, ...]:
     """Return the footprints of iterations of a loop; results are cached."""
     key = (enumerated.__name__, loop)
     known = tree.memo.get(key)
     if known is None:
         known = tree.memo[key] = tuple(enumerated(tree, loop))
-    return cast("tuple[_Iterations, ...]", known)
+    return cast("tuple[Iterations, ...]", known)
 
 
 def _is_own(tree: Tree, loop: For, buffer: Buffer) -> bool:
