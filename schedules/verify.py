@@ -153,7 +153,10 @@ class Verification:
 _SizeKind: TypeAlias = Literal["edge", "prime", "large"]
 
 _KINDS: Final[tuple[_SizeKind, ...]] = ("prime", "edge", "large")
-"""The sizes of consecutive runs: 0 and 1 are the edges, a large size is a prime above 32."""
+"""The sizes of consecutive runs.
+
+An edge is 0 or 1 for some symbols and a prime for the others; a large size is a prime above 32.
+"""
 
 _PRIMES: Final[Mapping[_SizeKind, tuple[int, ...]]] = {
     "edge": (0, 1),
@@ -323,13 +326,25 @@ def _sizes(
         symbols.update(function.scalar_params)
     ordered = sorted(symbols, key=lambda v: v.serial)
     for attempt in range(200):
-        drawn = {v: _value(v, facts, rng, kind if attempt < 50 else None) for v in ordered}
+        kinds = _kinds_of(ordered, rng, kind if attempt < 50 else None)
+        drawn = {v: _value(v, facts, rng, kinds[v]) for v in ordered}
         if all(evaluate(fact.predicate, drawn) for fact in _known(facts, symbols)):
             return drawn
     raise ScheduleError(
         f"found no sizes that satisfy all facts of {function.name!r}",
         hint="run the interpreter at sizes of your choice",
     )
+
+
+def _kinds_of(
+    symbols: list[Var], rng: np.random.Generator, kind: _SizeKind | None
+) -> dict[Var, _SizeKind | None]:
+    """Return the kind of the size of each symbol; of several symbols, some are at an edge."""
+    kinds: dict[Var, _SizeKind | None] = dict.fromkeys(symbols, kind)
+    if kind == "edge" and symbols:
+        for k in rng.permutation(len(symbols))[: rng.integers(0, len(symbols))]:
+            kinds[symbols[k]] = "prime"
+    return kinds
 
 
 def _other_sizes(

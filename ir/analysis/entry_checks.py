@@ -128,22 +128,31 @@ def _clamped(site: Site, let: Let, symbols: frozenset[Var]) -> Iterator[Obligati
 
 
 def _declared(site: Site, symbols: frozenset[Var]) -> Iterator[Obligation]:
-    """Yield the declared ranges of variables that do not follow from their extents."""
+    """Yield the declared ranges of variables that do not follow from their extents.
+
+    Those of a block hold where its predicate does. The init of a reduction does not have the
+    conditions on the reduction, so they do not limit its variables.
+    """
+    scope = site.scope
     match site.node:
         case For(var=var, extent=extent):
-            bound = [(var, _ZERO, extent - 1)]
+            bound = [(var, _ZERO, extent - 1, scope)]
         case Let(var=var, lower=lower, upper=upper):
-            bound = [(var, lower, upper - 1)]
-        case Block(iters=iters):
-            bound = [(v.var, _ZERO, v.extent - 1) for v in iters]
+            bound = [(var, lower, upper - 1, scope)]
+        case Block(iters=iters, predicate=predicate, init=init):
+            inner = Scope(scope, (), (predicate,))
+            bound = [
+                (v.var, _ZERO, v.extent - 1, inner if init is None or v.kind == "reduce" else scope)
+                for v in iters
+            ]
         case _:
             return
-    for variable, first, last in bound:
+    for variable, first, last, where in bound:
         slacks = [] if variable.lower is None else [first - variable.lower]
         slacks += [] if variable.upper is None else [variable.upper - last]
         slacks += [_ZERO - 1] if variable.multiple_of > 1 and last is not _ZERO else []
         for slack in slacks:
-            answer = obligation(site.scope, slack, symbols) if slack.free else _constant(slack)
+            answer = obligation(where, slack, symbols) if slack.free else _constant(slack)
             if answer.status != "proved":
                 text = f"{variable.name!r}: [{to_text(first)}, {to_text(last)}] is not in "
                 text += _declaration(variable)

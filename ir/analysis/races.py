@@ -15,8 +15,9 @@ from typing import Final, cast
 
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
 from ..loop.memory_scopes import OF_BLOCK
-from ..loop.nodes import INTRINSIC, Block, Buffer, For, IterVar
+from ..loop.nodes import INTRINSIC, Block, Buffer, For, IterVar, Seq, Stmt
 from ..loop.ranges import is_empty
+from ..loop.visit import loads, stores, transform, walk
 from ..symbolic import Var, const_value, linear_form, to_text
 from .accesses import accesses, writes
 from .dependences import (
@@ -321,11 +322,7 @@ def _combines(tree: Tree, loop: For, buffer: Buffer) -> bool:
         return False
     if any(tree.contains(loop, let) for let in tree.outer_lets(buffer)):
         return False
-    users = [
-        b
-        for b in tree.blocks_in(loop.body)
-        if _may_run(tree, b) and any(a.buffer is buffer for a in accesses(b))
-    ]
+    users = [b for b in tree.blocks_in(loop.body) if _may_access(tree, b, buffer)]
     updates = [reduction_update(b) for b in users]
     operators = {update[1].op for update in updates if update is not None}
     return (
@@ -341,9 +338,20 @@ def _combines(tree: Tree, loop: For, buffer: Buffer) -> bool:
     )
 
 
-def _may_run(tree: Tree, block: Block) -> bool:
-    """Return whether no loop around a block is known to have no iterations."""
-    return not any(isinstance(s, For) and is_empty(s) for s in tree.ancestors(block))
+def _may_access(tree: Tree, block: Block, buffer: Buffer) -> bool:
+    """Return whether a block accesses a buffer, except in loops without iterations."""
+    if all(a.buffer is not buffer for a in accesses(block)):
+        return False
+    if any(_is_empty(s) for s in tree.ancestors(block)):
+        return False
+    if not any(map(_is_empty, walk(block.body))):
+        return True
+    body = transform(block.body, lambda s: Seq(()) if _is_empty(s) else s)
+    return any(s.buffer is buffer for s in (*stores(body), *loads(body)))
+
+
+def _is_empty(statement: Stmt) -> bool:
+    return isinstance(statement, For) and is_empty(statement)
 
 
 def _is_implemented(tree: Tree, loop: For) -> bool:

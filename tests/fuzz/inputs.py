@@ -94,12 +94,13 @@ def _fitting(symbol: Var, value: int, attempt: int) -> int:
 
 def iterations(statement: Stmt, env: Mapping[Var, int]) -> int:
     """Return about how many statements an execution runs."""
-    inner = sum(iterations(child, env) for child in children(statement))
-    if not isinstance(statement, For):
-        return inner + 1
-    known = statement.extent.free <= env.keys()
-    extent = _evaluate(statement.extent, env) if known else max(env.values(), default=1)
-    return max(extent, 0) * inner + 1
+    extent = 1
+    if isinstance(statement, For):
+        known = statement.extent.free <= env.keys()
+        extent = _evaluate(statement.extent, env) if known else max(env.values(), default=1)
+    if extent <= 0:
+        return 1  # extents in it may divide by zero
+    return extent * sum(iterations(child, env) for child in children(statement)) + 1
 
 
 def copies(statement: Stmt) -> int:

@@ -144,12 +144,19 @@ def _report(runs: list[Run], kind: str) -> str:
 
 
 def commit() -> str:
-    """Return the commit of the sources, marked if they were changed."""
+    """Return the commit of the sources, marked if other files than the record were changed."""
+    name = _git("rev-parse", "--short=12", "HEAD")
+    changed = _git(
+        "status", "--porcelain", "--untracked-files=no", "--", ":(exclude)tests/fuzz/runs.json"
+    )
+    return f"{name}-dirty" if name and changed else name or "unknown"
+
+
+def _git(*arguments: str) -> str:
     made = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return made.stdout.strip() or "unknown"
+        ["git", *arguments], capture_output=True, text=True, check=False, cwd=FILE.parents[2]
+    )
+    return made.stdout.strip()
 
 
 def processor() -> str:

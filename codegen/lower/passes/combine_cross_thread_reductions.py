@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ir.analysis import tree_of, update_of, writes, writes_disjoint
+from ....ir.analysis.accesses import bindings_of, ranges_of
+from ....ir.analysis.intervals import interval_of
 from ....ir.analysis.scatter import scatter_updates
 from ....ir.loop.builder import Combiner, identity_of
 from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
 from ....ir.loop.memory_scopes import COMMON
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
 from ....ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
-from ....ir.symbolic import TRUE, Var, free_vars
+from ....ir.symbolic import TRUE, Expr, Facts, Var, as_expr, const_value, free_vars, substitute
 from ....target.gpus import TAGS, THREAD_AXES
 from ....target.target import Target
 from ...errors import KernelStatementError
@@ -134,8 +136,8 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     ):
         return replace(func, body=without_init(func.body, block, names))
     result = store.buffer
-    part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), result.shape, result.dtype)
-    part = replace(part, scope="local")
+    shape = _shape(store, block, path)
+    part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), shape, result.dtype, "local")
     axes = _axes(block, path)
     total = _total(block, store, part, op)
     last = _last(total, _path_to(total, inner, block), names, (op, part.name, *axes))
@@ -144,6 +146,22 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     new = seq(start, replace_statement(inner[0], block, replace(own, init=None)), last)
     body = replace_statement(func.body, inner[0], new)
     return replace(func, body=body, buffers=(*func.buffers, part))
+
+
+def _shape(store: Store, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
+    """Return the shape of partial results: all iterations of the loops initialize an element.
+
+    A partial last tile has more iterations than the result has elements.
+    """
+    ranges = ranges_of(s for s in path if isinstance(s, For))
+    bindings = bindings_of(block)
+    shape: list[Expr] = []
+    for index, dim in zip(store.indices, store.buffer.shape, strict=True):
+        found = interval_of(substitute(index, bindings), ranges, Facts())
+        size = const_value(dim)
+        stop = None if found is None else const_value(found.stop)
+        shape.append(dim if size is None or stop is None else as_expr(max(size, stop)))
+    return tuple(shape)
 
 
 def _unobserved(

@@ -17,8 +17,8 @@ from ....ir.analysis import (
     written_in,
 )
 from ....ir.loop.nodes import Block, Buffer, For, Let, Stmt
-from ....ir.loop.visit import replace_statement
-from ....ir.symbolic import TRUE, Bool, Expr, Var, const_value, substitute
+from ....ir.loop.visit import replace_statement, walk
+from ....ir.symbolic import TRUE, Bool, Expr, Var, as_expr, const_value, substitute
 from ...apply import Primitive, Rewrite
 from ...checks import known_scope_problems, tensorized_problems
 from ...domain_checks import condition_of_results, init_problems
@@ -173,6 +173,8 @@ class CacheWrite(Primitive):
             if not _fills_box(tree, site, block, buffer):
                 shown = ", ".join(map(str, store.indices))
                 reason = f"the indices ({shown}) may leave gaps"
+        elif not _stores_always(tree, block, store):
+            reason = "the loops in it may have no iterations"
         elif domain.condition is None:
             reason = domain.reason
         elif outer := _undescribed(tree, site, block, store):
@@ -234,6 +236,16 @@ def _is_plain(block: Block, store: Access) -> bool:
     whole = all(i in extents or const_value(i) is not None for i in store.indices)
     moving = {v for v, extent in extents.items() if const_value(extent) != 1}
     return whole and len(set(indices)) == len(indices) and moving <= set(indices)
+
+
+def _stores_always(tree: Tree, block: Block, store: Access) -> bool:
+    """Return whether every iteration of a block writes its element, in spite of loops in it."""
+    if not any(isinstance(s, For) for s in walk(block.body)):
+        return True
+    starts = block.init is not None and not any(isinstance(s, For) for s in walk(block.init))
+    region = written_in(tree, block.body, store.buffer)
+    at = None if region is None else tuple(x.start for x in region)
+    return starts or at == tuple(map(as_expr, store.indices))
 
 
 def _loops_as_iters(block: Block, store: Access) -> dict[Var, Expr]:

@@ -12,10 +12,13 @@ from ....ir.analysis import (
     accesses,
     reads,
     region_at,
+    statements_around,
     within_dimension,
     writes,
 )
+from ....ir.loop.decompose import reduction_position
 from ....ir.loop.nodes import Block, Buffer, For, Stmt
+from ....ir.loop.visit import loads
 from ....ir.symbolic import FloorDiv, Var
 from ...allocations import parts_of
 from ...apply import Primitive, Rewrite, check
@@ -144,7 +147,9 @@ class ComputeAt(Primitive):
         INJECTIVE_WRITES = (
             "the write indices of the block are injective in its spatial iteration variables"
         )
-        CONSUMERS_IN_LOOP = "all blocks that read the temporary are in the loop"
+        CONSUMERS_IN_LOOP = (
+            "all blocks that read the temporary are in the loop, and so are their inits"
+        )
         KEEPS_DEPENDENCES = (
             "the block precedes the loop, and no block between it and the end of the loop writes "
             "its inputs"
@@ -192,6 +197,17 @@ class ComputeAt(Primitive):
                 fixes=tuple(self._destinations(state, readers)),
             )
             return
+        inits = [b for b in readers if _starts_before(tree, b, loop, buffer)]
+        if inits:
+            names = ", ".join(repr(b.name) for b in inits)
+            yield Problem(
+                self.Requires.CONSUMERS_IN_LOOP,
+                f"the init of {names} reads {buffer.name!r} before loop {loop.var.name!r}, which "
+                "iterates the reduction",
+                (*where, *refs_of(self.block.function, *inits, buffer)),
+                fixes=tuple(self._destinations(state, readers)),
+            )
+            return
         yield from dependence_problems(
             state, self.block, self.Requires.KEEPS_DEPENDENCES, loop, later=True
         )
@@ -234,7 +250,13 @@ class ComputeAt(Primitive):
         around = [
             x for x in tree.loops_above(readers[0]) if all(tree.contains(x, b) for b in readers)
         ]
-        free = [x for x in reversed(around) if not tree.contains(x, block)]
+        buffer = writes(block)[0].buffer
+        free = [
+            x
+            for x in reversed(around)
+            if not tree.contains(x, block)
+            and not any(_starts_before(tree, b, x, buffer) for b in readers)
+        ]
         steps = (ComputeAt(self.block, loop_ref(self.block.function, x)) for x in free)
         yield from itertools.islice((s for s in steps if not check(state, s)), 1)
 
@@ -265,6 +287,15 @@ class ComputeAt(Primitive):
             for loop in tree.loops_above(readers[0]) if readers else ():
                 if not tree.contains(loop, block):
                     yield cls(selection, loop_ref(selection.function, loop))
+
+
+def _starts_before(tree: Tree, block: Block, loop: For, buffer: Buffer) -> bool:
+    """Return whether the init of a block reads a buffer before the iterations of a loop."""
+    if block.init is None or all(load.buffer is not buffer for load in loads(block.init)):
+        return False
+    path = statements_around(tree, block)
+    first = (*path, block)[reduction_position(path, block)]
+    return first is loop or not tree.contains(loop, first)
 
 
 def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, Interval]:

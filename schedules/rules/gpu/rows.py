@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....ir.loop.nodes import Buffer
-from ....ir.symbolic import const_value, product
+from ....ir.symbolic import Expr, const_value, product
 from ...composite import composite
 from ...handles import BlockRef, FunctionRef, LoopRef
 from ...patterns import Rows, classify
@@ -95,10 +95,16 @@ def _inline_columns(sch: Schedule, name: str) -> None:
     for block in sch.get_blocks(name):
         node = sch.state.block(block)
         written = node.writes[0].buffer
-        long = const_value(product(written.shape)) is None
+        long = _constant_size(written.shape) is None
         step = ComputeInline(block)
         if node.init is None and long and not sch.check(step):
             sch.apply(step)
+
+
+def _constant_size(dims: tuple[Expr, ...]) -> int | None:
+    """Return the number of elements if every dimension is constant; ``n * 0`` is not enough."""
+    known = [const_value(d) for d in dims]
+    return None if None in known else const_value(product(dims))
 
 
 def _scopes(sch: Schedule, name: str, shared: int) -> None:
@@ -107,7 +113,7 @@ def _scopes(sch: Schedule, name: str, shared: int) -> None:
     A value that one of the threads computes is in shared memory, too.
     """
     for buffer in sch.state.tree(name).temporaries:
-        size = const_value(product(buffer.shape[shared:]))
+        size = _constant_size(buffer.shape[shared:])
         if size is None or size > LONGEST:
             raise _too_long(buffer, size)
         scope = "local" if size == 1 and not _is_divided(sch, name, buffer, shared) else "shared"

@@ -88,6 +88,25 @@ def test_declared_ranges_of_variables_are_checked() -> None:
     assert ("declared range", "outside", "True") in found(body)
 
 
+@pytest.mark.parametrize(("kind", "init", "holds"), [
+    ("reduce", "", True),
+    ("spatial", "", True),
+    ("reduce", "                with init(): y[0] = 0.0\n", True),
+    ("spatial", "                with init(): y[vi] = 0.0\n", False),
+])  # fmt: skip
+def test_a_predicate_limits_the_variables_of_its_block(kind: str, init: str, holds: bool) -> None:
+    """The init runs without the conditions on the reduction."""
+    at = "vi" if kind == "spatial" else "0"
+    body = (
+        "    for j in range(2):\n        for i in range(j * 5 + 2):\n            with block('y'):\n"
+        f"                vj, vi = reduce(j), {kind}(i, bounds=(0, 1))\n"
+        f"                guard(j * 5 <= 0)\n{init}"
+        f"                y[{at}] = y[{at}] + x[vi]\n"
+    )
+    declared = [o for o in found(body) if o[0] == "declared range"]
+    assert (declared == []) is holds
+
+
 LOADED = """
 n = symbols("n", lower=0)
 

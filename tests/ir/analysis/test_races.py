@@ -197,6 +197,30 @@ def f(x: Buffer[(64,), f32], y: Out[(), f32]):
     assert violations(sch.module) == ()
 
 
+def test_a_block_around_a_loop_without_iterations_accesses_nothing():
+    sch = Schedule(
+        parse("""
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n, 8), i32], y: InOut[(n,), i32]):
+    for k in thread(8, "threadIdx.x"):
+        for i in thread(n, "blockIdx.x"):
+            with block("row"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] += x[vi, vk]
+        for j in range(0):
+            for i_1 in thread(n, "blockIdx.x"):
+                with block("rest"):
+                    vi_1, vk_1 = spatial(i_1), reduce(8, k + j * 8 + 8)
+                    y[vi_1] += x[vi_1, vk_1]
+""")
+    )
+    sch.blockize("j")
+    assert violations(sch.module) == ()
+
+
 def test_tiles_are_disjoint_although_no_index_shows_it():
     assert reasons(TILES.replace("LIMIT", "8")) == []
     (reason,) = reasons(TILES.replace("LIMIT", "9"))

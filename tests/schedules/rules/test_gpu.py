@@ -255,6 +255,21 @@ def main(x: Tensor[(r, n), f32]):
         np.testing.assert_array_equal(exe(x), x.cumsum(axis=1))
 
 
+def test_a_softmax_of_a_symbolic_dimension_beside_an_empty_one():
+    """The temporaries have no elements, but no constant dimensions either."""
+    module = parse("""
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, 0, 2), f32]):
+    y = softmax(x, axis=0)
+    return y
+""")
+    exe = build(module, target=Target("simt", arch="sm_80"))
+    for n in (1, 5):
+        assert exe(np.zeros((n, 0, 2), np.float32)).shape == (n, 0, 2)
+
+
 @pytest.mark.parametrize(
     ("left", "right"),
     [

@@ -310,3 +310,23 @@ def test_each_lane_of_a_vectorized_loop_is_combined_on_its_own(n):
     x = np.random.default_rng(0).integers(-9, 9, (n, 7)).astype(np.int32)
     run = tilewright.compile(parse(VECTORS), target="simt")
     np.testing.assert_array_equal(run(x), np.min(x, axis=0, initial=9))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_threads_sum_into_a_partial_tile_of_results(rows):
+    """Each iteration of a tile initializes its part, also those without a result."""
+    module = parse(f"""
+@prim_func
+def f(x: Buffer[({rows}, 32), i32], y: Out[({rows},), i32]):
+    for i0 in range(2):
+        for i1 in range(4):
+            for k in thread(32, "threadIdx.x"):
+                with block("sum"):
+                    vi, vk = spatial({rows}, i0 * 4 + i1), reduce(k)
+                    guard(i0 * 4 + i1 < {rows})
+                    with init(): y[vi] = 0
+                    y[vi] += x[vi, vk]
+""")
+    exe = tilewright.compile(module, target=tilewright.Target("simt", arch="sm_80"))
+    x = np.arange(rows * 32, dtype=np.int32).reshape(rows, 32)
+    np.testing.assert_array_equal(exe(x), x.sum(axis=1))

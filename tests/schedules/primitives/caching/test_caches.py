@@ -1,6 +1,7 @@
 """Tests of cache_read and cache_write."""
 
 import numpy as np
+import pytest
 
 from tilewright.codegen import compile as build
 from tilewright.ir.interpreter import call_prim
@@ -115,6 +116,30 @@ def test_cache_read_copies_inside_the_binders_of_the_integers_that_the_copy_uses
     off = np.array([0, 3, 3, 7, 9], np.int32)
     result = build(sch)(off, np.arange(64, dtype=np.float32).reshape(16, 4))
     np.testing.assert_array_equal(result, ROW_SUMS)
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_cache_write_of_a_block_whose_loops_may_be_empty(least):
+    """If a row has no elements, the block leaves the old contents of the buffer."""
+    sch = schedule(f"""
+n = symbols("n", lower=0)
+k = symbols("k", lower={least})
+
+@prim_func
+def f(x: Buffer[(n, k), i32], y: InOut[(n,), i32]):
+    for i in range(n):
+        for j in range(k):
+            with block("last"):
+                vi, vj = spatial(i), ordered(j)
+                y[vi] = x[vi, vj]
+""")
+    block = sch.blockize("j")
+    if least == 0:
+        step = CacheWrite(block, sch.get_buffer("y"), "global")
+        rejected(sch, step, CacheWrite.Requires.WRITES_WHOLE_BOX, "may have no iterations")
+    else:
+        sch.cache_write(block, "y", "global")
+        sch.verify(runs=6).required()
 
 
 def test_cache_write_copies_inside_the_binders_of_the_integers_that_the_copy_uses():

@@ -1,6 +1,7 @@
 """Tests of compute_at and reverse_compute_at."""
 
 import numpy as np
+import pytest
 
 import tilewright
 from tilewright.ir.verify import violations
@@ -169,6 +170,33 @@ def test_requirements_of_compute_at():
         ComputeAt.Requires.KEEPS_DEPENDENCES,
         "dependence on 'x'",
     )
+
+
+@pytest.mark.parametrize("extent", ["1", "3", "n"])
+def test_an_init_reads_its_inputs_before_the_loops_of_the_reduction(extent):
+    sch = schedule(f"""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, {extent}), i32], b: Buffer[(n,), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        for k in range({extent}):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = b[vi]
+                y[vi] = max(y[vi], x[vi, vk])
+""")
+    copy = sch.cache_read("y", "b", "global")
+    i, k = sch.get_loops("y")
+    problem = rejected(
+        sch,
+        ComputeAt(copy, k),
+        ComputeAt.Requires.CONSUMERS_IN_LOOP,
+        "the init of 'y' reads 'b_global' before loop 'k'",
+    )
+    assert problem.fixes == (ComputeAt(copy, i),)
+    sch.compute_at(copy, i)
+    sch.verify(runs=6).required()
 
 
 def test_vectorized_destinations_are_rejected():
