@@ -1,4 +1,4 @@
-"""A decoder with a static cache, exported: from C and from the Python loader with a state."""
+"""Decoders with static and growing caches, exported: from C and from the Python loader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from tilewright.codegen.export.link import run_linker
 from tilewright.ir.importers import from_exported_program
 
 from tests.codegen.export.test_shared import PROGRAMS
-from tests.ir.importers.models import decoder, exported_decoder, greedy
+from tests.ir.importers.models import (
+    decoder,
+    exported_decoder,
+    exported_dynamic_decoder,
+    greedy,
+)
 
 TOKENS = 40
 
@@ -28,20 +33,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tw.export(module, made, target=target, name="decoder").directory
 
 
-def test_a_c_program_generates_the_tokens_of_pytorch(folder: Path, tmp_path: Path) -> None:
-    program = tmp_path / "decode"
+def compiled(source: str, folder: Path, made: Path) -> Path:
+    """Compile a C program with an exported decoder."""
+    program = made / "decode"
     run_linker(
         [
             "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{folder}",
-            str(PROGRAMS / "decode.c"), str(folder / "libdecoder.so"), "-o", str(program),
+            str(PROGRAMS / source), str(folder / "libdecoder.so"), "-o", str(program),
         ]
     )  # fmt: skip
+    return program
+
+
+def run(program: Path, folder: Path, *arguments: str) -> str:
+    """Return what a program with an exported decoder prints."""
     done = subprocess.run(
-        [program, folder / "decoder.safetensors"],
+        [program, folder / "decoder.safetensors", *arguments],
         capture_output=True, text=True, check=False, env={"LD_LIBRARY_PATH": str(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    first, second, cache, *errors = done.stdout.splitlines()
+    return done.stdout
+
+
+def test_a_c_program_generates_the_tokens_of_pytorch(folder: Path, tmp_path: Path) -> None:
+    printed = run(compiled("decode.c", folder, tmp_path), folder)
+    first, second, cache, *errors = printed.splitlines()
     assert [int(t) for t in first.split()] == greedy(decoder(), 3, TOKENS, "static")
     assert [int(t) for t in second.split()] == greedy(decoder(), 90, TOKENS, "static")
     assert cache == "4 64 1"
@@ -50,6 +66,22 @@ def test_a_c_program_generates_the_tokens_of_pytorch(folder: Path, tmp_path: Pat
     assert busy == "20 another call is using the state"
     assert "64" in beyond
     assert failed.endswith("had begun to write the state; reset the state")
+
+
+def test_a_c_program_generates_tokens_with_a_growing_cache(tmp_path: Path) -> None:
+    """The cache stays in place, and memory is allocated for a few lengths, not for each token."""
+    state = {"past_key_values": "past_key_values"}
+    module = from_exported_program(exported_dynamic_decoder(1), state=state)
+    target = tw.Target("cpu", threads=1)
+    folder = tw.export(module, tmp_path / "made", target=target, name="decoder").directory
+    program = compiled("decode_growing.c", folder, tmp_path)
+    printed = run(program, folder, str(TOKENS))
+    tokens, allocations, in_place, full, end = printed.splitlines()
+    assert [int(t) for t in tokens.split()] == greedy(decoder(1), [5, 17, 42], TOKENS, "dynamic")
+    assert int(allocations.split()[0]) < TOKENS // 2
+    assert in_place == "1"
+    assert "seq + past <= capacity, which is false" in full
+    assert end == "end"
 
 
 def test_the_python_loader_takes_a_state(folder: Path) -> None:
