@@ -46,7 +46,7 @@ def compiled(source: str, folder: Path, made: Path) -> Path:
 
 
 def run(program: Path, folder: Path, *arguments: str) -> str:
-    """Return what a program with an exported decoder prints."""
+    """Return the output of a program with an exported decoder."""
     done = subprocess.run(
         [program, folder / "decoder.safetensors", *arguments],
         capture_output=True, text=True, check=False, env={"LD_LIBRARY_PATH": str(folder)},
