@@ -48,8 +48,13 @@ class Tree:
             found.append(top)
             if isinstance(top, For):
                 self.loops[top.uid] = top
-            elif isinstance(top, Block):
+                parent[top.body] = top
+                stack.append(top.body)
+                continue
+            if isinstance(top, Block):
                 self.blocks[top.uid] = top
+            elif isinstance(top, Store):
+                continue
             elif isinstance(top, Alloc):
                 self.buffers[top.buffer.uid] = top.buffer
                 self.allocs[top.buffer] = top
@@ -187,9 +192,16 @@ class Tree:
         If the statement is a block, only this block is returned. Nested blocks are not included:
         a block is one unit to the statements around it.
         """
-        if isinstance(statement, Block):
-            return (statement,)
-        return tuple(b for child in children(statement) for b in self.blocks_in(child))
+        found, stack = list[Block](), [statement]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, For):
+                stack.append(top.body)
+            elif isinstance(top, Block):
+                found.append(top)
+            else:
+                stack.extend(reversed(children(top)))
+        return tuple(found)
 
     def outermost_blocks(self) -> tuple[Block, ...]:
         """Return the blocks that are not nested in a block, in program order."""
