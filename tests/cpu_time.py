@@ -8,9 +8,10 @@ machine on which the reference takes :data:`REFERENCE_MS`.
 
 from __future__ import annotations
 
+import functools
 import gc
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 REFERENCE_MS: Final = 0.25
 """The CPU time of the reference computation on an idle EPYC (Zen 5) at Python 3.11, in ms."""
 
+RUNS: Final = 3
+"""How often the test of a time limit runs until it passes."""
+
 _ROUNDS: Final = 650
+
+P = ParamSpec("P")
 
 
 class _Node:
@@ -61,3 +67,22 @@ def relative_ms(run: Callable[[], object]) -> float:
         if collects:
             gc.enable()
     return taken * REFERENCE_MS * 2 / (before + after)
+
+
+def timed(test: Callable[P, None]) -> Callable[P, None]:
+    """Mark a test of a time limit, which passes if one of :data:`RUNS` runs passes.
+
+    Other work on the machine only adds time, so one measurement within the limit shows that the
+    limit holds, and one beyond it does not show the opposite.
+    """
+
+    @functools.wraps(test)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> None:
+        for _ in range(RUNS - 1):
+            try:
+                return test(*args, **kwargs)
+            except AssertionError:
+                continue
+        return test(*args, **kwargs)
+
+    return repeated

@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright.codegen.build import build_objects
 from tilewright.codegen.build.build_objects import host_job
 
-from tests.cpu_time import relative_ms
+from tests.cpu_time import relative_ms, timed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,6 +105,7 @@ def test_a_graph_with_many_kernel_calls(monkeypatch: pytest.MonkeyPatch, tmp_pat
     np.testing.assert_allclose(exe(x, w), expected, rtol=1e-4, atol=1e-5)
 
 
+@timed
 def test_the_time_of_the_parser_is_about_linear_in_the_facts() -> None:
     """Four times the facts take less than ten times as long; quadratic time is 16 times."""
     tw.parse(facts(3))  # loads the parser

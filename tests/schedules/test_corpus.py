@@ -18,7 +18,7 @@ from tilewright.schedules.primitives.tensorize.tensorize import Tensorize
 
 from tests.benchmarks.steps import apply_steps
 from tests.codegen.tensorized import FMA_AVX512
-from tests.cpu_time import relative_ms
+from tests.cpu_time import relative_ms, timed
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
 from tests.schedules.random_steps import loop_level, random_step
 
@@ -164,6 +164,7 @@ def test_accepted(name):
     assert sch.verify(runs=2).required().compared
 
 
+@timed
 @pytest.mark.usefixtures("unverified_steps")
 def test_steps_are_quick():
     """The median CPU time of a step is at most 1 ms, the 95th percentile at most 10 ms.
@@ -186,6 +187,7 @@ def test_steps_are_quick():
     assert statistics.quantiles(times, n=20)[-1] <= 10
 
 
+@timed
 @pytest.mark.usefixtures("unverified_steps")
 def test_steps_are_quick_in_a_function_of_200_loops():
     """The times include the trace, the history, and the index of the changed function."""
@@ -202,6 +204,7 @@ def test_steps_are_quick_in_a_function_of_200_loops():
     assert statistics.quantiles(times, n=20)[-1] <= 10
 
 
+@timed
 @pytest.mark.usefixtures("unverified_steps")
 def test_tensorizing_is_quick():
     """Check and rewrite together take at most 10 ms at the 95th percentile."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import random
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -26,6 +25,7 @@ from tilewright.ir.module import Module
 from tilewright.ir.symbolic import as_expr, var
 
 from tests.codegen.runtime.helpers import CountingMemory, add_kernel, chain, tensor
+from tests.cpu_time import relative_ms, timed
 
 PLACE = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_void_p] * 4))
 
@@ -299,9 +299,10 @@ def test_more_storages_than_workspaces_have_memory_for() -> None:
         assert not memory.live
 
 
+@timed
 @pytest.mark.parametrize("kind", ["narrow", "uniform"])
 def test_planning_time_is_nearly_linear(kind: str) -> None:
-    def seconds(count: int) -> float:
+    def milliseconds(count: int) -> float:
         choose = random.Random(1)
         steps = [sorted(choose.choices(range(count), k=2)) for _ in range(count)]
         live = [(k, k + 3) for k in range(count)] if kind == "narrow" else steps
@@ -310,12 +311,11 @@ def test_planning_time_is_nearly_linear(kind: str) -> None:
         sizes = (ctypes.c_int64 * count)(*(64 * choose.randint(1, 99) for _ in range(count)))
         offsets = (ctypes.c_int64 * count)()
         scratch = (ctypes.c_int64 * (PlanLayout(0, count).sweep_bytes // 8))()
-        start = time.thread_time()
-        PLACE(rtlib_address(plans.place))(table, sizes, offsets, scratch)
-        return time.thread_time() - start
+        place = PLACE(rtlib_address(plans.place))
+        return relative_ms(lambda: place(table, sizes, offsets, scratch))
 
-    small = min(seconds(2000) for _ in range(3))
-    assert min(seconds(20_000) for _ in range(2)) <= 40 * small
+    small = min(milliseconds(2000) for _ in range(3))
+    assert min(milliseconds(20_000) for _ in range(2)) <= 40 * small
 
 
 def test_the_plan_of_a_call_while_all_workspaces_are_busy_is_exact() -> None:

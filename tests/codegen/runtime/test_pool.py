@@ -21,6 +21,7 @@ from tilewright.codegen.runtime.pool import ThreadPool, process_pool
 from tilewright.codegen.runtime.table import RuntimeTable
 
 from tests.codegen.runtime.regions import Region, Tally, bodies
+from tests.cpu_time import timed
 from tests.waiting import pause, wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -72,6 +73,7 @@ def test_workers_run_a_part_of_the_loop() -> None:
     assert sorted(words[2:4]) == [1, 1]
 
 
+@timed
 def test_an_idle_pool_sleeps_and_uses_no_cpu_time() -> None:
     assert region("tally", 3).run(Tally(8, spin=100), 8) == 0
     wait_until(lambda: pool().sleeping == pool().workers >= 2)

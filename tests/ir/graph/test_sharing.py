@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,6 +21,8 @@ from tilewright.ir.graph.nodes import (
 from tilewright.ir.graph.sharing import samples_of, shared_storages
 from tilewright.ir.identity import UidSource
 from tilewright.ir.symbolic import Const, Expr, as_expr, evaluate, var
+
+from tests.cpu_time import relative_ms, timed
 
 N = var("n", lower=1)
 
@@ -93,6 +94,7 @@ def test_shared_tensors_fit_and_are_not_live_together(
     check(chain_of([N * a + b for a, b in drawn], uses))
 
 
+@timed
 @pytest.mark.parametrize("kind", ["equal", "constants", "terms"])
 def test_many_storages_are_shared_in_nearly_linear_time(kind: str) -> None:
     sizes = {
@@ -101,11 +103,9 @@ def test_many_storages_are_shared_in_nearly_linear_time(kind: str) -> None:
         "terms": lambda k: N * (k % 37 + 1) + k,
     }[kind]
 
-    def seconds(count: int) -> float:
+    def milliseconds(count: int) -> float:
         func = chain_of([sizes(k) for k in range(count)])
-        start = time.process_time()
-        shared_storages(func)
-        return time.process_time() - start
+        return relative_ms(lambda: shared_storages(func))
 
-    small = min(seconds(300) for _ in range(2))
-    assert seconds(3000) <= 40 * small + 0.5
+    small = min(milliseconds(300) for _ in range(3))
+    assert milliseconds(3000) <= 20 * small

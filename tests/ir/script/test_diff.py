@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tilewright.ir.script import parse
 from tilewright.ir.script.diff import MAX_LINES, Diff, diff
 
-from tests.cpu_time import relative_ms
+from tests.cpu_time import relative_ms, timed
 from tests.static_html import check_static, names
 
 ZERO = """@prim_func
@@ -52,6 +52,7 @@ def test_a_long_diff_is_cut():
     assert "more lines; print() shows all" in check_static(html)
 
 
+@timed
 def test_long_texts_are_compared_quickly():
     before = [f"x{k}" if k % 10 == 0 else "    y[i] = x[i]" for k in range(10_000)]
     after = [*before[:5000], "changed", *before[5001:7005], "new", *before[7005:]]

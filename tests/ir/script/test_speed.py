@@ -10,7 +10,7 @@ from tilewright.ir.module import Module
 from tilewright.ir.script import render
 from tilewright.ir.structural_hash import structural_hash
 
-from tests.cpu_time import relative_ms
+from tests.cpu_time import relative_ms, timed
 from tests.ir.script.texts import GRAPHS, LOOPS, parse
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def uncached_module() -> Module:
     return Module().with_functions(*kernels, *graphs)
 
 
+@timed
 def test_one_function() -> None:
     def kernel() -> object:
         return parse(LOOPS).prim("kitchen")
@@ -41,11 +42,13 @@ def test_one_function() -> None:
     assert milliseconds(kernel, structural_hash) < 2
 
 
+@timed
 def test_a_whole_module() -> None:
     assert milliseconds(uncached_module, render) < 100
     assert milliseconds(uncached_module, structural_hash) < 60
 
 
+@timed
 def test_unchanged_functions_are_not_printed_again() -> None:
     module = parse(LOOPS)
     first = milliseconds(lambda: parse(LOOPS), render)
